@@ -108,7 +108,7 @@ class Prompt(Generic[Given, Answer]):
         for wording in ("system", "user"):
             object.__setattr__(self, wording, getattr(self, wording).strip())
 
-    @property
+    @cached_property
     def room(self) -> str:
         """The workflow whose question it is: the package of `prompts/` or `evals/` that has its input."""
         package, _, *room = f"{self.given.__module__}..".split(".")

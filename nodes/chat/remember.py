@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadAnswer, MnemeError, PromptTooLong
 from mneme.models.asking.asking import resolve
 from mneme.models.asking.counting import NOTHING, Asked, added
+from mneme.nodes.chat.asking_owner import Questions, next_question
 from mneme.nodes.chat.chatbot import last_of
 from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
 from mneme.nodes.chat.memory_operations import statements_of
@@ -67,7 +68,7 @@ class Report(TypedDict, total=False):
     asked: Annotated[Asked, added]
 
 
-class State(Batch, Report, total=False):
+class State(Batch, Report, Questions, total=False):
     """The batch, the message in hand with its outcome, and the report."""
 
     message: str
@@ -85,7 +86,7 @@ class State(Batch, Report, total=False):
 
 PAUSE = 0.5
 """Seconds between two looks whether another process has remembered a message."""
-Next = Command[Literal["memory_agent", "__end__"]]
+Next = Command[Literal["memory_agent", "ask_owner", "__end__"]]
 
 
 async def take_in(state: State, runtime: MemoryRuntime) -> dict[str, Any]:
@@ -102,6 +103,7 @@ async def take_in(state: State, runtime: MemoryRuntime) -> dict[str, Any]:
         "messages": [],
         "remembered": 0,
         "reread": 0,
+        "asked_about": [],
         "failed": Overwrite([]),
         "asked": Overwrite(NOTHING),
     }
@@ -110,7 +112,8 @@ async def take_in(state: State, runtime: MemoryRuntime) -> dict[str, Any]:
 async def take(state: State, runtime: MemoryRuntime) -> Next:
     """Take the oldest message that waits and has not failed in this run, else the oldest to be read again.
 
-    While another process works on it, it waits: the next one may say the same. It ends where there is none.
+    While another process works on it, it waits: the next one may say the same. Where there is none, the owner
+    is asked what a team may know, if somebody is there, and it ends.
     """
     inbox, user, rereads = inbox_of(runtime), user_of(runtime), runtime.context.reread
     failed = {failure["message_id"] for failure in state["failed"]}
@@ -121,6 +124,8 @@ async def take(state: State, runtime: MemoryRuntime) -> Next:
         if oldest is None and rereads and not failed:
             oldest = await _read_by_rules(runtime)
         if oldest is None:
+            if question := await next_question(state["asked_about"], runtime):
+                return Command(goto="ask_owner", update={"asked_about": [*state["asked_about"], question]})
             return Command(goto="__end__")
         if await inbox.claim(user, oldest["message_id"]):
             return Command(goto="memory_agent", update={"rereads": "", "told_in": "", **oldest})

@@ -28,8 +28,8 @@ from mneme.nodes.sharing.choosing import found_by
 from mneme.nodes.sharing.pools import LookUp
 from mneme.stores.pools.lessons import MARGIN, HeldOut, RetrieverLesson
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
-from mneme.stores.pools.near_duplicates import near, near_to_any
 from mneme.stores.pools.retrievers import Gain, Judged
+from mneme.stores.write_gate import near, near_to_any
 
 K = 10
 """Retrieved memories among which a positive counts as found."""

@@ -17,6 +17,7 @@ alone.
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Literal
 
 from mneme.core.errors import BadInput, Conflict, NotFound
@@ -74,11 +75,23 @@ class KnowledgeCards:
         self._ledger, self.team = ledger, team
         self.settings = settings or CardSettings()
         self.records = CardRecords(ledger, team, self.settings)
-        self.disputes = DisputeRecords(ledger, self.records)
         self.tasks = TaskLog(ledger, team)
-        self.files = CardFiles(self.records)
-        self.shared = SharedFiles(ledger, self.records)
         self.upkeep = Upkeep(ledger, self.records, self.tasks)
+
+    @cached_property
+    def disputes(self) -> DisputeRecords:
+        """The disputes about the team's cards."""
+        return DisputeRecords(self._ledger, self.records)
+
+    @cached_property
+    def files(self) -> CardFiles:
+        """The team's cards as files."""
+        return CardFiles(self.records)
+
+    @cached_property
+    def shared(self) -> SharedFiles:
+        """The team's cards for other organisations."""
+        return SharedFiles(self._ledger, self.records)
 
     async def create(self, lesson: Lesson, outcome: TaskOutcome, *, change: Change) -> Learned:
         """Make a provisional card of a lesson, or reinforce the card that it already is.

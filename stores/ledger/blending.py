@@ -10,7 +10,7 @@ one of the other. The weights were chosen on three conversations of LoCoMo, whic
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC
 from typing import NamedTuple
 
@@ -43,13 +43,15 @@ class Own(NamedTuple):
     head: Head
 
 
-def blended(cursor: Cursor, pool: Mapping[str, Scores], query: Query, hints: Hints) -> list[Hit]:
+def blended(
+    cursor: Cursor, pool: Mapping[str, Scores], query: Query, hints: Hints, heads: dict[str, Head]
+) -> list[Hit]:
     """Search in the mode `blend`; a score's parts are `dense`, `bm25`, `words`, `hints` and `lent`.
 
     The cosine and BM25 propose their best records, the `pool`, and the best of these are weighed in full. A
-    record that words did not propose counts as sharing none.
+    record that words did not propose counts as sharing none. What is read of the log is added to `heads`.
     """
-    scoring = _Scoring(cursor, pool, query, hints)
+    scoring = _Scoring(cursor, pool, query, hints, heads)
     own = {each.record: each for each in scoring.weigh(scoring.promising())}
     lenders = [each for each in sorted(own.values(), reverse=True)[:LENDERS] if each.thread]
     sides = around(cursor, [(each.head.scope, each.head.version.created) for each in lenders], REACH)
@@ -71,14 +73,16 @@ def blended(cursor: Cursor, pool: Mapping[str, Scores], query: Query, hints: Hin
 class _Scoring:
     """The scores of records by themselves, for one query."""
 
-    def __init__(self, cursor: Cursor, pool: Mapping[str, Scores], query: Query, hints: Hints) -> None:
-        self._cursor, self._query, self._hints = cursor, query, hints
+    def __init__(
+        self, cursor: Cursor, pool: Mapping[str, Scores], query: Query, hints: Hints, heads: dict[str, Head]
+    ) -> None:
+        self._cursor, self._query, self._hints, self._heads = cursor, query, hints, heads
         self._cosines, self._words = pool.get(DENSE, {}), pool.get(SPARSE, {})
         best = max(self._words.values(), default=0.0) or 1.0
         self._shares = {record: WORDS_WEIGHT * score / best for record, score in self._words.items()}
         self._worth: float | None = None
 
-    def promising(self) -> Iterable[str]:
+    def promising(self) -> Collection[str]:
         """Return the records that can be among the best; all where a date in the question may lift any.
 
         The cosine of a record that the cosine did not propose is at most the lowest of those that it did.
@@ -90,15 +94,18 @@ class _Scoring:
         most = [(self._cosines.get(each, lowest) + shares.get(each, 0.0), each) for each in proposed]
         return [record for _, record in sorted(most, reverse=True)[: self._query.weighed]]
 
-    def weigh(self, records: Iterable[str]) -> list[Own]:
+    def weigh(self, records: Collection[str]) -> list[Own]:
         """Score the records that search looks at and the query's conditions let through.
 
         One without a vector is not found by a query that has one.
         """
+        self._heads |= heads_of(self._cursor, [each for each in records if each not in self._heads])
         heads = {
             record: head
-            for record, head in heads_of(self._cursor, records).items()
-            if head.version.is_searched and passes(head.version.value, self._query.where.conditions)
+            for record in records
+            if (head := self._heads.get(record))
+            and head.version.is_searched
+            and passes(head.version.value, self._query.where.conditions)
         }
         named = {record: self._hints.names(head.version.value) for record, head in heads.items()}
         if self._worth is None:  # what a name is worth: little where most of the records carry it

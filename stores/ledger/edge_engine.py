@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,7 +25,7 @@ from mneme.stores.ledger.index import (
     words_in,
 )
 from mneme.stores.ledger.log import State
-from mneme.stores.ledger.query import DENSE, SPARSE, Found, Payload, Query, Where, section_of
+from mneme.stores.ledger.query import DENSE, LAST, SPARSE, Found, Payload, Query, Where, section_of
 
 MATCHES: dict[str, Any] = {"value": edge.MatchValue, "prefix": edge.MatchPrefix, "any": edge.MatchAny}
 SCHEMAS = {"keyword": edge.KeywordIndexParams, "float": edge.FloatIndexParams}
@@ -64,7 +65,7 @@ class EdgeEngine(Engine):
         super().__init__()
         self.path, self.folder, self.lock = path, path.parent, lock
         self.followed, self.made_with = 0, ("", 0)
-        self.scopes = frozenset[str]()
+        self._scopes, self.scopes = set[str](), list[str]()
         with guarded():
             self.shard = edge.EdgeShard.load(str(path)) if dimension is None else _made(path, dimension)
 
@@ -73,7 +74,8 @@ class EdgeEngine(Engine):
         """Read the stamp, and which scopes there are."""
         if stamp := super().read_stamp():
             hits = self.shard.facet(edge.FacetRequest("scope", limit=2**31, exact=True))
-            self.scopes = frozenset(str(hit.value) for hit in hits)
+            self._scopes = {str(hit.value) for hit in hits}
+            self.scopes = sorted(self._scopes)
             self.followed, self.made_with = stamp["seq"], (stamp["embedder"], stamp["dimension"])
         return stamp
 
@@ -94,21 +96,31 @@ class EdgeEngine(Engine):
     @guarded()
     def upsert(self, points: Sequence[Point]) -> None:
         if points:
-            self.scopes |= {point.payload["scope"] for point in points}  # before one of them can be found
+            if not self._scopes.issuperset(new := {point.payload["scope"] for point in points}):
+                self._scopes |= new
+                self.scopes = sorted(self._scopes)  # before one of them can be found
             self.shard.update(edge.UpdateOperation.upsert_points([_point(each) for each in points]))
 
     def search(self, query: Query) -> list[Found]:
-        return super().search(query._replace(where=self._by_sections(query.where)))
+        return super().search(query._replace(where=self._named(query.where)))
 
-    def _by_sections(self, where: Where) -> Where:
-        """Name the scopes of sections in place of the filter that means them, unless a record may have none.
+    def pool(self, query: Query) -> dict[str, Scores]:
+        return super().pool(query._replace(where=self._named(query.where._replace(sections=()))))
 
-        Testing a second condition takes 8 ms more among 20,000 cards that were learned one by one.
+    def _named(self, where: Where) -> Where:
+        """Name the scopes that prefixes or a filter mean, where that is faster.
+
+        Comparing with one scope takes a fifth less than with a prefix. Testing a filter takes 8 ms more among
+        20,000 cards that were learned one by one than naming the scopes of its sections, which stand for it
+        unless a record has no section.
         """
+        scopes = self.scopes
+        parts = [(bisect_left(scopes, each), bisect_left(scopes, each + LAST)) for each in where.scopes]
         if not where.sections:
-            return where
-        below = {each: section_of(each) for each in self.scopes if each.startswith(where.scopes)}
-        named = tuple(each for each, section in below.items() if section in where.sections)
+            [(start, end)] = parts if len(parts) == 1 else [(0, 0)]
+            return where._replace(scopes=(), whole=(scopes[start],)) if end - start == 1 else where
+        below = {scope: section_of(scope) for start, end in parts for scope in scopes[start:end]}
+        named = tuple(scope for scope, section in below.items() if section in where.sections)
         return where if None in below.values() or not named else Where((), whole=named)
 
     @guarded()

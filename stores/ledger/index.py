@@ -128,6 +128,8 @@ def _payload(head: Head, key: str) -> Payload:
 
 def concealed(query: Query, key: str) -> Query:
     """Return a query that compares with what an index has in place of texts."""
+    if not query.where.conditions:
+        return query
     conditions: list[Condition] = []
     for (first, *below), operator, value in query.where.conditions:
         path = (first, *(_hash(name, key) for name in below))

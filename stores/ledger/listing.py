@@ -181,9 +181,8 @@ def vectors(cursor: Cursor, where: Where) -> dict[str, "array[float]"]:
 
 
 def vectors_by_ids(cursor: Cursor, wanted: Iterable[str]) -> dict[str, "array[float]"]:
-    """Return the vectors of these records; those that have none are left out."""
-    statement = """SELECT h.record, v.dense, v.sum FROM ledger_heads h JOIN ledger_vectors v
-        ON v.record = h.record AND v.embedder = ? WHERE h.searched = 1 AND h.record IN ({})"""
+    """Return the vectors of these records; those that search passes over have none."""
+    statement = "SELECT record, dense, sum FROM ledger_vectors WHERE embedder = ? AND record IN ({})"
     rows = each_value(cursor, statement, wanted, state_of(cursor).embedder)
     return {record: dense_of(blob, checksum, record) for record, blob, checksum in rows}
 

@@ -20,7 +20,7 @@ from mneme.stores.ledger.filters import conditions
 from mneme.stores.ledger.hints import Hints, hints_of
 from mneme.stores.ledger.index import concealed
 from mneme.stores.ledger.listing import CREATED, Link, Order
-from mneme.stores.ledger.log import heads_of, state_of
+from mneme.stores.ledger.log import KEPT_VERSIONS, Head, heads_of, state_of
 from mneme.stores.ledger.opening import Store
 from mneme.stores.ledger.query import (
     MAX_QUERY,
@@ -68,6 +68,7 @@ class Lookup:
         self._closed = False
         self._last_query: tuple[str | None, Sequence[float]] = (None, ())
         self._compared: dict[str, Sequence[float]] = {}
+        self._heads: tuple[bytes, dict[str, Head]] = (b"", {})
         self._beside = set[asyncio.Task[object]]()
 
     @property
@@ -189,26 +190,32 @@ class Lookup:
         index, hits, wanted = self._store.index, list[Hit](), concealed(asked, self._store.key)
         for attempt in range(ATTEMPTS):
             followed = index.follow() if attempt else index.opened().followed
-            if hints is not None:
-                pool = index.opened().pool(wanted)
-                with self._log.database.reading(snapshot=True) as cursor:
-                    if attempt or state_of(cursor).seq == followed:
-                        return blended(cursor, pool, asked, hints)
-                continue
-            found = index.opened().search(wanted)
-            with self._log.database.reading() as cursor:
-                heads = heads_of(cursor, [record for record, *_ in found])
-                latest = state_of(cursor).seq
+            pool = index.opened().pool(wanted) if hints is not None else {}
+            found = index.opened().search(wanted) if hints is None else []
+            with self._log.database.reading(snapshot=True) as cursor:
+                state = state_of(cursor)
+                if not attempt and state.seq != followed:
+                    continue
+                heads = self._heads_at(state.chain)
+                if hints is not None:
+                    return blended(cursor, pool, asked, hints, heads)
+                heads |= heads_of(cursor, [record for record, *_ in found if record not in heads])
             hits = [
                 Hit(head.version, score, parts)
                 for record, score, parts in found
                 if (head := heads.get(record)) and head.seq <= followed
             ]
-            if len(hits) == len(found) and (attempt or latest == followed):
+            if len(hits) == len(found):
                 break
         if (ranking := asked.ranking) is not None:
             return [hit._replace(parts=ranking.parts(hit, asked.now)) for hit in hits]
         return hits
+
+    def _heads_at(self, chain: bytes) -> dict[str, Head]:
+        """Return the records that were read while the log ended with this checksum; more may be added."""
+        if self._heads[0] != chain or len(self._heads[1]) > KEPT_VERSIONS:
+            self._heads = chain, {}
+        return self._heads[1]
 
     async def _unrankable(self, asked: Query) -> BadInput | None:
         """Return the error for a record that has several numbers to be ranked by, over which engines fail."""

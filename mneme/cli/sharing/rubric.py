@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from mneme.api.pools import Pools
 from mneme.api.rendering import origin_of
-from mneme.cli.chat.talk import show_notice
+from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.options import Agents, Reason, Team
 from mneme.cli.show import console, emit, print_result, say

@@ -76,12 +76,20 @@ async def patch(step: Step) -> Update:
     state, number = step.state, len(step.state["drafts"])
     open_ = [each for each in state["log"] if each.round == number and each.status == "open"]
     open_.sort(key=lambda each: each.objection.severity != "blocking")
+    advice = list[Advice]()
+    for remedy in [each.objection.remedy for each in open_]:
+        if not remedy:
+            advice.append(Advice(pattern=remedy, why_not="The objection names no remedy."))
+        elif not known_pattern(step.world, remedy):  # it stays words, which the researcher can act on
+            advice.append(Advice(pattern=remedy, is_text=True))
+        else:
+            advice.append(advice_of(step.world, "", remedy))
     given = Complaint(
         **step.setting,
         shared=await lines_of(step.runtime, state.get("shared", [])),
         draft=step.draft(-1),
         objections=worded(open_),
-        advice=[_remedy(each.objection.remedy, step.world) for each in open_],
+        advice=advice,
         trial=state["drafts"][-1]["trial"],
         cards=state["cards"],
         pitfalls=state["pitfalls"],
@@ -104,12 +112,3 @@ async def patch(step: Step) -> Update:
 def is_patched(state: State) -> bool:
     """Say whether the latest draft is a new one: to challenge the same once more would tell nothing."""
     return all(each.round != len(state["drafts"]) for each in state["log"])
-
-
-def _remedy(remedy: str, world: World) -> Advice:
-    """Make a remedy out for the task; one in words stays words, which the researcher can act on."""
-    if not remedy:
-        return Advice(pattern=remedy, why_not="The objection names no remedy.")
-    if not known_pattern(world, remedy):
-        return Advice(pattern=remedy, is_text=True)
-    return advice_of(world, "", remedy)

@@ -63,14 +63,13 @@ def _settled(state: State) -> list[LoggedObjection]:
     That is so even where a patch answered it, a later draft that was not chosen, unless the final draft was
     measured and solves the task.
     """
-    final, trial = state["final"] + 1, state["measured"]
-
-    def settled(each: LoggedObjection) -> LoggedObjection:
+    final, trial, settled = state["final"] + 1, state["measured"], list[LoggedObjection]()
+    for each in state["log"]:
         if each.round != final:
-            return each.closed(f"draft {final} was chosen") if each.status == "open" else each
-        return each.closed("") if trial is not None and not trial.solved else each
-
-    return [*map(settled, state["log"])]
+            settled.append(each.closed(f"draft {final} was chosen") if each.status == "open" else each)
+        else:
+            settled.append(each.closed("") if trial is not None and not trial.solved else each)
+    return settled
 
 
 def _packet(
