@@ -148,11 +148,12 @@ class Prompt(Generic[Given, Answer]):
         A list is numbered candidates, 0 first; numbers are as they are, and nothing is `(none)`.
         """
         fields = dict[str, str]()
-        for name, value in given:
+        for name, declared in type(given).model_fields.items():  # `given` yields cached properties as well
+            value = getattr(given, name)
             fields[name] = "(none)" if value is None or value == "" else str(value)
             if isinstance(value, list | tuple):
                 numbered = [f"[{number}] {item}" for number, item in enumerate(value)]
-                if PLAIN in type(given).model_fields[name].metadata:
+                if PLAIN in declared.metadata:
                     numbered = [*map(str, value)]
                 elif isinstance(value, list) and all(isinstance(each, int) for each in value):
                     numbered = [", ".join(map(str, value))]
