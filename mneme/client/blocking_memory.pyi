@@ -35,6 +35,7 @@ import mneme.stores.recall
 import mneme.stores.tuned_models
 import mneme.stores.users.inbox
 import mneme.stores.users.memories
+import mneme.stores.users.promotion
 import typing
 
 class BlockingMemories:
@@ -350,6 +351,7 @@ class BlockingSharedMemory:
         compared_by: builtins.str = ...,
         limit: builtins.int = ...,
     ) -> collections.abc.Sequence[mneme.stores.recall.Contradiction]: ...
+    def policies(self) -> collections.abc.Sequence[mneme.stores.users.promotion.Policy]: ...
     def proposals(
         self, team: builtins.str
     ) -> collections.abc.Sequence[mneme.stores.users.memories.MemoryRecord]: ...
@@ -381,6 +383,13 @@ class BlockingSharedMemory:
         teams: collections.abc.Sequence[builtins.str] = ...,
         reason: builtins.str = ...,
     ) -> mneme.stores.recall.Contradiction: ...
+    def set_policy(
+        self,
+        team: builtins.str,
+        share: typing.Literal["never", "ask", "always"],
+        about: collections.abc.Sequence[builtins.str] = ...,
+        reason: builtins.str = ...,
+    ) -> mneme.stores.users.promotion.Policy: ...
     def promote(
         self, key: builtins.str, team: builtins.str, reason: builtins.str = ...
     ) -> mneme.api.memories.Written: ...

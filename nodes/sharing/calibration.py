@@ -28,8 +28,8 @@ from mneme.nodes.sharing.exchange import Exchange, Scored, score
 from mneme.nodes.sharing.pools import FrozenRubric, agents_in
 from mneme.stores.pools.live_scores import Z
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
-from mneme.stores.pools.near_duplicates import near
 from mneme.stores.pools.thresholds import DEFAULT, Threshold, checksum
+from mneme.stores.write_gate import near
 
 LEAST = 8
 """Good answers of which a threshold can be made."""

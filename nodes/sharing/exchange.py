@@ -27,8 +27,8 @@ from mneme.prompts.sharing.scoring import Fault, Gradeable, Judgeable, score_pai
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.pools.lessons import keep
 from mneme.stores.pools.memory_pool import MAX_CHARS, MemoryPool, Pair, Pooled, asked
-from mneme.stores.pools.near_duplicates import copies, near
 from mneme.stores.provenance import made_from
+from mneme.stores.write_gate import copies, near
 
 WHOLE = "whole"
 """What the one number of the printed scoring stands for among points."""

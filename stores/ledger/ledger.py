@@ -117,16 +117,28 @@ class Ledger(Lookup):
         idempotency_key: str | None = None,
     ) -> Version:
         """Write a new version that equals an older one: a rollback. Raises Conflict, NotFound."""
+        write = await self.rolled_back(namespace, key, to_version, change, expected_version)
+        return (await self.write([write.model_copy(update={"idempotency_key": idempotency_key})]))[0]
+
+    async def rolled_back(
+        self, namespace: Namespace, key: str, to_version: int, change: Change, expected_version: int | None
+    ) -> Write:
+        """Return the write of a rollback. Raises Conflict, NotFound."""
         history = await self.history(namespace, key)
         target = known_version({version.version: version for version in history}, key, to_version)
         head = history[-1]
         if not target.live and not head.live:
             raise Conflict(f"Record {key} is retired now, as it was at version {to_version}.")
         event = "retire" if not target.live else "update" if head.live else "restore"
-        stated = {"value": target.value, "text": target.text, "shelf": target.shelf}
-        expected = head.version if expected_version is None else expected_version
-        return await self._one(
-            event, namespace, key, change, idempotency_key, expected_version=expected, **stated
+        return make_write(
+            event=event,
+            namespace=namespace,
+            key=key,
+            value=target.value,
+            text=target.text,
+            shelf=target.shelf,
+            change=change,
+            expected_version=head.version if expected_version is None else expected_version,
         )
 
     async def forget(self, namespace: Namespace, key: str, *, reason: str, actor: str) -> Forgotten:

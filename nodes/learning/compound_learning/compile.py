@@ -25,12 +25,12 @@ from mneme.stores.cards.card import (
     TaskOutcome,
     normalised,
 )
-from mneme.stores.cards.check import findings
 from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.provenance import made_from
+from mneme.stores.write_gate import CARDS
 
 GAINED = 1.1
 """A draft that is not a tenth better than the baseline gained nothing."""
@@ -170,7 +170,7 @@ def _lesson(finding: Finding, step: Step, used: Known | None = None) -> Lesson:
     """
     state, solution = step.state, step.draft(step.state["final"]).solution
     worked = state["packet"]["solved"] and (not used or finding.success)
-    is_example = worked and len(solution) <= MAX_EXAMPLE_CHARS and not any(findings(solution))
+    is_example = worked and len(solution) <= MAX_EXAMPLE_CHARS and not any(CARDS.doubts(solution))
     short = {each.approach: each for each in fell_short(state)}
     named = []
     for each in finding.deprecated_approaches:  # as its trial showed it, where it was tried
