@@ -2,9 +2,8 @@
 
 from langgraph.graph import END, START
 
-from mneme.nodes.chat.chatbot import Conversation, State, hand_over, recall, respond
+from mneme.nodes.chat.chatbot import Conversation, State, hand_over, recall, respond, wake
 from mneme.nodes.chat.context import ChatContext
-from mneme.nodes.chat.waking import wake
 from mneme.nodes.workflow import Workflow
 
 builder = Workflow(State, context_schema=ChatContext, input_schema=Conversation, output_schema=Conversation)

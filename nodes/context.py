@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.core.errors import BadInput
-from mneme.stores.access import ALONE, own_team, own_user
+from mneme.stores.access import ALONE, StartedLedger, own_team, own_user
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import LOCAL
 
@@ -82,11 +82,15 @@ def authenticated(runtime: "Runtime[Any]") -> str | None:
 
 
 def ledger_of(runtime: "Runtime[Any]") -> Ledger:
-    """Return the ledger behind the graph's store. Raises BadInput where the graph has none."""
+    """Return the ledger behind the graph's store; with keys, each version says who started the run.
+
+    Raises BadInput where the graph has none.
+    """
     from mneme.stores.ledger.base_store import LedgerStore  # noqa: PLC0415  (LangGraph is slow to import)
 
     if isinstance(runtime.store, LedgerStore):
-        return runtime.store.ledger
+        ledger, who = runtime.store.ledger, authenticated(runtime)
+        return ledger if who is None else StartedLedger(ledger, who)
     raise BadInput(
         "This graph runs without a ledger.",
         "Compile it with `async with mneme.open_store() as store`, or name the store in langgraph.json.",

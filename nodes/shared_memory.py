@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from mneme.models.asking.budget import tokens
 from mneme.nodes.context import authenticated, ledger_of
-from mneme.stores.access import Agent, asker_of, is_own, may_read, own_team, roles
+from mneme.stores.access import Agent, asker_of, audit, is_own, may_read, own_team, roles
 from mneme.stores.ledger.records import LOCAL, user_namespace
 from mneme.stores.recall import Recallable, read_again, recall
 from mneme.stores.users.activity import was_shown
@@ -45,9 +45,12 @@ async def look_up(
     people share, its members see what was shared with it.
     """
     context, who = runtime.context, authenticated(runtime)
-    if not (budget := context.shared_tokens) or runtime.store is None:
+    if runtime.store is None:
         return []
     team = own_team(who, context.team, "read")
+    if not (budget := context.shared_tokens):
+        await audit(ledger_of(runtime), who, team, agent)  # what it retrieves from its team, it reads
+        return []
     user = str(who or getattr(context, "user", LOCAL))
     is_private = own_facts and (team not in roles().teams if who is None else is_own(who, team))
     asker = await asker_of(ledger_of(runtime), who, user if is_private else "", [team])

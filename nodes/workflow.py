@@ -1,9 +1,10 @@
-"""Graphs that also run without a context, and inside another graph."""
+"""Graphs that also run without a context, and inside another graph; steps that count what they ask."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, is_dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -11,6 +12,9 @@ from langgraph.runtime import get_runtime
 from pydantic import BaseModel, ValidationError
 
 from mneme.core.errors import BadInput, first_fault
+from mneme.models.asking.counting import Asked, counting
+
+Node = TypeVar("Node", bound=Callable[..., Awaitable[dict[str, Any]]])
 
 
 class CompiledWorkflow(CompiledStateGraph[Any, Any, Any, Any]):
@@ -65,3 +69,15 @@ class Workflow(StateGraph[Any, Any, Any, Any]):
         compiled.__class__ = CompiledWorkflow
         assert isinstance(compiled, CompiledWorkflow)
         return compiled
+
+
+def counted(node: Node) -> Node:
+    """Add to a node's update, as `asked`, the questions that it asked; a decorator."""
+
+    @wraps(node)
+    async def counting_node(state: Any, runtime: Any) -> dict[str, Any]:
+        with counting() as asked:
+            update = await node(state, runtime)
+        return {**update, "asked": Asked(**asked)}
+
+    return cast(Node, counting_node)

@@ -108,7 +108,7 @@ class Prompt(Generic[Given, Answer]):
         for wording in ("system", "user"):
             object.__setattr__(self, wording, getattr(self, wording).strip())
 
-    @property
+    @cached_property
     def room(self) -> str:
         """The workflow whose question it is: the package of `prompts/` or `evals/` that has its input."""
         package, _, *room = f"{self.given.__module__}..".split(".")
@@ -143,11 +143,22 @@ class Prompt(Generic[Given, Answer]):
         return f"{FORM}." if self.examples and all(each in shown for each in words) else self.form
 
     def user_text(self, given: Given) -> str:
-        """Return the user text for what is given, without the form of the reply."""
-        plain = [name for name, field in type(given).model_fields.items() if PLAIN in field.metadata]
-        text = Template(self.user).substitute(
-            {name: _lines("\n".join(map(str, value)) if name in plain else value) for name, value in given}
-        )
+        """Return the user text for what is given, without the form of the reply.
+
+        A list is numbered candidates, 0 first; numbers are as they are, and nothing is `(none)`.
+        """
+        fields = dict[str, str]()
+        for name, declared in type(given).model_fields.items():  # `given` yields cached properties as well
+            value = getattr(given, name)
+            fields[name] = "(none)" if value is None or value == "" else str(value)
+            if isinstance(value, list | tuple):
+                numbered = [f"[{number}] {item}" for number, item in enumerate(value)]
+                if PLAIN in declared.metadata:
+                    numbered = [*map(str, value)]
+                elif isinstance(value, list) and all(isinstance(each, int) for each in value):
+                    numbered = [", ".join(map(str, value))]
+                fields[name] = "\n".join(numbered) or "(none)"
+        text = Template(self.user).substitute(fields)
         shared = given.shared if isinstance(given, Informed) else []
         return "\n".join([SHARED, *(f"- {each}" for each in shared), "", text]) if shared else text
 
@@ -183,7 +194,11 @@ class Prompt(Generic[Given, Answer]):
         if isinstance(answer, BaseModel):
             plain = answer.model_dump(by_alias=True)
             for path, bound in self.bounds_of(given).items():
-                faults += _not_offered(bound, _at(plain, path), path)
+                values: list[Any] = [plain]  # then those at the path, such as `choices[].option`
+                for name in path.replace("[]", ".[]").split("."):
+                    inner = chain.from_iterable(values) if name == "[]" else (each[name] for each in values)
+                    values = [value for value in inner if value is not None]
+                faults += _not_offered(bound, values, path)
         for check in self.checks:
             try:
                 check(given, answer)
@@ -226,15 +241,6 @@ def refuse(faults: Iterable[str]) -> None:
         raise ValueError(" ".join(told))
 
 
-def _at(plain: dict[str, Any], path: str) -> list[Any]:
-    """Return the values at a path of an answer, such as `choices[].option`."""
-    values: list[Any] = [plain]
-    for name in path.replace("[]", ".[]").split("."):
-        inner = chain.from_iterable(values) if name == "[]" else (value[name] for value in values)
-        values = [value for value in inner if value is not None]
-    return values
-
-
 def _not_offered(bound: Schema, values: Iterable[Any], path: str) -> Iterator[str]:
     """Yield a sentence for each value that is none of those offered: by a list, a range, or by names."""
     named = bound.get("properties", {})
@@ -261,7 +267,7 @@ def _choices(offered: Sequence[Any]) -> str:
 
 def one_of(count: int, *others: int) -> Schema:
     """Return the schema of the number of an offered item, from 0 on, or one of the others."""
-    return one_of_ids({*others, *range(count)})
+    return {"enum": sorted({*others, *range(count)}) or NOTHING_OFFERED}
 
 
 def one_of_ids(ids: Collection[int]) -> Schema:
@@ -272,12 +278,3 @@ def one_of_ids(ids: Collection[int]) -> Schema:
 def some_of(path: str, ids: Collection[int]) -> Schemas:
     """Return the schemas of a list of some of these ids."""
     return {path: {"maxItems": len(ids)}, f"{path}[]": one_of_ids(ids)}
-
-
-def _lines(value: Any) -> str:
-    """Render a list as numbered candidates, 0 first, numbers as they are, and nothing as `(none)`."""
-    if value and isinstance(value, list) and all(isinstance(each, int) for each in value):
-        return ", ".join(map(str, value))
-    if isinstance(value, list | tuple):
-        return "\n".join(f"[{number}] {item}" for number, item in enumerate(value)) or "(none)"
-    return "(none)" if value is None or value == "" else str(value)

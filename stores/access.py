@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from mneme.core.errors import BadInput, Forbidden, StorageFailure, first_fault
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import LOCAL, Change, Namespace, team_namespace, unescaped
+from mneme.stores.ledger.records import LOCAL, Change, Namespace, Version, Write, team_namespace, unescaped
 from mneme.stores.recall import RECALLABLE, Asker, Opened, Recallable
 from mneme.stores.shelf import Shelf, kind_of
 
@@ -26,14 +26,17 @@ Right = Literal["read", "write", "promote", "review"]
 """`promote` makes a private memory a fact of the team; `review` decides on what others propose."""
 
 
-Policy = Literal["never", "measured", "always"]
-"""What other teams of an organisation see of a team's records: none, those that its trials verified, all."""
+Policy = Literal["never", "ask", "measured", "always"]
+"""What other teams of an organisation see of a team's records: none, those that its trials verified, all.
+
+With `ask` each fact is proposed to the team that has the organisation's name.
+"""
 
 StalePolicy = Literal["review", "retire", "verify"]
 """What becomes of a record that is out of date: a person decides, it goes, or it is tried (cards alone)."""
 
-TRIED = ("measured", "verify")
-"""The policies for what a world can try."""
+ONLY_FOR: Mapping[str, Recallable] = {"measured": "card", "verify": "card", "ask": "fact"}
+"""The policies of one kind: a world can try cards, and a reviewer is asked about facts."""
 
 Agent = Literal["chatbot", "researcher", "expert", "manager", "pool"]
 """The agents of a team that are shown what others remember; `pool`: those that share answers in one."""
@@ -50,12 +53,12 @@ class Roles(BaseModel):
     stale: Mapping[str, Mapping[Recallable, StalePolicy]] = {}
 
     @model_validator(mode="after")
-    def _only_cards_are_tried(self) -> "Roles":
+    def _policies_fit_their_kinds(self) -> "Roles":
         for teams in (*self.organisations.values(), self.stale):
             for team, kinds in teams.items():
-                wrong = [kind for kind, policy in kinds.items() if policy in TRIED and kind != "card"]
-                if wrong:
-                    raise ValueError(f"{team}: {kinds[wrong[0]]} is for cards alone, not for {wrong[0]}")
+                for kind, policy in kinds.items():
+                    if (only := ONLY_FOR.get(policy, kind)) != kind:
+                        raise ValueError(f"{team}: {policy} is for {only}s alone, not for {kind}")
         return self
 
     def when_stale(self, team: str, kind: Recallable) -> StalePolicy:
@@ -72,8 +75,13 @@ class Roles(BaseModel):
             for other, kinds in members.items()
             if other not in own
             for kind, policy in kinds.items()
-            if policy != "never"
+            if policy in {"measured", "always"}
         )
+
+    def asked_by(self, team: str) -> Sequence[str]:
+        """Return the organisations to which what a team knows is proposed."""
+        asked = self.organisations.items()
+        return [name for name, teams in asked if teams.get(team, {}).get("fact") == "ask"]
 
     def shown_to(self, agent: Agent, team: str) -> Sequence[Recallable]:
         """Return the kinds that an agent is shown: all, unless the team's agents are named."""
@@ -163,8 +171,12 @@ def team_sees(team: str) -> Callable[[Namespace], bool]:
     return lambda namespace: settings().auth is None or unescaped(namespace[1]) == seen.get(namespace[0])
 
 
+SHARED = "shared"
+"""The reason of a note that somebody shared something with a team."""
+
+
 class Seen(BaseModel):
-    """That somebody read a shared team's memory: who and how, never what."""
+    """That somebody read a shared team's memory, or shared something with it: who and how, never what."""
 
     by: str
     what: str
@@ -178,8 +190,35 @@ async def asker_of(ledger: Ledger, caller: str | None, user: str, teams: Sequenc
     return Asker(user, tuple(teams), opened)
 
 
+class StartedLedger(Ledger):
+    """A ledger as it serves a run that a user of a server started: who did stands in all that it writes."""
+
+    __slots__ = ("_user",)
+
+    def __init__(self, ledger: Ledger, user: str) -> None:
+        self.__dict__ = ledger.__dict__  # it is the same ledger, with what it has read
+        self._user = user
+
+    async def write(self, writes: Sequence[Write]) -> list[Version]:
+        """Store a batch as `Ledger.write` does."""
+        return await super().write(
+            [each.model_copy(update={"change": self._by(each.change)}) for each in writes]
+        )
+
+    def _by(self, change: Change) -> Change:
+        who = dict.fromkeys([self._user, change.actor])
+        return change.model_copy(update={"actor": ", ".join(who)})
+
+
 async def audit(ledger: Ledger, user: str | None, team: str, what: str) -> None:
-    """Note in a shared team's audit that somebody read its memory; one's own team has none."""
-    if user is not None and not is_own(user, team):
-        shelf = Shelf[Seen, Seen](ledger, team_namespace(team, "audit"), kind_of(Seen))
-        await shelf.insert(Seen(by=user, what=what), change=Change(reason="read", actor=user))
+    """Note in a shared team's audit that somebody read its memory."""
+    if writes := audited(ledger, user, team, what):
+        await ledger.write(writes)
+
+
+def audited(ledger: Ledger, user: str | None, team: str, what: str, reason: str = "read") -> Sequence[Write]:
+    """Return the note in a shared team's audit of what somebody did; one's own team has none."""
+    if user is None or is_own(user, team):
+        return []
+    shelf = Shelf[Seen, Seen](ledger, team_namespace(team, "audit"), kind_of(Seen))
+    return [shelf.write(None, Seen(by=user, what=what), Change(reason=reason, actor=user))]

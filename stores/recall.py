@@ -34,9 +34,8 @@ from mneme.stores.ledger.records import (
 )
 from mneme.stores.pools.memory_pool import Pair
 from mneme.stores.provenance import everything, outdated, stale
-from mneme.stores.users.memories import Past
 from mneme.stores.users.traces import named
-from mneme.stores.users.valid_time import holding
+from mneme.stores.users.valid_time import Past, holding
 
 Recallable = Literal["fact", "card", "agreement", "synopsis", "pair"]
 RECALLABLE: tuple[Recallable, ...] = get_args(Recallable)

@@ -10,3 +10,4 @@ class TeamFacts(UserMemories):
 
     def __init__(self, ledger: Ledger, team: str, place: str = "facts") -> None:
         super().__init__(ledger, team, team_namespace(team, place))
+        self.place = place

@@ -5,7 +5,7 @@ shorter, Unicode, duplicates and ties, and a few real rows beside. The same quer
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 
 from sqlglot import exp
@@ -27,45 +27,36 @@ Facts = Mapping[str, Sequence[ColumnFacts]]
 
 
 def rows_for(
-    query: str, catalogue: Catalogue, dialect: Dialect, facts: Facts, real: Callable[[str], Sequence[Row]]
+    query: str, catalogue: Catalogue, dialect: Dialect, facts: Facts, real: Mapping[str, Sequence[Row]]
 ) -> dict[str, list[Row]]:
-    """Draw rows for each table of a query, in the order of its columns; `real` gives some that are there."""
+    """Draw rows for each table of a query, in the order of its columns; every fourth is one of `real`."""
     tree = qualified(query, catalogue, dialect)
     tables = list(dict.fromkeys(each.name for each in tree.find_all(exp.Table) if each.name in facts))
-    constants, joined = constants_of(query, catalogue, dialect), _joined(tree)
+    constants = constants_of(query, catalogue, dialect)
+    equals = [[each.this, each.expression] for each in tree.find_all(exp.EQ)]
+    columns = [sides for sides in equals if all(isinstance(side, exp.Column) for side in sides)]
+    joined = {(table_of(side), side.name) for sides in columns for side in sides}
     dice = random.Random(query)  # noqa: S311  the same rows each time, no secret
     count = ROWS.get(len(tables), MIN_ROWS)
     drawn: dict[str, list[Row]] = {}
     for table in tables:
-        rows, pools = real(table), []
+        rows, pools = real[table], []
         for place, column in enumerate(facts[table]):
             name = (table, column.name)
             pool = _pool(column, constants.get(name, []), name in joined)
             cells = [row[place] for row in rows]  # a quarter of what is drawn, or all
             pools.append([*pool, *dice.choices(cells, k=len(pool) // 3 + 1)] if cells else pool or [None])
-        drawn[table] = _drawn(facts[table], pools, rows, count, dice)
+        made = drawn[table] = list[Row]()
+        for number in range(1, count + 1):
+            if number % 10 == 0 and made:  # the row before, under another key
+                row = made[-1]
+            elif number % 4 == 0 and rows:
+                row = dice.choice(rows)
+            else:
+                row = tuple(dice.choice(pool) for pool in pools)
+            numbered = zip(facts[table], row, strict=True)
+            made.append(tuple(number if of.key and of.kind == "whole" else cell for of, cell in numbered))
     return drawn
-
-
-def _drawn(
-    columns: Sequence[ColumnFacts],
-    pools: Sequence[Sequence[Cell]],
-    real: Sequence[Row],
-    count: int,
-    dice: random.Random,
-) -> list[Row]:
-    """Draw from the pools; every fourth row is a real one, every tenth the one before under another key."""
-    made: list[Row] = []
-    for number in range(1, count + 1):
-        if number % 10 == 0 and made:
-            cells = made[-1]
-        elif number % 4 == 0 and real:
-            cells = dice.choice(real)
-        else:
-            cells = tuple(dice.choice(pool) for pool in pools)
-        numbered = zip(columns, cells, strict=True)
-        made.append(tuple(number if each.key and each.kind == "whole" else cell for each, cell in numbered))
-    return made
 
 
 def _pool(column: ColumnFacts, constants: Sequence[Cell], joined: bool) -> list[Cell]:
@@ -83,15 +74,21 @@ def _pool(column: ColumnFacts, constants: Sequence[Cell], joined: bool) -> list[
         return [*around, *values * 2, 0.0, 1.5, 2.25, *null]
     if column.kind == "text":
         texts = [str(each) for each in constants]
-        changed: list[Cell] = [found for text in texts for found in _variants(text)]
+        changed: list[Cell] = []
+        for text in texts:
+            changed += [text.upper(), text.lower(), text.title(), text + " ", text + "z", text.upper() + "Z"]
+            changed += [
+                text[:-1],
+                text + "é",
+                "x" + text,
+                text + "~",
+                text.lower() + "q",
+                "0" + text,
+                text + ".0",
+            ]
         several: list[Cell] = [f"k{n}" for n in range(KEYS)] if joined else list(UNUSUAL_TEXTS)
         return [*changed, *texts * 3, *several, *null]
     return null
-
-
-def _variants(text: str) -> Iterator[str]:
-    yield from (text.upper(), text.lower(), text.title(), text + " ", text + "z", text.upper() + "Z")
-    yield from (text[:-1], text + "é", "x" + text, text + "~", text.lower() + "q", "0" + text, text + ".0")
 
 
 def constants_of(query: str, catalogue: Catalogue, dialect: Dialect) -> dict[tuple[str, str], list[Cell]]:
@@ -120,13 +117,3 @@ def _cells(predicate: exp.Expr) -> Iterator[Cell]:
     for one, other in list(permutations(numbers, 2))[:MAX_PAIRS]:
         yield from (one * other, one * (other + 1), one + other, one - other)
         yield from (one // other, one // other + 1) if other else ()
-
-
-def _joined(tree: exp.Query) -> set[tuple[str, str]]:
-    """Return the columns that a query compares with another column."""
-    return {
-        (table_of(side), side.name)
-        for equal in tree.find_all(exp.EQ)
-        if isinstance(equal.this, exp.Column) and isinstance(equal.expression, exp.Column)
-        for side in (equal.this, equal.expression)
-    }

@@ -168,7 +168,7 @@ class _Reader:
     """Collect a structure from a qualified query."""
 
     def __init__(self, tree: exp.Query, catalogue: Catalogue, dialect: Dialect) -> None:
-        self._tree, self._catalogue, self._dialect = tree, catalogue, dialect
+        self._catalogue, self._dialect = catalogue, dialect
         scopes = traverse_scope(tree)
         self._outer = {id(column) for scope in scopes for column in scope.external_columns}
         self.found = Structure(
@@ -181,9 +181,18 @@ class _Reader:
                 self._take(predicate)
             for key in select.args["group"].expressions if select.args.get("group") else []:
                 self.found.group += self._columns(key)
-        self._take_order()
+        order, limit = tree.args.get("order"), tree.args.get("limit")
+        aliases = {each.alias: each.unalias() for each in tree.selects if each.alias}
+        for key in order.expressions if order else []:
+            known = aliases.get(key.this.name, key.this)
+            if not isinstance(known, exp.Column):
+                break  # an index cannot give what is computed, nor anything after it
+            self.found.order |= dict.fromkeys(self._columns(known), bool(key.args.get("desc")))
+        if limit is not None and isinstance(limit.expression, exp.Literal) and limit.expression.is_int:
+            self.found.limit = int(limit.expression.name)
 
     def _take(self, predicate: exp.Expr) -> None:
+        """Take in what a predicate is: an OR, a join, a pattern, or a column that is compared or hidden."""
         sides = predicate.args.get("this"), predicate.args.get("expression")
         if isinstance(predicate, exp.Or):
             columns = [column for branch in predicate.flatten() for column in self._columns(branch)]
@@ -201,30 +210,16 @@ class _Reader:
                 by: By = "leading wildcard" if leading else "pattern"
                 self.found.hidden.append(Hidden(column, by, self._plain(predicate.this)))
         else:
-            self._take_filter(predicate)
-
-    def _take_filter(self, predicate: exp.Expr) -> None:
-        side, kind = _side_and_kind(predicate)
-        columns = self._columns(side) if side is not None else []
-        if side is None or not columns:
-            return
-        if isinstance(side, exp.Column):
-            self.found.filters.append(Filter(columns[0], kind, self._plain(predicate)))
-            return
-        by: By = "arithmetic" if isinstance(side, exp.Binary | exp.Neg | exp.Paren) else "function"
-        by = "cast" if isinstance(side, exp.Cast) else by
-        self.found.hidden.append(Hidden(columns[0], by, self._plain(side)))
-
-    def _take_order(self) -> None:
-        order, limit = self._tree.args.get("order"), self._tree.args.get("limit")
-        aliases = {each.alias: each.unalias() for each in self._tree.selects if each.alias}
-        for key in order.expressions if order else []:
-            known = aliases.get(key.this.name, key.this)
-            if not isinstance(known, exp.Column):
-                break  # an index cannot give what is computed, nor anything after it
-            self.found.order |= dict.fromkeys(self._columns(known), bool(key.args.get("desc")))
-        if limit is not None and isinstance(limit.expression, exp.Literal) and limit.expression.is_int:
-            self.found.limit = int(limit.expression.name)
+            side, kind = _side_and_kind(predicate)
+            columns = self._columns(side) if side is not None else []
+            if side is None or not columns:
+                return
+            if isinstance(side, exp.Column):
+                self.found.filters.append(Filter(columns[0], kind, self._plain(predicate)))
+                return
+            by = "arithmetic" if isinstance(side, exp.Binary | exp.Neg | exp.Paren) else "function"
+            by = "cast" if isinstance(side, exp.Cast) else by
+            self.found.hidden.append(Hidden(columns[0], by, self._plain(side)))
 
     def _columns(self, side: exp.Expr) -> list[Column]:
         named = (each for each in side.find_all(exp.Column) if each.args.get("table"))
@@ -276,7 +271,24 @@ def features(structure: Structure, catalogue: Catalogue) -> list[str]:
     named = {*structure.group, *structure.order, *structure.ends, *structure.alternatives}
     named |= {each.column for each in structure.filters} | {each.column for each in structure.hidden}
     named |= {Column(table, next(iter(columns))) for table, columns in catalogue.items()}
-    return [*_features(structure), *([FURTHER] if {*structure.used} - named else [])]
+    equalities, ranges = structure.of("equality"), structure.of("range")
+    filters, found = len({*equalities, *ranges, *structure.of("inequality")}), list[str]()
+    if filters > 3:
+        found.append("more than three filters")
+    elif equalities:
+        found.append("equality filters" if len(equalities) > 1 else "one equality filter")
+    if filters <= 3 and ranges:
+        found.append("range filters" if len(ranges) > 1 else "one range filter")
+    found += sorted({f"column hidden by {each.by}" for each in structure.hidden})
+    others = {
+        "OR across columns": structure.alternatives,
+        "correlated subquery": structure.correlated,
+        "join": any(not join.correlated for join in structure.joins),
+        "grouping": structure.group,
+        "top-k order": structure.limit is not None and structure.order,
+        FURTHER: {*structure.used} - named,
+    }
+    return found + [feature for feature, is_there in others.items() if is_there]
 
 
 def general(features: Sequence[str]) -> list[str]:
@@ -291,25 +303,3 @@ def applies(condition: str, features: Sequence[str]) -> bool | None:
         return None
     named = STRUCTURE.intersection(features) <= {*asked}
     return named and {*asked} <= {*features, *general(features)}
-
-
-def _features(structure: Structure) -> Iterator[str]:
-    equalities, ranges = structure.of("equality"), structure.of("range")
-    filters = len({*equalities, *ranges, *structure.of("inequality")})
-    if filters > 3:
-        yield "more than three filters"
-    elif equalities:
-        yield "equality filters" if len(equalities) > 1 else "one equality filter"
-    if filters <= 3 and ranges:
-        yield "range filters" if len(ranges) > 1 else "one range filter"
-    yield from sorted({f"column hidden by {each.by}" for each in structure.hidden})
-    if structure.alternatives:
-        yield "OR across columns"
-    if structure.correlated:
-        yield "correlated subquery"
-    if any(not join.correlated for join in structure.joins):
-        yield "join"
-    if structure.group:
-        yield "grouping"
-    if structure.limit is not None and structure.order:
-        yield "top-k order"

@@ -36,8 +36,15 @@ class DatabaseCopy(ABC):
         clock = type(self).clock
         with self._guarded(sql, seconds or self._limits.seconds):
             before = clock()
+            rows, size = list[Row](), 0
             with self._cursor(self._sent(sql)) as cursor:
-                rows = self._fetched(cursor)
+                while chunk := cursor.fetchmany(CHUNK):
+                    rows += chunk
+                    size += sum(len(cell) for row in chunk for cell in row if isinstance(cell, (str, bytes)))
+                    if len(rows) > self._limits.rows:
+                        raise Stopped(f"The result has more than {self._limits.rows} rows.")
+                    if size > self._limits.characters:
+                        raise Stopped(f"The result has more than {self._limits.characters} characters.")
             took = clock() - before
         # An array or a document is written out, so that rows can be counted.
         counted = (tuple(cell if isinstance(cell, Hashable) else repr(cell) for cell in row) for row in rows)
@@ -69,18 +76,6 @@ class DatabaseCopy(ABC):
         """Return a statement as the server is sent it."""
         return sql
 
-    def _fetched(self, cursor: Any) -> list[Row]:
-        rows: list[Row] = []
-        size = 0
-        while chunk := cursor.fetchmany(CHUNK):
-            rows += chunk
-            size += sum(len(cell) for row in chunk for cell in row if isinstance(cell, (str, bytes)))
-            if len(rows) > self._limits.rows:
-                raise Stopped(f"The result has more than {self._limits.rows} rows.")
-            if size > self._limits.characters:
-                raise Stopped(f"The result has more than {self._limits.characters} characters.")
-        return rows
-
 
 class Database(ABC):
     """A database that does not change: one that comes with Mneme, or what was read of the user's own."""
@@ -107,12 +102,10 @@ class Database(ABC):
 
     def _adversarial(self, query: str, connection: Any, place: str = "") -> Iterable[tuple[str, list[Row]]]:
         """Draw rows for each table of a query, with some of the real ones between."""
-
-        def real(table: str) -> list[Row]:
-            chosen = f"SELECT {names_of(self.columns[table])} FROM {place}{quoted(table)} LIMIT {REAL_ROWS}"
-            found: list[Row] = connection.execute(chosen.encode() if place else chosen).fetchall()
-            return found
-
+        real = dict[str, list[Row]]()
+        for table, columns in self.columns.items():
+            chosen = f"SELECT {names_of(columns)} FROM {place}{quoted(table)} LIMIT {REAL_ROWS}"
+            real[table] = connection.execute(chosen.encode() if place else chosen).fetchall()
         return rows_for(query, self.catalogue, self.dialect, self.columns, real).items()
 
 

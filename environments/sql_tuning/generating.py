@@ -102,17 +102,28 @@ Known = Mapping[tuple[str, str], Sequence[Cell]]
 def draw(schema: Schema, seed: int, rows: int) -> dict[str, Iterable[Row]]:
     """Draw each table's rows, in the order of its columns."""
     dice = np.random.default_rng([seed, rows, *schema.name.encode()])
-    return {schema.fact: _facts(schema, dice, rows), schema.entity: _entities(schema, dice)}
+    facts = _facts(schema, dice, rows)
+    segments = dice.integers(0, SEGMENTS, schema.entities).tolist()
+    cities = dice.choice(WORDS, schema.entities).tolist()
+    names = dice.choice(WORDS, (schema.entities, 2)).tolist()
+    drawn = enumerate(zip(names, segments, cities, strict=True), start=1)
+    entities = ((n, f"{' '.join(name)} {n}", f"S{segment:02d}", city) for n, (name, segment, city) in drawn)
+    return {schema.fact: facts, schema.entity: entities}
 
 
 def _facts(schema: Schema, dice: np.random.Generator, rows: int) -> Iterable[Row]:
+    """Draw facts over two years; where they arrive in order, the key grows with the time."""
     regions = dice.integers(0, REGIONS, rows).tolist()
     numbered = zip(dice.permutation(rows), regions, strict=True)
     codes = [f"{WORDS[region % len(WORDS)][:3]}-{n:07d}-{region:02d}" for n, region in numbered]
     notes = [" ".join(words) for words in dice.choice(WORDS, (500, 22)).tolist()]
+    offsets = dice.integers(0, SECONDS, rows)
+    start = int((END - datetime(1970, 1, 1)).total_seconds()) - SECONDS
+    seconds = start + (np.sort(offsets) if schema.in_order else offsets)
+    texts = np.datetime_as_string(seconds.astype("datetime64[s]"), unit="s").tolist()
     return zip(
         range(1, rows + 1),
-        _times(schema, dice, rows),
+        seconds.tolist() if schema.epoch else [text.replace("T", " ") for text in texts],
         (np.floor(dice.random(rows) ** 2 * schema.entities) + 1).astype(np.int64).tolist(),
         np.exp(dice.normal(np.log(MEDIAN_AMOUNT), AMOUNT_SPREAD, rows)).astype(np.int64).tolist(),
         dice.choice(schema.statuses, rows, p=STATUS_SHARES).tolist(),
@@ -123,26 +134,6 @@ def _facts(schema: Schema, dice: np.random.Generator, rows: int) -> Iterable[Row
         [notes[n] for n in dice.integers(0, len(notes), rows).tolist()],
         strict=True,
     )
-
-
-def _times(schema: Schema, dice: np.random.Generator, rows: int) -> list[object]:
-    """Draw times over two years; where facts arrive in order, the key grows with the time."""
-    drawn = dice.integers(0, SECONDS, rows)
-    offsets = np.sort(drawn) if schema.in_order else drawn
-    start = int((END - datetime(1970, 1, 1)).total_seconds()) - SECONDS
-    seconds = offsets + start
-    if schema.epoch:
-        return list(seconds.tolist())
-    texts = np.datetime_as_string(seconds.astype("datetime64[s]"), unit="s").tolist()
-    return [text.replace("T", " ") for text in texts]
-
-
-def _entities(schema: Schema, dice: np.random.Generator) -> Iterable[Row]:
-    segments = dice.integers(0, SEGMENTS, schema.entities).tolist()
-    cities = dice.choice(WORDS, schema.entities).tolist()
-    names = dice.choice(WORDS, (schema.entities, 2)).tolist()
-    drawn = enumerate(zip(names, segments, cities, strict=True), start=1)
-    return ((n, f"{' '.join(name)} {n}", f"S{segment:02d}", city) for n, (name, segment, city) in drawn)
 
 
 def filled(

@@ -28,7 +28,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from mneme.core.errors import BadInput
-from mneme.environments.sql_tuning.analysis import Column, Filter, Hidden, Structure, analyse
+from mneme.environments.sql_tuning.analysis import Column, Hidden, Structure, analyse
 from mneme.environments.sql_tuning.guard import Dialect
 from mneme.environments.sql_tuning.rewriting import Rewriting, rewrite
 from mneme.environments.sql_tuning.tasks import TuningTask
@@ -71,8 +71,21 @@ class DoesNotApply(BadInput):
 
 def read_pattern(text: str) -> list[Step]:
     """Read a pattern's steps; what is not in the vocabulary raises `BadInput`."""
-    parts = re.split(r";|\bTHEN\b", text, flags=re.IGNORECASE)
-    steps = [_step(part.strip()) for part in parts if part.strip()]
+    steps = list[Step]()
+    for said in filter(None, map(str.strip, re.split(r";|\bTHEN\b", text, flags=re.IGNORECASE))):
+        if said.upper() in ("ANALYZE", "KEEP"):
+            steps.append(Step(shape=cast(Shape, said.upper())))
+        elif found := _REWRITE.fullmatch(said):
+            if (name := found[1].lower()) not in (known := get_args(Rewriting)):
+                raise BadInput(f"There is no rewriting {name!r}.", hint=f"There are {', '.join(known)}.")
+            steps.append(Step(shape="REWRITE", parts=[name]))
+        elif found := _INDEX.fullmatch(said):
+            word = (found[1] or "").upper()
+            shape = f"{word} INDEX" if word in ("COVERING", "EACH") else "INDEX"
+            parts, where = _parts(found[2]), _parts(found[3] or "")
+            steps.append(Step(shape=cast(Shape, shape), parts=parts, where=where))
+        else:
+            raise BadInput(f"{said!r} is not a step of a pattern.", hint="For example: INDEX (range, group)")
     if not steps:
         raise BadInput("A pattern has at least one step.", hint="For example: INDEX (range, group)")
     return steps
@@ -85,7 +98,21 @@ def canonical(text: str) -> str:
 
 def instantiate(pattern: str, task: TuningTask) -> Solution:
     """Make a pattern out for a task's query; `DoesNotApply` where the query lacks what the pattern names."""
-    return _Maker(task).make(read_pattern(pattern))
+    query, read, statements = task.query, _Read(task, task.query), list[str]()
+    for step in read_pattern(pattern):
+        if step.shape == "REWRITE":
+            how = cast(Rewriting, step.parts[0])
+            rewritten = rewrite(how, query, task.catalogue, task.dialect)
+            if rewritten == query:
+                raise DoesNotApply(f"There is nothing to rewrite as {how}.")
+            query = rewritten
+            if how in ("sargable", "suffix"):  # the others leave the original's structure the better guide
+                read = _Read(task, query)
+        elif step.shape == "ANALYZE":
+            statements.append("ANALYZE")
+        elif step.shape != "KEEP":
+            statements += read.indexes(step, len(statements))
+    return Solution(statements=statements, query=query if query != task.query else "")
 
 
 def describe(solution: Solution, task: TuningTask) -> str:
@@ -108,33 +135,16 @@ def describe(solution: Solution, task: TuningTask) -> str:
     return "; ".join(filter(None, dict.fromkeys(steps))) or "KEEP"
 
 
-def _step(text: str) -> Step:
-    if text.upper() in ("ANALYZE", "KEEP"):
-        return Step(shape=cast(Shape, text.upper()))
-    if found := _REWRITE.fullmatch(text):
-        if (name := found[1].lower()) not in (known := get_args(Rewriting)):
-            raise BadInput(f"There is no rewriting {name!r}.", hint=f"There are {', '.join(known)}.")
-        return Step(shape="REWRITE", parts=[name])
-    if found := _INDEX.fullmatch(text):
-        word = (found[1] or "").upper()
-        shape = f"{word} INDEX" if word in ("COVERING", "EACH") else "INDEX"
-        return Step(shape=cast(Shape, shape), parts=_parts(found[2]), where=_parts(found[3] or ""))
-    raise BadInput(f"{text!r} is not a step of a pattern.", hint="For example: INDEX (range, group)")
-
-
 def _parts(text: str) -> list[str]:
-    words = re.split(r",|\bAND\b", text, flags=re.IGNORECASE)
-    return list(dict.fromkeys(_part(word) for word in words if word.strip()))
-
-
-def _part(text: str) -> str:
-    word = re.sub(r"[ _]?columns?$", "", text.strip().lower()).strip()
-    word = _SPELLINGS.get(word, word)
-    if _NUMBERED.fullmatch(word):
-        return "filters"
-    if word not in PARTS:
-        raise BadInput(f"{text.strip()!r} is not a part of a pattern.", hint=f"There are {', '.join(PARTS)}.")
-    return word
+    """Read the parts of an index, in any of their spellings."""
+    parts = list[str]()
+    for said in filter(None, map(str.strip, re.split(r",|\bAND\b", text, flags=re.IGNORECASE))):
+        word = re.sub(r"[ _]?columns?$", "", said.lower()).strip()
+        word = "filters" if _NUMBERED.fullmatch(word) else _SPELLINGS.get(word, word)
+        if word not in PARTS:
+            raise BadInput(f"{said!r} is not a part of a pattern.", hint=f"There are {', '.join(PARTS)}.")
+        parts.append(word)
+    return list(dict.fromkeys(parts))
 
 
 def columns_by_part(structure: Structure, time: Column | None) -> dict[str, list[Column]]:
@@ -157,38 +167,16 @@ def columns_by_part(structure: Structure, time: Column | None) -> dict[str, list
     }
 
 
-class _Maker:
-    """Make a pattern out for one task."""
+class _Read:
+    """A query of a task as it was read, and the indexes that a step comes to for it."""
 
-    def __init__(self, task: TuningTask) -> None:
-        self._task, self._dialect, self._query = task, task.dialect, task.query
-        self._statements: list[str] = []
-        self._read()
+    def __init__(self, task: TuningTask, query: str) -> None:
+        self._task, self._dialect = task, task.dialect
+        self._structure = analyse(query, task.catalogue, task.dialect)
+        self._parts = columns_by_part(self._structure, task.time)
 
-    def make(self, steps: Sequence[Step]) -> Solution:
-        for step in steps:
-            if step.shape == "REWRITE":
-                self._rewrite(cast(Rewriting, step.parts[0]))
-            elif step.shape == "ANALYZE":
-                self._statements.append("ANALYZE")
-            elif step.shape != "KEEP":
-                self._index(step)
-        changed = self._query if self._query != self._task.query else ""
-        return Solution(statements=self._statements, query=changed)
-
-    def _read(self) -> None:
-        self._structure = analyse(self._query, self._task.catalogue, self._dialect)
-        self._parts = columns_by_part(self._structure, self._task.time)
-
-    def _rewrite(self, how: Rewriting) -> None:
-        rewritten = rewrite(how, self._query, self._task.catalogue, self._dialect)
-        if rewritten == self._query:
-            raise DoesNotApply(f"There is nothing to rewrite as {how}.")
-        self._query = rewritten
-        if how in ("sargable", "suffix"):  # the others leave the original's structure the better guide
-            self._read()
-
-    def _index(self, step: Step) -> None:
+    def indexes(self, step: Step, made: int) -> list[str]:
+        """Return the statements of a step, after so many that are made. Raises DoesNotApply."""
         tables = [table for table in self._task.tables if table in self._task.catalogue]
         if not tables:
             raise DoesNotApply("The query reads no table.")
@@ -201,16 +189,21 @@ class _Maker:
             raise DoesNotApply(f"The query has no {first} for the index to begin with.")
         if step.shape == "COVERING INDEX":
             columns = list(dict.fromkeys([*columns, *self._rest(table, columns)]))
-        where = self._filters(step.where, table)
+        wanted = {Column(table, name) for part in step.where for name in self._part(part, table)}
+        where = [each for each in self._structure.filters if each.column in wanted]
+        if step.where and not where:
+            raise DoesNotApply(f"The query has none of {', '.join(step.where)}.")
         condition = " AND ".join(each.predicate for each in where)
         fixed = {  # one value only, which the index need not hold
             each.column.column for each in where if each.kind == "equality" and " IN " not in each.predicate
         }
         kept = [column for column in columns if column not in fixed]
-        for group in [[c] for c in columns] if step.shape == "EACH INDEX" else [kept or columns]:
-            name = f"idx_{table}_{len(self._statements) + 1}"
-            statement = f"CREATE INDEX {name} ON {table} ({', '.join(group)})"
-            self._statements.append(f"{statement} WHERE {condition}" if condition else statement)
+        groups = [[each] for each in columns] if step.shape == "EACH INDEX" else [kept or columns]
+        ending = f" WHERE {condition}" if condition else ""
+        return [
+            f"CREATE INDEX idx_{table}_{number} ON {table} ({', '.join(group)}){ending}"
+            for number, group in enumerate(groups, start=made + 1)
+        ]
 
     def _columns(self, parts: Sequence[str], table: str) -> list[str]:
         found: list[str] = []
@@ -238,14 +231,6 @@ class _Maker:
         key = next(iter(self._task.catalogue[table])) if self._dialect == "sqlite" else ""
         used = [each.column for each in self._structure.used if each.table == table]
         return [name for name in dict.fromkeys(used) if name != key and name not in taken]
-
-    def _filters(self, parts: Sequence[str], table: str) -> list[Filter]:
-        """Give the filters that make an index partial. Raises DoesNotApply where the query has none."""
-        wanted = {Column(table, name) for part in parts for name in self._part(part, table)}
-        found = [each for each in self._structure.filters if each.column in wanted]
-        if parts and not found:
-            raise DoesNotApply(f"The query has none of {', '.join(parts)}.")
-        return found
 
 
 def _how(structure: Structure) -> Rewriting:

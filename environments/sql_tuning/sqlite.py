@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 from urllib.parse import quote
 
 from mneme.core.errors import BadInput
@@ -90,7 +90,7 @@ class SqliteDatabase(Database):
     @contextmanager
     def copy(self, limits: Limits) -> Iterator["SqliteCopy"]:
         """Yield a copy in memory, which is deleted at the end."""
-        with _memory() as copy:
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
             with closing(self._open()) as original:
                 original.backup(copy)
             yield SqliteCopy(copy, limits, list(self.catalogue))
@@ -98,7 +98,7 @@ class SqliteDatabase(Database):
     @contextmanager
     def twin(self, query: str, limits: Limits) -> Iterator["SqliteCopy"]:
         """Yield the same tables in memory, with rows that tell rewritings apart."""
-        with _memory() as twin:
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as twin:
             with closing(self._open()) as original:
                 for statement in statements_of(original):
                     twin.execute(statement)
@@ -117,7 +117,18 @@ class SqliteDatabase(Database):
         return SqliteDatabase(f"{self.key} by {by}", thinned)
 
     def _open(self) -> sqlite3.Connection:
-        return _opened(self.key, self._make)
+        """Open the file for reading, made on first use."""
+        file = _folder() / f"{hashlib.sha256(self.key.encode()).hexdigest()[:16]}.db"
+        with _making:
+            if self.key not in _made:
+                file.unlink(missing_ok=True)  # a making that was interrupted
+                with closing(sqlite3.connect(file, uri=True, isolation_level=None)) as made:
+                    self._make(made)
+                _made[self.key] = file
+            _made.move_to_end(self.key)
+            if len(_made) > MAX_FILES:
+                _made.popitem(last=False)[1].unlink()
+            return sqlite3.connect(f"file:{file}?mode=ro", uri=True)
 
 
 class SqliteCopy(DatabaseCopy):
@@ -181,22 +192,25 @@ class SqliteCopy(DatabaseCopy):
     def _authorize(
         self, action: int, first: str | None, second: str | None, database: str | None, _: str | None
     ) -> int:
-        """Allow what the mode allows; SQLite calls this for each part of a statement."""
-        names = (first or "").lower(), (second or "").lower()
-        self._denied = "" if self._mode == "own" else self._objection(action, *names, database)
-        return sqlite3.SQLITE_DENY if self._denied else sqlite3.SQLITE_OK
+        """Allow what the mode allows; SQLite calls this for each part of a statement.
 
-    def _objection(self, action: int, first: str, second: str, database: str | None) -> str:
-        """Say what is wrong with an action; what is read without a database is a part of the query."""
-        prepares = self._mode == "preparing"
+        What is read without a database is a part of the query.
+        """
+        name, function, prepares = (first or "").lower(), (second or "").lower(), self._mode == "preparing"
+        known = database is None or name in self._tables or (prepares and name in CATALOGUE)
+        self._denied = ""
+        if self._mode == "own":
+            return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_FUNCTION:
-            return f"The function {second!r} is refused." if second in REFUSED_FUNCTIONS else ""
-        if action not in (PREPARING if prepares else ASKING):
-            return f"A statement of this kind may not do that (SQLite's action {action} on {first!r})."
-        if action in WRITING and first not in CATALOGUE:
-            return f"Nothing may be written into {first!r}."
-        known = database is None or first in self._tables or (prepares and first in CATALOGUE)
-        return f"The table {first!r} may not be read." if action == sqlite3.SQLITE_READ and not known else ""
+            if function in REFUSED_FUNCTIONS:
+                self._denied = f"The function {function!r} is refused."
+        elif action not in (PREPARING if prepares else ASKING):
+            self._denied = f"A statement of this kind may not do that (SQLite's action {action} on {name!r})."
+        elif action in WRITING and name not in CATALOGUE:
+            self._denied = f"Nothing may be written into {name!r}."
+        elif action == sqlite3.SQLITE_READ and not known:
+            self._denied = f"The table {name!r} may not be read."
+        return sqlite3.SQLITE_DENY if self._denied else sqlite3.SQLITE_OK
 
 
 def statements_of(database: sqlite3.Connection) -> list[str]:
@@ -211,27 +225,23 @@ def statements_of(database: sqlite3.Connection) -> list[str]:
 
 def columns_of(database: sqlite3.Connection, table: str) -> list[ColumnFacts]:
     """Return the columns that rows are inserted with: none that SQLite computes."""
+    columns = list[ColumnFacts]()
     found = database.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
-    return [
-        ColumnFacts(
-            name=name,
-            kind=_kind(declared.upper()),
-            nullable=not not_null and not key,
-            key=key == 1,
-            is_time="DATE" in declared.upper() or "TIME" in declared.upper(),
+    for _, name, declared, not_null, _, key, hidden in found:
+        words, kind = declared.upper(), "real"  # as SQLite's rules of affinity have it
+        is_time = "DATE" in words or "TIME" in words
+        if "INT" in words:
+            kind = "whole"
+        elif is_time or any(word in words for word in ("CHAR", "CLOB", "TEXT")):
+            kind = "text"
+        elif not words or "BLOB" in words:
+            kind = "other"
+        nullable = not not_null and not key
+        facts = ColumnFacts(
+            name=name, kind=cast(Kind, kind), nullable=nullable, key=key == 1, is_time=is_time
         )
-        for _, name, declared, not_null, _, key, hidden in found
-        if not hidden
-    ]
-
-
-def _kind(declared: str) -> Kind:
-    """Return what a column holds, by SQLite's rules of affinity."""
-    if "INT" in declared:
-        return "whole"
-    if any(word in declared for word in ("CHAR", "CLOB", "TEXT", "DATE", "TIME")):
-        return "text"
-    return "other" if not declared or "BLOB" in declared else "real"
+        columns += [] if hidden else [facts]
+    return columns
 
 
 def _catalogue(opened: sqlite3.Connection) -> dict[str, dict[str, str]]:
@@ -261,25 +271,6 @@ def _folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="mneme-sql-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
-
-
-def _memory() -> AbstractContextManager[sqlite3.Connection]:
-    return closing(sqlite3.connect(":memory:", isolation_level=None))
-
-
-def _opened(key: str, make: Make) -> sqlite3.Connection:
-    """Open a database for reading, made on first use."""
-    file = _folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.db"
-    with _making:
-        if key not in _made:
-            file.unlink(missing_ok=True)  # a making that was interrupted
-            with closing(sqlite3.connect(file, uri=True, isolation_level=None)) as made:
-                make(made)
-            _made[key] = file
-        _made.move_to_end(key)
-        if len(_made) > MAX_FILES:
-            _made.popitem(last=False)[1].unlink()
-        return sqlite3.connect(f"file:{file}?mode=ro", uri=True)
 
 
 def _draw(schema: Schema, seed: int, rows: int, made: sqlite3.Connection) -> None:

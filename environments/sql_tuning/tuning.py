@@ -3,7 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import NamedTuple, Self, cast
 
@@ -15,10 +15,9 @@ from mneme.environments.sql_tuning.databases import Database, DatabaseCopy, quot
 from mneme.environments.sql_tuning.generating import find_schema
 from mneme.environments.sql_tuning.guard import (
     Dialect,
-    check_preparation,
-    check_query,
+    checked_preparation,
+    checked_query,
     parse,
-    without_explain,
 )
 from mneme.environments.sql_tuning.records import (
     ColumnInfo,
@@ -81,7 +80,7 @@ class SqlTuning:
     """
 
     def __init__(self, database: Database, query: str = "", limits: Limits | None = None) -> None:
-        self._database = database
+        self._database, self.dialect = database, database.dialect
         self.query = query
         self.limits = limits or Limits()
 
@@ -101,15 +100,11 @@ class SqlTuning:
             return cls.open(task.schema_name, task.seed, rows, query=task.query, limits=limits)
         return cls(own_database(task, rows, task.tables), task.query, limits)
 
-    @property
-    def dialect(self) -> Dialect:
-        return self._database.dialect
-
     def schema(self) -> list[TableInfo]:
         """Describe the tables: rows, columns with their distinct values, indexes."""
         if self._database.key not in _described:
             described = []
-            with self._copy(Limits(seconds=60)) as copy:
+            with _turn, self._database.copy(Limits(seconds=60)) as copy:
                 for table, columns in self._database.catalogue.items():
                     counted = ", ".join(f"COUNT(DISTINCT {name})" for name in map(quoted, columns))
                     ((rows, *distinct),), _ = copy.ask(f"SELECT COUNT(*), {counted} FROM {quoted(table)}")
@@ -122,8 +117,8 @@ class SqlTuning:
     def explain(self, sql: str = "") -> str:
         """Give the plan of a query, or in words why there is none."""
         try:
-            query = self._checked_query(sql or self.query)
-            with self._copy() as copy:
+            query = checked_query(sql or self.query, self.dialect, self._database.catalogue)
+            with _turn, self._database.copy(self.limits) as copy:
                 return copy.plan(query)
         except (Refused, Stopped, Failed) as reason:
             return f"No plan: {reason}"
@@ -132,8 +127,8 @@ class SqlTuning:
         """Count which share of a table's rows a predicate lets through; a bad one raises `BadInput`."""
         query = f"SELECT COUNT(*) * 1.0 / (SELECT COUNT(*) FROM {table}) FROM {table} WHERE {predicate}"
         try:
-            with self._copy() as copy:
-                rows, _ = copy.ask(self._checked_query(query))
+            with _turn, self._database.copy(self.limits) as copy:
+                rows, _ = copy.ask(checked_query(query, self.dialect, self._database.catalogue))
         except (Refused, Stopped, Failed) as reason:
             raise BadInput(f"The share of {predicate!r} cannot be counted: {reason}") from reason
         return float(str(rows[0][0] or 0))  # nothing, where the table is empty
@@ -152,15 +147,13 @@ class SqlTuning:
             measured.error = str(failed)
         return measured
 
-    @contextmanager
-    def _copy(self, limits: Limits | None = None) -> Iterator[DatabaseCopy]:
-        with _turn, self._database.copy(limits or self.limits) as copy:
-            yield copy
-
     def _measure(self, solution: Solution, measured: Measured) -> None:
-        original = self._checked_query(self.query)
-        rewritten = self._checked_query(solution.query or self.query)
-        statements = self._checked_statements(solution.statements)
+        if (count := len(solution.statements)) > self.limits.statements:
+            raise Refused(f"{count} statements; {self.limits.statements} may prepare a query.")
+        dialect, catalogue = self.dialect, self._database.catalogue
+        original = checked_query(self.query, dialect, catalogue)
+        rewritten = checked_query(solution.query or self.query, dialect, catalogue)
+        statements = checked_preparation(solution.statements, dialect, catalogue)
         with self._database.copy(self.limits) as copy:
             measured.table_bytes = copy.size()
             measured.plan_before = copy.plan(original)
@@ -202,13 +195,15 @@ class SqlTuning:
         A processor's pace changes within a hundredth of a second, by a factor of two and more: what runs side
         by side is slowed alike, and a moment that hits one of both is an outlier.
         """
-        most = max(self.limits.seconds, baseline.seconds)
-        rows, first = _ask(other, most)
+        most, (copy, solution) = max(self.limits.seconds, baseline.seconds), other
+        rows, first = copy.ask(solution, most)
         pairs = [Pair(baseline.seconds, first)]
         spent = sum(pairs[0])
         while len(pairs) < self.limits.runs and spent < self.limits.enough * (1 + (len(pairs) < MIN_PAIRS)):
-            original = baseline.seconds if one is None else _ask(one, self.limits.baseline_seconds)[1]
-            pairs.append(Pair(original, _ask(other, most)[1]))
+            original = baseline.seconds
+            if one is not None:
+                _, original = one[0].ask(one[1], self.limits.baseline_seconds)
+            pairs.append(Pair(original, copy.ask(solution, most)[1]))
             spent += pairs[-1].solution + (0 if one is None else original)
         return rows, sorted(pairs, key=lambda pair: pair.speed_up)[len(pairs) // 2]
 
@@ -223,7 +218,11 @@ class SqlTuning:
         """Say how the results differ: on the data, where the original ends there, and on adversarial rows."""
         original, rewritten = queries
         if baseline.rows is None:
-            measured.rows, wrong = self._on_fewer_rows(original, rewritten, statements)
+            wrong = ""  # compared on the first smaller database on which the original comes to an end
+            for by in REDUCTIONS:
+                with suppress(Late), self._database.smaller(by).copy(self.limits) as copy:
+                    measured.rows, wrong = self._same_on(copy, original, rewritten, statements)
+                    break
         else:
             order, whole = order_of(original, self.dialect), partial(self._whole, original)
             measured.rows, wrong = len(baseline.rows), differences(baseline.rows, found, order, whole)
@@ -247,16 +246,6 @@ class SqlTuning:
         with self._database.copy(self.limits) as copy:
             return copy.ask(without_limit(original, self.dialect), self.limits.baseline_seconds)[0]
 
-    def _on_fewer_rows(self, original: str, rewritten: str, statements: list[str]) -> tuple[int, str]:
-        """Compare on a smaller database, on which the original comes to an end."""
-        for by in REDUCTIONS:
-            with self._database.smaller(by).copy(self.limits) as copy:
-                try:
-                    return self._same_on(copy, original, rewritten, statements)
-                except Late:
-                    continue
-        return 0, ""
-
     def _same_on(
         self, copy: DatabaseCopy, original: str, rewritten: str, statements: list[str]
     ) -> tuple[int, str]:
@@ -270,28 +259,6 @@ class SqlTuning:
             return copy.ask(without_limit(original, self.dialect))[0]
 
         return len(expected), differences(expected, found, order_of(original, self.dialect), whole)
-
-    def _checked_query(self, sql: str) -> str:
-        query = without_explain(sql).strip()
-        check_query(query, self.dialect, self._database.catalogue)
-        return query.rstrip("; \n\t")
-
-    def _checked_statements(self, statements: list[str]) -> list[str]:
-        """Check every statement before any runs; EXPLAIN is removed, since the plan is always returned."""
-        if len(statements) > self.limits.statements:
-            raise Refused(f"{len(statements)} statements; {self.limits.statements} may prepare a query.")
-        kept = [each for each in statements if without_explain(each) == each]
-        for each in kept:
-            check_preparation(each, self.dialect, self._database.catalogue)
-        for each in statements:
-            if each not in kept:
-                self._checked_query(each)
-        return kept
-
-
-def _ask(asked: Asked, most: float) -> tuple[list[Row], float]:
-    copy, query = asked
-    return copy.ask(query, most)
 
 
 def own_database(task: TuningTask, rows: int, tables: Sequence[str] | None = None) -> Database:
@@ -311,18 +278,16 @@ def order_of(query: str, dialect: Dialect) -> Order | None:
     order = tree.args.get("order")
     if order is None:
         return None
-    places = [_shown(key.this, tree) for key in order.expressions]
+    names = [
+        {output.alias, output.unalias().sql(), output.output_name} for output in cast(exp.Query, tree).selects
+    ]
+    places = list[int | None]()  # the output column that a sort key is: by number, name or expression
+    for key in [each.this for each in order.expressions]:
+        if isinstance(key, exp.Literal) and key.is_int:
+            places.append(int(key.this) - 1)
+        else:
+            places.append(next((place for place, known in enumerate(names) if key.sql() in known), None))
     return lambda row: tuple(row if place is None else row[place] for place in places)
-
-
-def _shown(key: exp.Expr, tree: exp.Expr) -> int | None:
-    """Find the output column that a sort key is, by number, by name or by its expression."""
-    if isinstance(key, exp.Literal) and key.is_int:
-        return int(key.this) - 1
-    for place, output in enumerate(cast(exp.Query, tree).selects):
-        if key.sql() in (output.alias, output.unalias().sql(), output.output_name):
-            return place
-    return None
 
 
 def differences(

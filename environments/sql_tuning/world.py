@@ -3,7 +3,8 @@
 import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from contextlib import suppress
+from functools import cached_property
 
 import sqlglot
 from pydantic import ValidationError
@@ -35,6 +36,8 @@ HALF_OF_ROWS = 0.5
 ROWS = 60_000
 SIMILAR_TASKS_DRAWN = 160
 """Tasks that are drawn to find similar ones among."""
+_keeps_most: dict[str, bool] = {}
+"""Whether a task's filters keep most rows, by its rows and the task: a world is opened anew for each step."""
 FORM = """Statements are CREATE INDEX and ANALYZE alone, in order; the query is the given one written anew, ""
 where it stays as it is. Answer, files and diff stay empty."""
 
@@ -62,7 +65,28 @@ class SqlTuningKind(WorldKind):
 
     def open(self, task: Task) -> "SqlWorld":
         """Lay out a task on its database. Raises BadInput, NotFound for an unknown schema."""
-        return SqlWorld(_laid_out(task), int(task.given.get("rows") or ROWS))
+        given, rows = stated(task.given), int(task.given.get("rows") or ROWS)
+        named = {"id": task.id, "description": task.text, "seed": given.get("database_seed", 0)}
+        try:
+            laid = TuningTask.model_validate({**given, **named})
+        except ValidationError as wrong:
+            raise BadInput(f"The task of query tuning: {wrong.errors()[0]['msg']}.", "Check it.") from wrong
+        query = laid.query.strip().rstrip(";")
+        if not query:
+            hint = "Give `query`, or leave the environment out."
+            raise BadInput("The environment sql_tuning needs the slow query.", hint)
+        laid, schema = laid.model_copy(update={"query": query}), None
+        if laid.is_own:
+            catalogue = own_database(laid, rows).catalogue
+        else:
+            schema = find_schema(laid.schema_name)
+            catalogue = schema.tables()
+        laid = laid.model_copy(update={"catalogue": catalogue, "time": schema.time if schema else None})
+        read = laid.structure  # tables that refer to others are large: patterns are about them first
+        keys = {name: next(iter(columns)) for name, columns in catalogue.items()}
+        facts = {schema.fact} if schema else {end.table for end in read.ends if end.column != keys[end.table]}
+        tables = sorted(read.tables, key=lambda table: table not in facts)
+        return SqlWorld(laid.model_copy(update={"tables": tables}), rows)
 
     def similar(self, task: Task, seed: int) -> Sequence[Task]:
         """Draw tasks on the databases that come with Mneme."""
@@ -77,30 +101,6 @@ class SqlTuningKind(WorldKind):
             )
             for each in tasks(seed, SIMILAR_TASKS_DRAWN, database_seed=database_seed)
         ]
-
-
-def _laid_out(task: Task) -> TuningTask:
-    given = stated(task.given)
-    named = {"id": task.id, "description": task.text, "seed": given.get("database_seed", 0)}
-    try:
-        laid = TuningTask.model_validate({**given, **named})
-    except ValidationError as wrong:
-        raise BadInput(f"The task of query tuning: {wrong.errors()[0]['msg']}.", "Check it.") from wrong
-    query = laid.query.strip().rstrip(";")
-    if not query:
-        hint = "Give `query`, or leave the environment out."
-        raise BadInput("The environment sql_tuning needs the slow query.", hint)
-    laid, schema = laid.model_copy(update={"query": query}), None
-    if laid.is_own:
-        catalogue = own_database(laid, int(given.get("rows") or ROWS)).catalogue
-    else:
-        schema = find_schema(laid.schema_name)
-        catalogue = schema.tables()
-    laid = laid.model_copy(update={"catalogue": catalogue, "time": schema.time if schema else None})
-    ends = laid.structure.ends  # tables that refer to others are large: patterns are about them first
-    facts = {schema.fact} if schema else {e.table for e in ends if e.column != next(iter(catalogue[e.table]))}
-    tables = sorted(laid.structure.tables, key=lambda table: table not in facts)
-    return laid.model_copy(update={"tables": tables})
 
 
 class SqlWorld(World):
@@ -118,9 +118,20 @@ class SqlWorld(World):
 
     @cached_property
     def features(self) -> list[str]:
-        """Name what matters in the query and its data, `further columns` being those that it only reads."""
-        keeps_most = _keeps_most(self.task.model_dump_json(), self.rows)
-        return [*self.task.features, *([analysis.KEEPS_MOST] if keeps_most else [])]
+        """Name what matters in the query and its data, `further columns` being those that it only reads.
+
+        The filters keep most rows where those of each table let more than half of its rows through.
+        """
+        known = f"{self.rows} {self.task.model_dump_json()}"
+        if known not in _keeps_most:
+            tuning, said_of = SqlTuning.of(self.task, rows=self.rows), dict[str, list[str]]()
+            for each in self.task.structure.filters:
+                said_of.setdefault(each.column.table, []).append(f"({each.predicate})")
+            shares = list[float]()
+            with suppress(BadInput):  # what cannot be counted, such as a filter that takes too long
+                shares = [tuning.share(table, " AND ".join(said)) for table, said in said_of.items()]
+            _keeps_most[known] = bool(shares) and min(shares) > HALF_OF_ROWS
+        return [*self.task.features, *([analysis.KEEPS_MOST] if _keeps_most[known] else [])]
 
     @property
     def general(self) -> list[str]:
@@ -180,12 +191,11 @@ class SqlWorld(World):
 
     def attempt(self, solution: Solution, *, quick: bool = False) -> Trial:
         """Run a solution on a throw-away copy; once more, and longer, where noise decides."""
-
-        def tried(limits: Limits) -> Trial:
-            return judge(self.task, SqlTuning.of(self.task, rows=self.rows, limits=limits).run(solution))
-
-        trial = tried(QUICK_TRIAL if quick else Limits())
-        return tried(LONG_TRIAL) if trial.is_near else trial
+        for limits in (QUICK_TRIAL if quick else Limits(), LONG_TRIAL):
+            trial = judge(self.task, SqlTuning.of(self.task, rows=self.rows, limits=limits).run(solution))
+            if not trial.is_near:
+                break
+        return trial
 
     def looks(self) -> Sequence[Callable[..., str]]:
         """Return the researcher's tools."""
@@ -209,18 +219,3 @@ class SqlWorld(World):
             return f"{tried.summary}\nplan:\n{tried.evidence}"
 
         return [schema, explain, measure]
-
-
-@lru_cache(maxsize=1024)
-def _keeps_most(task: str, rows: int) -> bool:
-    """Say whether the filters of each table let more than half of its rows through."""
-    told = TuningTask.model_validate_json(task)
-    world = SqlTuning.of(told, rows=rows)
-    said_of: dict[str, list[str]] = {}
-    for each in told.structure.filters:
-        said_of.setdefault(each.column.table, []).append(f"({each.predicate})")
-    try:
-        shares = [world.share(table, " AND ".join(said)) for table, said in said_of.items()]
-    except BadInput:  # what cannot be counted, such as a filter that takes too long
-        return False
-    return bool(shares) and min(shares) > HALF_OF_ROWS

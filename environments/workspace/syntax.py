@@ -1,26 +1,39 @@
-"""What a Python file does that may be slow on much data: features and repeated calls, by its syntax tree."""
+"""What a file does that may be slow on much data: Python by its syntax tree, shell by the lexer `shlex`."""
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from shlex import shlex
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.comprehension)
 NESTED, JOINED, SHIFTED = "loop in a loop", "text joined in a loop", "list shifted in a loop"
-RECURSIVE = "repeated recursion"
+RECURSIVE, INPUT_OUTPUT = "repeated recursion", "input or output in a loop"
 CALLED = {
     **dict.fromkeys(("sorted", "sort"), "sort in a loop"),
     **dict.fromkeys(("count", "index"), "search in a loop"),
     **dict.fromkeys(("copy", "deepcopy"), "copy in a loop"),
-    **dict.fromkeys(("open", "read", "readline", "readlines", "read_text"), "input or output in a loop"),
-    **dict.fromkeys(("write", "write_text", "execute", "urlopen"), "input or output in a loop"),
+    **dict.fromkeys(("open", "read", "readline", "readlines", "read_text"), INPUT_OUTPUT),
+    **dict.fromkeys(("write", "write_text", "execute", "urlopen"), INPUT_OUTPUT),
 }
 """What a call in each round of a loop is, by the name of the function or method."""
 IMPORTED = {"numpy": "arrays", "pandas": "data frames"}
-FEATURES = frozenset({NESTED, JOINED, SHIFTED, RECURSIVE, *CALLED.values(), *IMPORTED.values()})
 CACHE = "CACHE calls"
 COLLECTION = re.compile(r"(?i)(?<!frozen)(array|deque|dict|frame|iter|list|mapping|sequence|set)")
 """In an annotation: what most often cannot be hashed."""
+COMMENT = re.compile(r"""(?m)^\s*#.*$|(?<=\s)#[^'"\n]*$""")
+OPERATORS = "();<>|&`\n"
+LINES, PROGRAM = "loop over lines", "program in a loop"
+COMMANDS = {
+    "read": LINES,
+    "sort": "sort in a loop",
+    **dict.fromkeys(("grep", "egrep", "fgrep"), "search in a loop"),
+    **dict.fromkeys(("cat", "head", "tail", "cp", "mv", "curl", "wget"), INPUT_OUTPUT),
+    **dict.fromkeys(("awk", "basename", "bc", "cut", "date", "dirname", "expr"), PROGRAM),
+    **dict.fromkeys(("jq", "perl", "python3", "sed", "seq", "tr", "uniq", "wc"), PROGRAM),
+}
+"""What a command in each round of a loop of the shell is."""
+BEFORE_COMMANDS = re.compile(r"!|{|do|elif|else|env|exec|if|sudo|then|time|until|while|\w+=.*")
 METHODS = {name for kind in (list, dict, set) for name in vars(kind)}
 
 
@@ -33,6 +46,47 @@ def features_of(text: str) -> set[str]:
     known = {IMPORTED.get(name.partition(".")[0]) for name in modules}
     found = {feature for part in rounds for node in ast.walk(part) for feature in _of_round(node)}
     return found | {each for each in known if each} | ({RECURSIVE} if _recursive(nodes) else set())
+
+
+def _shell_words(text: str) -> list[str]:
+    """Return words and operators; of a quoted text that runs a command, that command."""
+    lexer = shlex(COMMENT.sub("", text.replace("\\\n", " ")), posix=True, punctuation_chars=OPERATORS)
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
+    try:
+        found = [(word, word.partition("$(")[2].replace(")", " ) ")) for word in lexer]
+    except ValueError:  # a quotation that nothing ends
+        return []
+    return [each for word, run in found for each in (["(", *run.split()] if run else [word])]
+
+
+def shell_features_of(text: str) -> set[str]:
+    """Return the features of a script: what its loops do in each round, their conditions included."""
+    found: set[str] = set()
+    depth, conditions, is_command, is_target = 0, 0, True, False
+    for word in _shell_words(text):
+        if is_command and word in ("while", "until"):
+            depth, conditions = depth + 1, conditions + 1
+        elif is_command and word == "do":
+            depth, conditions = depth + (not conditions), max(conditions - 1, 0)
+        elif is_command and word == "done":
+            depth -= 1
+        elif depth and is_command:
+            found |= {COMMANDS.get(word.rpartition("/")[2], "")} - {""}
+        elif depth and is_target and word != "/dev/null" and not word.isdigit():
+            found.add(INPUT_OUTPUT)
+        found |= {NESTED} if depth > 1 else set()
+        is_operator = bool(word) and {*word} <= {*OPERATORS}
+        is_target = is_operator and word.strip("&")[-1:] in ("<", ">")
+        is_command = not is_target and (is_operator or bool(BEFORE_COMMANDS.fullmatch(word)))
+    return found
+
+
+READERS: Mapping[str, Callable[[str], set[str]]] = {".py": features_of, ".sh": shell_features_of}
+"""What reads the features of a file, by the ending of its name."""
+FEATURES: Mapping[str, frozenset[str]] = {
+    ".py": frozenset({NESTED, JOINED, SHIFTED, RECURSIVE, *CALLED.values(), *IMPORTED.values()}),
+    ".sh": frozenset({NESTED, INPUT_OUTPUT, *COMMANDS.values()}),
+}
 
 
 def cached(text: str, callers: Iterable[str]) -> str:

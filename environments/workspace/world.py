@@ -62,14 +62,15 @@ class Tactics(BaseModel):
     def features_of(self, files: Mapping[str, str]) -> list[str]:
         """Name what the files do that is slow on much data."""
         texts = [text for path, text in files.items() if path.endswith(self.ending)]
-        read = {each for text in texts for each in syntax.features_of(text)} if self.ending == ".py" else ()
+        reader = syntax.READERS.get(self.ending)
+        read = {each for text in texts for each in reader(text)} if reader else ()
         shown = [name for name, how in self.features.items() if any(map(how.search, texts))]
         return [*shown, *sorted(read)]
 
     @property
     def known_features(self) -> set[str]:
         """Return all that a condition can name."""
-        return {*self.features, *(syntax.FEATURES if self.ending == ".py" else ())}
+        return {*self.features, *syntax.FEATURES.get(self.ending, ()), LARGE}
 
 
 @cache
@@ -79,6 +80,7 @@ def tactics() -> Mapping[str, Tactics]:
     return TypeAdapter(dict[str, Tactics]).validate_python(yaml.safe_load(text))
 
 
+LARGE, LARGE_BYTES = "a file over 1 MB", 2**20
 LINE = r"(?m)^[\s.FEsxX]*{name}\s*=\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*$"
 """A figure, as a command prints it; pytest writes how each test ended in front of it."""
 LONG_RUN = 2.0
@@ -255,8 +257,15 @@ class FilesWorld(World):
 
     @cached_property
     def features(self) -> list[str]:
-        """Name what the tactics see in the files that may change."""
-        return self._tactics.features_of(self.open_files) if self._tactics else []
+        """Name what the tactics see in the files that may change, and whether there is much data."""
+        read = self._tactics.features_of(self.open_files) if self._tactics else []
+        sizes = (file.stat().st_size for file in self._template.folder.rglob("*"))
+        return [*read, *([LARGE] if read and any(size > LARGE_BYTES for size in sizes) else [])]
+
+    @property
+    def general(self) -> list[str]:
+        """Name the features without how much data there is: a lesson holds for less, too."""
+        return [each for each in self.features if each != LARGE]
 
     def applies(self, condition: str) -> bool | None:
         """Say whether the files have the features that a condition names."""

@@ -23,7 +23,8 @@ from mneme.stores.pools.memory_pool import MemoryPool, Pair
 from mneme.stores.recall import Asker, recall
 from mneme.stores.users.inbox import Message
 from mneme.stores.users.memories import Memory as Fact
-from mneme.stores.users.memories import Past, UserMemories
+from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.valid_time import Past
 
 CANDIDATES = 40
 """Texts that are looked up for a situation; those that the budget has room for are shown."""

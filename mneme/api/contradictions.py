@@ -14,7 +14,6 @@ from operator import attrgetter
 import numpy as np
 from pydantic import BaseModel
 
-from mneme.api.write_gate import NEARLY_SAME
 from mneme.core.errors import BadInput, Conflict, Forbidden, NotWritable
 from mneme.models.asking.asking import ask, resolve
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, Relation, compare_memories
@@ -40,6 +39,7 @@ from mneme.stores.shelf import Shelf, kind_of
 from mneme.stores.users.memories import RULES, MemoryRecord, UserMemories
 from mneme.stores.users.traces import named
 from mneme.stores.users.valid_time import overlaps
+from mneme.stores.write_gate import SAME_FACT
 
 KINDS: tuple[Recallable, ...] = ("fact", "card", "agreement")
 """Kinds that are compared across places, each with all of them."""
@@ -276,7 +276,7 @@ async def _compared(near: Sequence[Near], responder: str) -> Mapping[str, str]:
     found = {near[at][0].key: each.reason for at, each in judged.items() if each.relation in OPPOSED}
     if responder != RULES:
         return found
-    unsure = (pair for at, (pair, cosine) in enumerate(near) if at not in judged and cosine >= NEARLY_SAME)
+    unsure = (pair for at, (pair, cosine) in enumerate(near) if at not in judged and cosine >= SAME_FACT)
     return found | {pair.key: "They say nearly the same, and not the same." for pair in unsure}
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from pydantic import Field
 
@@ -22,14 +22,22 @@ from mneme.stores.provenance import told_again
 from mneme.stores.users.activity import Day, Reading, by_day, readings
 from mneme.stores.users.inbox import Inbox, complete
 from mneme.stores.users.memories import Kind, Memory, MemoryRecord, UserMemories, both_sides
+from mneme.stores.users.promotion import OwnMemories, linked
 from mneme.stores.users.threads import ThreadIds
+from mneme.stores.write_gate import FACTS
 
 if TYPE_CHECKING:  # slow to import
     from mneme.api.server_state import ServerState
     from mneme.api.threads import Threads
 
 Content = Annotated[
-    str, Field(min_length=1, max_length=8000, description="What is remembered.", examples=["Ann has a dog."])
+    str,
+    Field(
+        min_length=1,
+        max_length=FACTS.max_chars,
+        description="What is remembered.",
+        examples=["Ann has a dog."],
+    ),
 ]
 Query = Annotated[str, Field(min_length=1, max_length=8000, description="What to search for.")]
 VersionNumber = Annotated[int, Field(ge=1, le=LARGEST, description="A version's number, from 1.")]
@@ -66,6 +74,14 @@ class Written(MemoryRecord):
     """The memories that it may contradict, or repeats in other words; linked until somebody settles it."""
 
 
+async def compared(
+    new: Memory, memories: UserMemories, but: str = ""
+) -> tuple[MemoryRecord | None, Sequence[MemoryRecord]]:
+    """Return what a memory repeats, and what it may contradict, as `mneme.nodes.chat.compared` does."""
+    room = await import_lazily("mneme.nodes.chat.compared")
+    return cast(tuple[MemoryRecord | None, Sequence[MemoryRecord]], await room.compared(new, memories, but))
+
+
 class Memories(Operations):
     """Operations on one user's memories."""
 
@@ -81,7 +97,8 @@ class Memories(Operations):
         remembering: Remembering | None = None,
     ) -> None:
         super().__init__(ledger, user, caller)
-        self._kept, self._inbox = UserMemories(ledger, user), Inbox(ledger)
+        who = None if settings().auth is None else user
+        self._kept, self._inbox = OwnMemories(ledger, user, who, compared), Inbox(ledger)
         self._state, self._remembering = state, remembering
 
     @reads("me")
@@ -141,7 +158,7 @@ class Memories(Operations):
 
         One that is remembered already, word for word, is not written again. Raises BadInput.
         """
-        from mneme.api.write_gate import compared, entities_of, linked  # noqa: PLC0415  (slow to import)
+        from mneme.rules.chat.memory_agent import entities_of  # noqa: PLC0415  (slow to import)
 
         entities = list(entities) or entities_of(_filled(content))
         new = Memory(content=content, kind=kind, entities=entities, quote=content, since=since, until=until)
@@ -166,21 +183,17 @@ class Memories(Operations):
 
         Its names are those of the new text, its quote is the text. Raises NotFound, Conflict, BadInput.
         """
-        from mneme.api.write_gate import (  # noqa: PLC0415  (slow to import)
-            compared,
-            entities_of,
-            linked,
-            still_named,
-        )
+        from mneme.prompts.chat.evidence import names  # noqa: PLC0415  (slow to import)
+        from mneme.rules.chat.memory_agent import entities_of  # noqa: PLC0415  (slow to import)
 
         found = await self._kept.get(await self._whole(key))
         old = found.memory
-        names = list(dict.fromkeys([*still_named(old.entities, content), *entities_of(_filled(content))]))
+        still = [each for each in old.entities if names([each], content)]
         period = (old.since if since is None else since, old.until if until is None else until)
         memory = Memory(
             **old.model_dump(include={"kind", "message_id", "thread", "time", "is_change", "past"}),
             content=content,
-            entities=names,
+            entities=list(dict.fromkeys([*still, *entities_of(_filled(content))])),
             quote=content,
             since=period[0],
             until=period[1],
@@ -263,16 +276,14 @@ class Memories(Operations):
 
     @reads("memories/activity")
     async def activity(
-        self, days: Annotated[int, Field(ge=1, le=3660, description="How many days back.")] = 30
+        self, days: Annotated[int, Field(ge=1, le=3660, description="How far back.")] = 30
     ) -> Sequence[Day]:
         """Return how many memories changed on each day on which any did, the oldest first."""
         return await by_day(self._kept, days)
 
     @reads("memories/readings")
     async def readings(
-        self,
-        key: Annotated[str, Field(description="Of this memory alone, by its whole key.")] = "",
-        limit: Limit = 100,
+        self, key: Annotated[str, Field(description="The whole key of one.")] = "", limit: Limit = 100
     ) -> Sequence[Reading]:
         """Return which programs were shown memories in the last 90 days, the newest first."""
         return await readings(self._ledger, self._owner, key, limit)

@@ -1,7 +1,7 @@
 """Operations on a team's pools of pairs, their retrievers, and the rubrics that score pairs."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
@@ -14,6 +14,7 @@ from mneme.stores.ledger.records import Version, team_namespace
 from mneme.stores.pools.lessons import RetrieverLessons, keep
 from mneme.stores.pools.memory_pool import Added, MemoryPool, Pooled, read_lines
 from mneme.stores.pools.retrievers import UNTRAINED, Retriever
+from mneme.stores.pools.thresholds import Threshold, Thresholds, key_of
 
 PoolName = Annotated[str, Field(min_length=1, description="The pool's name.", examples=["literary_creation"])]
 AgentName = Annotated[str, Field(description="Only pairs that this agent answered; none: all.")]
@@ -49,6 +50,7 @@ class Pools(Operations):
 
     def _prepare(self) -> None:
         self._rubrics = rubrics_of(self._ledger, self._owner)
+        self._thresholds = Thresholds(self._ledger, self._owner)
 
     @reads("pools")
     async def list(self) -> Sequence[RetrieverState]:
@@ -193,6 +195,41 @@ class Pools(Operations):
     async def rubric(self, name: Domain, version: RubricVersion = None) -> FrozenRubric:
         """Return a domain's rubric, the latest or a version. Raises BadInput, NotFound."""
         return await (self._rubrics.latest(name) if version is None else self._rubrics.get(name, version))
+
+    @changes("rubrics/{name}/calibrate")
+    async def calibrate(
+        self,
+        name: Domain,
+        graded_by: Annotated[
+            str, Field(description="Who grades: `rules`, `auto` or a model.", examples=["ollama:llama3.1:8b"])
+        ] = "auto",
+        pairs: Annotated[int, Field(ge=8, le=200, description="Good answers that are graded.")] = 12,
+        scoring: Annotated[
+            Literal["criteria", "printed"], Field(description="By points for criteria, or one number.")
+        ] = "criteria",
+        seed: Annotated[int, Field(ge=0, le=LARGEST, description="Draws answers and damage.")] = 0,
+        agent: Annotated[
+            str, Field(description="The YAML text of agents of your own, --- between two.")
+        ] = "",
+    ) -> Threshold:
+        """Store the score above which a domain's pairs are kept, found on good and on damaged answers (§3.1).
+
+        It holds for pairs that this grader scores by this rubric, where no threshold is given. Raises
+        BadInput where good answers are few, or not told from damaged ones: then nothing is stored.
+        """
+        from mneme.nodes.sharing.calibration import calibrate  # noqa: PLC0415  (slow to import)
+
+        frozen = await self._rubrics.latest(name)
+        found = await calibrate(
+            self._pool(name), frozen, graded_by, scoring=scoring, wanted=pairs, seed=seed, agents=agent
+        )
+        change = self._change("calibrated", "").model_copy(update={"model": found.grader})
+        return await self._thresholds.put(key_of(name, found.grader, scoring), found, change=change)
+
+    @reads("rubrics/{name}/thresholds")
+    async def thresholds(self, name: Domain) -> Sequence[Threshold]:
+        """Return a domain's calibrated thresholds; one for an earlier rubric does not hold."""
+        return await self._thresholds.of_rubric(name, (await self._rubrics.latest(name)).rubric)
 
     @changes("rubrics")
     async def freeze(self, rubric: Rubric, reason: Reason = "") -> FrozenRubric:

@@ -46,6 +46,7 @@ def _memory_row(record: Any) -> Row:
     when = " ".join(filter(None, [HOLDING[memory.holding], f"({holds})" if holds else ""]))
     is_listed = record.similarity is None  # a table of what a search found has no room for one more word
     before = [] if is_listed else [each.text for each in memory.past[:1]]
+    told = f"shared with {', '.join(record.shared_with)}" if record.shared_with else ""
     read = "read by rules" if memory.read_by == "rules" and is_listed else ""
     return {
         "key": record.key,
@@ -53,7 +54,7 @@ def _memory_row(record: Any) -> Row:
         "memory": memory.content if record.live else f"{memory.content} (retired)",
         "kind": memory.kind,
         "since": (memory.time or record.at.astimezone().isoformat())[:16].replace("T", " "),
-        "note": "; ".join(filter(None, [when, *before, memory.attention, read])),
+        "note": "; ".join(filter(None, [when, *before, memory.attention, told, read])),
         "similarity": record.similarity,
     }
 

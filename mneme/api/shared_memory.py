@@ -2,30 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.api.discussions import DiscussionId
-from mneme.api.memories import Query, Written
+from mneme.api.memories import Query, Written, compared
 from mneme.api.operation import Key, Limit, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.models.asking.budget import tokens
-from mneme.stores.access import Right, asker_of, audit, may, may_read, own_team, roles
+from mneme.stores.access import Right, asker_of, audit, may_read, own_team, roles
 from mneme.stores.discussions.discussions import AgreementChange, Discussions
 from mneme.stores.ledger.records import (
     LOCAL,
-    Change,
     Namespace,
     Source,
     Version,
-    Write,
     team_namespace,
     unescaped,
     user_namespace,
 )
-from mneme.stores.provenance import as_now, pairs_in, stale, steps
+from mneme.stores.provenance import as_now, stale, steps
 from mneme.stores.recall import (
     KINDS,
     RECALLABLE,
@@ -40,7 +38,15 @@ from mneme.stores.recall import (
 )
 from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import Memory, MemoryRecord, UserMemories
-from mneme.stores.users.traces import named
+from mneme.stores.users.promotion import (
+    OwnMemories,
+    Policy,
+    Sharing,
+    as_shared,
+    marks_of,
+    policies_of,
+    shared,
+)
 
 if TYPE_CHECKING:
     from mneme.api.contradictions import Contradictions
@@ -58,19 +64,6 @@ RecordKey = Annotated[
 Team = Annotated[str, Field(description="A team's name.", examples=["analysts"])]
 Teams = Annotated[Sequence[str], Field(max_length=20, description="Whose findings may answer, too.")]
 Budget = Annotated[int, Field(ge=1, le=100_000, description="How many tokens the answer may have.")]
-
-
-PRIVATE: Mapping[str, Any] = {
-    "quote": "",
-    "message_id": "",
-    "thread": "",
-    "statements": [],
-    "past": [],
-    "may_contradict": [],
-    "flag": "",
-    "unclear": "",
-}
-"""Of a memory that is shared: the hour at which and the words in which it was said stay with its owner."""
 
 
 class Step(BaseModel):
@@ -112,7 +105,7 @@ class SharedMemory(Operations):
 
     def _prepare(self) -> None:
         self._who = None if settings().auth is None else self._owner
-        self._facts = UserMemories(self._ledger, self._owner)
+        self._facts = OwnMemories(self._ledger, self._owner, self._who, compared)
 
     @reads("recall")
     async def recall(
@@ -218,7 +211,7 @@ class SharedMemory(Operations):
             raise Forbidden(f"What {head.key} was made from is of {owner}.", f"Ask {owner} to renew it.")
         change = self._change(reason, f"as {owner} says now")
         change = change.model_copy(update={"source": Source(records=[live[0].reference])})
-        memory = _as_shared(live[0], owner)
+        memory = as_shared(Memory.model_validate(live[0].value), live[0].at, owner)
         facts = UserMemories(self._ledger, unescaped(head.namespace[1]), head.namespace)
         await facts.update(head.key, memory, change=change, expected_version=head.version)
         return _step(0, await facts.head(head.key), {})
@@ -312,14 +305,49 @@ class SharedMemory(Operations):
         """
         keys = await self._facts.keys(key)
         whole = only(key, keys, self._owner, "memory", "mneme memories list")
-        found = await self._facts.head(whole)
-        own = own_team(self._who, team)
         change = self._change("", ": ".join(filter(None, [f"shared by {self._owner}", reason.strip()])))
-        change = change.model_copy(update={"source": Source(records=[found.reference])})
-        place = "facts" if may(self._who, own, "promote") else "proposals"
-        memory = _as_shared(found, self._owner)
-        written = await self._add(TeamFacts(self._ledger, own, place), memory, change)
-        return written.model_copy(update={"is_proposed": place == "proposals"})
+        facts, made, known = await self._facts.share(whole, own_team(self._who, team), change)
+        record, *others = await facts.linked([known, *made.beside])
+        is_proposed = facts.place == "proposals"
+        return Written(**dict(record), is_new=not made.known, is_proposed=is_proposed, beside=others)
+
+    @reads("policies")
+    async def policies(self) -> Sequence[Policy]:
+        """Return what the user shares with which team without being asked each time, or after a question."""
+        return await policies_of(self._ledger, self._owner).all()
+
+    @changes("policies/{team}")
+    async def set_policy(
+        self,
+        team: Team,
+        share: Annotated[Sharing, Field(description="Never, after a question about each, or always.")],
+        about: Annotated[
+            Sequence[Annotated[str, Field(min_length=1, max_length=200)]],
+            Field(
+                max_length=50,
+                description="Subjects: a memory with all words of one, in any form, is about it.",
+            ),
+        ] = (),
+        reason: Reason = "",
+    ) -> Policy:
+        """Set what becomes of the user's memories about a team's matters that are written from now on.
+
+        `always`: each new or changed one is shared with the team when it is written, or proposed to it where
+        the role allows no more. `ask`: it stays private until its owner promotes it; until then the list of
+        memories to look at has it. So does one that reads like a secret or an instruction to agents, with
+        either policy. What is remembered already is not shared. Raises BadInput, Forbidden.
+        """
+        own = own_team(self._who, team)
+        if share != "never" and not about:
+            raise BadInput("What is the team to know?", "Name subjects: --about reporting.")
+        for each in about:
+            if not marks_of(each):
+                raise BadInput(f"{each!r} has no word that tells one memory from another.", "Name a subject.")
+        policy, change = (
+            Policy(team=own, share=share, about=[*about]),
+            self._change(reason, "set by its owner"),
+        )
+        return await policies_of(self._ledger, self._owner).put(own, policy, change=change)
 
     @reads("proposals")
     async def proposals(self, team: Team) -> Sequence[MemoryRecord]:
@@ -347,28 +375,11 @@ class SharedMemory(Operations):
         why = f"{head.change.reason}, {change.reason}"
         change = change.model_copy(update={"source": head.change.source, "reason": why})
         memory = Memory.model_validate(head.value)
-        return await self._add(TeamFacts(self._ledger, own), memory, change, decided)
-
-    async def _add(self, facts: TeamFacts, memory: Memory, change: Change, *more: Write) -> Written:
-        """Write what is shared, with `more`; what was made of the same memory before says so from now on."""
-        from mneme.api.write_gate import compared, linked  # noqa: PLC0415  (slow to import)
-
-        earlier = await self._made_before(facts, change.source.records)
-        known, beside = await compared(memory, facts, but=earlier.key if earlier else "")
-        if earlier:
-            known = earlier if earlier.memory.timed == memory.timed else None
-        of = (earlier.key, earlier.version) if earlier else (None, None)
-        new = [] if known else [facts.write(of[0], linked(memory, beside), change, of[1])]
-        written = await self._ledger.write([*new, *more])
-        record, *others = await facts.linked([known or MemoryRecord.of(written[0]), *beside])
-        return Written(**dict(record), is_new=known is None, beside=others)
-
-    async def _made_before(self, facts: TeamFacts, references: Sequence[str]) -> MemoryRecord | None:
-        """Return what of a place was made from the same memory, through any of its versions."""
-        links = await self._ledger.links([record for record, _ in pairs_in(references)], forward=True)
-        heads = (await self._ledger.by_ids([each.record for each in links])).values()
-        made = [each for each in heads if each.live and each.namespace == facts.namespace]
-        return MemoryRecord.of(made[0]) if made else None
+        facts = TeamFacts(self._ledger, own)
+        made = await shared(facts, memory, change, compared)
+        written = await self._ledger.write([*made.writes, decided])
+        record, *others = await facts.linked([made.known or MemoryRecord.of(written[0]), *made.beside])
+        return Written(**dict(record), is_new=not made.known, beside=others)
 
     def _sees(self, namespace: Namespace) -> bool:
         return may_read(self._who, namespace)
@@ -409,14 +420,6 @@ class SharedMemory(Operations):
         return Step(
             distance=distance, kind="of somebody else", stale="" if version.record not in old else "yes"
         )
-
-
-def _as_shared(version: Version, owner: str) -> Memory:
-    """Return a memory as others see it: only the day on which it was told, and with its owner's name."""
-    memory = Memory.model_validate(version.value).model_copy(update=PRIVATE)
-    content, *relations = (named(each, owner) for each in (memory.content, *memory.relations))
-    day = (memory.time or version.at.astimezone().isoformat())[: len("2026-01-01")]
-    return memory.model_copy(update={"content": content, "relations": relations, "time": day})
 
 
 def _step(distance: int, version: Version, old: Mapping[str, str]) -> Step:

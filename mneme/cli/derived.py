@@ -6,7 +6,7 @@ and Python give the same error.
 
 import inspect
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from datetime import datetime
 from functools import cached_property
 from importlib import import_module
@@ -147,17 +147,6 @@ def _zoned(value: Any) -> Any:
     return value.astimezone() if is_local else value
 
 
-async def _quietly_ended(work: Coroutine[Any, Any, Any]) -> Any:
-    """Await a command's work; once nobody reads its output, asyncio prints nothing of open streams."""
-    try:
-        return await work
-    except (SystemExit, BrokenPipeError):
-        import asyncio
-
-        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-        raise
-
-
 class Command:
     """A function for Typer in place of a coroutine or function, whose options come from its parameters.
 
@@ -207,10 +196,14 @@ class Command:
             if inspect.iscoroutine(done):
                 import asyncio  # `--help` needs none
 
-                try:
-                    done = asyncio.run(_quietly_ended(done))
-                except KeyboardInterrupt:
-                    raise typer.Exit(130) from None
+                with asyncio.Runner() as runner:
+                    try:
+                        done = runner.run(done)
+                    except KeyboardInterrupt:
+                        raise typer.Exit(130) from None
+                    except (SystemExit, BrokenPipeError):  # nobody reads: say nothing of open streams
+                        runner.get_loop().set_exception_handler(lambda *_: None)
+                        raise
         raise typer.Exit(done or 0)
 
 

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from mneme.api.memories import Memories
 from mneme.cli.chat.remember import FAILURES_SHOWN, print_sent
-from mneme.cli.chat.talk import get_ready
+from mneme.cli.chat.responders import get_ready
 from mneme.cli.derived import Fields
 from mneme.cli.show import (
     console,

@@ -10,7 +10,7 @@ from uuid import uuid4
 import typer
 from rich.markup import escape
 
-from mneme.cli.chat.talk import show_notice
+from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.show import console, emit, print_result, print_rows, say
 from mneme.client.workflows import Workflows, open_workflows

@@ -31,11 +31,13 @@ import mneme.stores.ledger.records
 import mneme.stores.ledger.transfer
 import mneme.stores.pools.memory_pool
 import mneme.stores.pools.rubrics
+import mneme.stores.pools.thresholds
 import mneme.stores.recall
 import mneme.stores.tuned_models
 import mneme.stores.users.activity
 import mneme.stores.users.inbox
 import mneme.stores.users.memories
+import mneme.stores.users.promotion
 import typing
 
 class BlockingMemories:
@@ -299,6 +301,18 @@ class BlockingPools:
     def rubric(
         self, name: builtins.str, version: builtins.int | None = ...
     ) -> mneme.stores.pools.rubrics.RubricVersion[mneme.library.agents.rubric.Rubric]: ...
+    def calibrate(
+        self,
+        name: builtins.str,
+        graded_by: builtins.str = ...,
+        pairs: builtins.int = ...,
+        scoring: typing.Literal["criteria", "printed"] = ...,
+        seed: builtins.int = ...,
+        agent: builtins.str = ...,
+    ) -> mneme.stores.pools.thresholds.Threshold: ...
+    def thresholds(
+        self, name: builtins.str
+    ) -> collections.abc.Sequence[mneme.stores.pools.thresholds.Threshold]: ...
     def pair(self, pool: builtins.str, key: builtins.str) -> mneme.stores.pools.memory_pool.Pooled: ...
     def forget(self, pool: builtins.str, key: builtins.str, reason: builtins.str = ...) -> builtins.str: ...
     def history(
@@ -351,6 +365,7 @@ class BlockingSharedMemory:
         compared_by: builtins.str = ...,
         limit: builtins.int = ...,
     ) -> collections.abc.Sequence[mneme.stores.recall.Contradiction]: ...
+    def policies(self) -> collections.abc.Sequence[mneme.stores.users.promotion.Policy]: ...
     def proposals(
         self, team: builtins.str
     ) -> collections.abc.Sequence[mneme.stores.users.memories.MemoryRecord]: ...
@@ -382,6 +397,13 @@ class BlockingSharedMemory:
         teams: collections.abc.Sequence[builtins.str] = ...,
         reason: builtins.str = ...,
     ) -> mneme.stores.recall.Contradiction: ...
+    def set_policy(
+        self,
+        team: builtins.str,
+        share: typing.Literal["never", "ask", "always"],
+        about: collections.abc.Sequence[builtins.str] = ...,
+        reason: builtins.str = ...,
+    ) -> mneme.stores.users.promotion.Policy: ...
     def promote(
         self, key: builtins.str, team: builtins.str, reason: builtins.str = ...
     ) -> mneme.api.memories.Written: ...

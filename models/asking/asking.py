@@ -8,11 +8,14 @@ Where an attempt at one fails midway, the next is a message of its own (another 
 """
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel
 
@@ -29,7 +32,6 @@ from mneme.models.asking.attempts import (
     was_cut,
 )
 from mneme.models.asking.budget import tokens
-from mneme.models.asking.fixed_reply import FixedReply
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.lazily import import_lazily
 from mneme.models.asking.replies import Copied, Doubtful, Unusable, copied, read, without_thought
@@ -92,13 +94,21 @@ async def ask(  # noqa: PLR0913  (the interface of every node)
     Raises `BadAnswer` when every repair failed, `ModelUnavailable`, `PromptTooLong`, `BadInput`.
     """
     record = AskRecord(prompt.name, await resolve(who))
+    prepare = prepared.get(record.responder)
 
     async def answer(run: RunnableConfig) -> A:
-        if not record.is_prepared:
+        if record.responder != "rules" and prepare is None:
             own = await in_own_words(prompt)
             return await ask_with_repairs(_question(own, given, history, lane), record, run)
-        record.attempts = 1
-        value = await _prepared(prompt, given, record)
+        # What a rule says, or what was prepared, is checked and counted like any other answer.
+        value = cast(A, prepare(prompt.name, prompt.answer)) if prepare else await by_rules(prompt, given)
+        raw = value.model_dump_json() if isinstance(value, BaseModel) else value
+        record.attempts, record.reply_tokens = 1, tokens(raw)
+        record.prompt_tokens = tokens("\n".join(prompt.wording(given)))
+        try:
+            prompt.verify(given, value)
+        except ValueError as error:
+            raise BadAnswer(f"{record.responder} answered {prompt.name} wrongly: {error}", raw) from error
         if isinstance(value, str):
             message = await FixedReply(text=value).ainvoke([], attempt_config(run, record, lane == "user"))
             record.message_id = message.id or ""
@@ -108,19 +118,21 @@ async def ask(  # noqa: PLR0913  (the interface of every node)
     return Answered(**vars(record), value=value)
 
 
-async def _prepared(prompt: Prompt[G, A], given: G, record: AskRecord) -> A:
-    """Return the answer of a rule, or one that was prepared, which is checked like any other."""
-    if record.responder == "rules":
-        answer = await by_rules(prompt, given)
-    else:
-        answer = cast(A, prepared[record.responder](prompt.name, prompt.answer))
-    raw = answer.model_dump_json() if isinstance(answer, BaseModel) else answer
-    record.prompt_tokens = tokens("\n".join(prompt.wording(given)))
-    record.reply_tokens = tokens(raw)
-    try:
-        return prompt.verify(given, answer)
-    except ValueError as error:
-        raise BadAnswer(f"{record.responder} answered {prompt.name} wrongly: {error}", raw) from error
+class FixedReply(BaseChatModel):
+    """A chat model whose reply is a given text, word by word: what rules say streams like any other reply."""
+
+    text: str
+
+    @property
+    def _llm_type(self) -> str:
+        return "fixed_reply"
+
+    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(self.text))])
+
+    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
+        for word in re.findall(r"\s*\S+\s*$|\s*\S+|\s+", self.text):
+            yield ChatGenerationChunk(message=AIMessageChunk(content=word))
 
 
 async def by_rules(prompt: Prompt[G, A], given: G) -> A:

@@ -21,7 +21,7 @@ from mneme.core.errors import BadAnswer, PromptTooLong
 from mneme.models.asking.counting import count
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.replies import Copied, CutShort, Doubtful, Endless, Unusable
-from mneme.models.asking.responders import CallOptions, ModelRequest, prepared, say
+from mneme.models.asking.responders import CallOptions, ModelRequest, say
 from mneme.models.asking.streaming import repeats
 from mneme.prompts.prompt import REPAIRS
 
@@ -50,11 +50,6 @@ class AskRecord:
     reply_tokens: int = 0
     message_id: str = ""
     doubt: str = ""
-
-    @property
-    def is_prepared(self) -> bool:
-        """Tell whether no model is asked, but a rule or what was prepared."""
-        return self.responder == "rules" or self.responder in prepared
 
     def add(self, message: AIMessage) -> None:
         """Count what a reply cost."""
@@ -183,7 +178,10 @@ async def as_one_run(
     work: Callable[[RunnableConfig], Awaitable[T]],
     config: RunnableConfig | None,
 ) -> T:
-    """Do the work as one traced run: named after its prompt, tagged with who answers, attempts counted."""
+    """Do the work as one traced run: named after its prompt, tagged with who answers, attempts counted.
+
+    For LangSmith the attempts stand in the run, and what was repaired or refused in its root.
+    """
 
     async def run(_: object, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig) -> T:
         is_answered = False
@@ -193,18 +191,16 @@ async def as_one_run(
             return value
         finally:
             count(record.attempts, is_answered, record.prompt_tokens, record.reply_tokens)
-            _note(run_manager, record.attempts, is_answered)
+            counts = {"repaired": is_answered and record.attempts > 1, "refused": not is_answered}
+            tracers = [each for each in run_manager.handlers if isinstance(each, BaseTracer)]
+            for runs in [each.run_map for each in tracers]:
+                if question := runs.get(str(run_manager.run_id)):
+                    question.add_metadata({"attempts": record.attempts})
+                    if (root := runs.get(str(question.trace_id))) and root is not question:
+                        root.add_metadata(
+                            {name: root.metadata.get(name, 0) + n for name, n in counts.items()}
+                        )
 
     who = record.responder
     marks = RunnableConfig(run_name=record.name, tags=[who], metadata={"responder": who})
     return await RunnableLambda(run).ainvoke(given, merge_configs(ensure_config(config), marks))
-
-
-def _note(run: AsyncCallbackManagerForChainRun, attempts: int, is_answered: bool) -> None:
-    """Write the attempts into the run, and what was repaired or refused into its root, for LangSmith."""
-    for handler in run.handlers:
-        if isinstance(handler, BaseTracer) and (question := handler.run_map.get(str(run.run_id))):
-            question.add_metadata({"attempts": attempts})
-            if (root := handler.run_map.get(str(question.trace_id))) and root is not question:
-                counts = {"repaired": is_answered and attempts > 1, "refused": not is_answered}
-                root.add_metadata({name: root.metadata.get(name, 0) + new for name, new in counts.items()})

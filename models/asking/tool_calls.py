@@ -49,12 +49,12 @@ async def call_tools(  # noqa: PLR0913  (the interface of every node)
     Raises `BadAnswer` when every repair failed, `ModelUnavailable` where the model has no tools.
     """
     record = AskRecord(name, await resolve(who))
+    prepare = prepared.get(record.responder)
 
     async def answer(run: RunnableConfig) -> AIMessage:
-        if record.is_prepared:
+        if prepare or record.responder == "rules":
             record.attempts = 1
-            ruled = record.responder == "rules"
-            made = await rule(messages) if ruled else prepared[record.responder](name, AIMessage)
+            made = prepare(name, AIMessage) if prepare else await rule(messages)
             turn = _without_repeats(made, messages)
             try:
                 check(turn)

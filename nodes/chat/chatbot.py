@@ -21,12 +21,13 @@ from mneme.core.errors import BadInput
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.channels import Update
-from mneme.nodes.chat.context import ChatRuntime, inbox_of, memories_of
+from mneme.nodes.chat.context import ChatRuntime, MemoryContext, inbox_of, memories_of
+from mneme.nodes.chat.waking import remember_later
 from mneme.nodes.context import ledger_of, user_of
-from mneme.nodes.costs import counted
 from mneme.nodes.messages import EXAMPLE, turn
 from mneme.nodes.shared_memory import lines_of, look_up
-from mneme.prompts.chat.chatbot import Recalled, Turn, reply
+from mneme.nodes.workflow import counted
+from mneme.prompts.chat.chatbot import Turn, reply
 from mneme.stores.users.activity import was_shown
 from mneme.stores.users.inbox import PRECEDING, Message, is_new
 
@@ -66,11 +67,22 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
         raise BadInput("There is no message to answer.", "Send a user message with some text in it.")
     context = runtime.context
     must_fit(message.text, context.window)
-    thread = _thread(runtime)  # of which is shown what was said and is not remembered yet, oldest first
-    waiting = await inbox_of(runtime).pending(user_of(runtime)) if thread else []
+    memories, inbox, user = memories_of(runtime), inbox_of(runtime), user_of(runtime)
+    # Of this thread is shown what was said and is not remembered yet, oldest first.
+    thread = (runtime.execution_info and runtime.execution_info.thread_id) or ""
+    waiting = await inbox.pending(user) if thread else []
+    # The user's last message but one may have left something unclear, where it has been remembered.
+    before = [each for each in state["messages"][:-1] if isinstance(each, HumanMessage)][-1:]
+    outcomes = [await inbox.outcome(user, str(each.id)) for each in before]
+    keys = [each["key"] for outcome in outcomes if outcome for each in outcome["operations"]]
+    unclear = []
+    for key in dict.fromkeys(keys):
+        with suppress(BadInput):  # another program may have written what cannot be read
+            known = await memories.find(key)
+            unclear += [known.memory.unclear] if known and known.live and known.memory.unclear else []
     shared = await look_up(runtime, message.text, "chatbot", own_facts=False)
     begun = {
-        "unclear": await _unclear(state["messages"], runtime),
+        "unclear": unclear,
         "said": [each["message"] for each in waiting if each.get("thread") == thread and is_new(each)],
         "shared": shared,
         "shown": list(dict.fromkeys([*shared, *state.get("shown", [])]))[:SHOWN_BEFORE],
@@ -78,34 +90,14 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
     }
     if context.recall == 0:
         return begun | {"recalled": [], "keys": []}
-    found = await memories_of(runtime).similar(message.text, k=context.recall, mode=context.search)
+    found = await memories.similar(message.text, k=context.recall, mode=context.search)
     recalled = [
-        Recalled(
-            content=each.memory.timed,
-            told_on=each.memory.time[:10] or f"{each.at:%Y-%m-%d}",
-        )
+        {"content": each.memory.timed, "told_on": each.memory.time[:10] or f"{each.at:%Y-%m-%d}"}
         for each in found
     ]
     keys = [each.key for each in found]
     was_shown(ledger_of(runtime), user_of(runtime), "chatbot", keys)
-    return begun | {"recalled": [each.model_dump() for each in recalled], "keys": keys}
-
-
-def _thread(runtime: ChatRuntime) -> str:
-    return (runtime.execution_info and runtime.execution_info.thread_id) or ""
-
-
-async def _unclear(messages: Sequence[BaseMessage], runtime: ChatRuntime) -> list[str]:
-    """Return what should be asked about the user's last message but one, where it has been remembered."""
-    before = [each for each in messages[:-1] if isinstance(each, HumanMessage)][-1:]
-    outcomes = [await inbox_of(runtime).outcome(user_of(runtime), str(each.id)) for each in before]
-    keys = [each["key"] for outcome in outcomes if outcome for each in outcome["operations"]]
-    unclear = []
-    for key in dict.fromkeys(keys):
-        with suppress(BadInput):  # another program may have written what cannot be read
-            found = await memories_of(runtime).find(key)
-            unclear += [found.memory.unclear] if found and found.live and found.memory.unclear else []
-    return unclear
+    return begun | {"recalled": recalled, "keys": keys}
 
 
 def must_fit(message: str, window: int) -> None:
@@ -120,7 +112,8 @@ def must_fit(message: str, window: int) -> None:
 
 async def hand_over(state: State, runtime: ChatRuntime) -> Update:
     """Put the user's message into the inbox, where it is safe even if the reply fails."""
-    inbox, user, said = inbox_of(runtime), user_of(runtime), last_of(state["messages"], _thread(runtime))
+    thread = (runtime.execution_info and runtime.execution_info.thread_id) or ""
+    inbox, user, said = inbox_of(runtime), user_of(runtime), last_of(state["messages"], thread)
     await inbox.must_have_room(user, [said])
     await inbox.add(user, said)
     return {}
@@ -158,3 +151,12 @@ async def respond(state: State, runtime: ChatRuntime) -> Update:
     )
     answered = await ask(reply, asked, runtime.context.chatbot, history=history[:-1])
     return {"messages": [AIMessage(answered.value, id=answered.message_id)]}
+
+
+async def wake(state: State, runtime: ChatRuntime) -> Update:
+    """Let the LangGraph server remember what waits; without a server, the caller runs `remember`."""
+    if runtime.server_info is not None:
+        context = runtime.context.model_dump(include=set(MemoryContext.model_fields))
+        context["user"] = user_of(runtime)
+        await remember_later(ledger_of(runtime), context, runtime.context.debounce)
+    return {}

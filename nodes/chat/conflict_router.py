@@ -6,19 +6,18 @@ do with one another, of memories above a floor of similarity.
 
 from asyncio import gather
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
 
 from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_operations import Judged
-from mneme.nodes.chat.remembering import State
-from mneme.nodes.chat.writing_down import last_reply
-from mneme.nodes.costs import counted
+from mneme.nodes.chat.remembering import State, last_reply
+from mneme.nodes.workflow import counted
 from mneme.prompts.chat.bounds import moment
 from mneme.prompts.chat.evidence import located
-from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, Judgement, compare_memories
+from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, compare_memories
 from mneme.stores.ledger.words import words_of
 from mneme.stores.users.memories import Memory, MemoryRecord
 from mneme.stores.users.valid_time import holds
@@ -59,18 +58,9 @@ def worth_comparing(fact: str, similar: Sequence[MemoryRecord]) -> list[MemoryRe
 async def conflict_router(state: State, runtime: MemoryRuntime) -> Update:
     """Judge every candidate against the memories that it may touch (conflict router); others are unrelated.
 
-    Raises `BadAnswer` where the model's replies are no judgements at all.
-    """
-    who = runtime.context.memory_agent
-    found = await gather(*(_asked(batch, state, who) for batch in _batches(state)))
-    return {"verdicts": [each for batch in found for each in batch]}
-
-
-def _batches(state: State) -> list[Batch]:
-    """Put as many facts into a question as their memories have room.
-
-    Beside them stand the memories that the message's reader was shown: what a fact changes may share neither
-    words nor, in another language than the embedder's, meaning with it.
+    A question holds as many facts as their memories have room. Beside them stand the memories that the
+    message's reader was shown: what a fact changes may share neither words nor, in another language than the
+    embedder's, meaning with it. Raises `BadAnswer` where the model's replies are no judgements at all.
     """
     shown = {each.key: each for each in state.get("shown", [])}
     batches: list[Batch] = []
@@ -82,47 +72,41 @@ def _batches(state: State) -> list[Batch]:
             batches.append(Batch({}, dict(shown)))
         batches[-1].facts[number] = fact
         batches[-1].memories.update(memories)
-    return batches
+    found = await gather(*(_judged(each, state, runtime.context.memory_agent) for each in batches))
+    return {"verdicts": [each for batch in found for each in batch]}
 
 
-async def _asked(batch: Batch, state: State, who: str) -> list[Judged]:
-    numbers, memories = list(batch.facts), list(batch.memories.values())
+async def _judged(batch: Batch, state: State, who: str) -> list[Judged]:
+    """Return the judgements on pairs that were offered; one that shows nothing outdated is `unclear`."""
+    numbers, memories, facts = list(batch.facts), list(batch.memories.values()), list[Fact]()
+    for fact in batch.facts.values():
+        said, half = fact.quote, MAX_SAID_CHARS // 2
+        if len(said) > MAX_SAID_CHARS:  # it may leave out a middle
+            said = f"{said[:half]} … {said[-half:]}"
+        facts.append(Fact(content=holds(fact.content, fact.since, fact.until), said=said))
     given = Comparing(
-        facts=[Fact(content=_dated(each), said=_ends(each.quote)) for each in batch.facts.values()],
-        memories=[_dated(each.memory) for each in memories],
+        facts=facts,
+        memories=[holds(each.content, each.since, each.until) for each in (of.memory for of in memories)],
         time=moment(state.get("time", "")),
         preceding=state.get("preceding", []),
     )
     answer, doubt = await last_reply(compare_memories, given, who)
-    return list(_judgements(answer.judgements, numbers, memories, doubt))
-
-
-def _ends(quote: str) -> str:
-    """Return a quote; of a long one, which may leave out a middle, its beginning and its end."""
-    half = MAX_SAID_CHARS // 2
-    return quote if len(quote) <= MAX_SAID_CHARS else f"{quote[:half]} … {quote[-half:]}"
-
-
-def _dated(memory: Memory) -> str:
-    return holds(memory.content, memory.since, memory.until)
-
-
-def _judgements(
-    given: Sequence[Judgement], numbers: Sequence[int], memories: Sequence[MemoryRecord], doubt: str
-) -> Iterator[Judged]:
-    """Return the judgements on pairs that were offered; one that shows nothing outdated is `unclear`."""
-    for each in given:
+    judged = list[Judged]()
+    for each in answer.judgements:
         if each.fact >= len(numbers) or each.memory >= len(memories):
             continue
         memory = memories[each.memory]
         outdated = located(each.outdated, memory.memory.content)
         is_unclear = each.relation in {"change", "correction"} and not outdated
-        yield Judged(
-            candidate=numbers[each.fact],
-            memory=memory,
-            relation="unclear" if is_unclear else each.relation,
-            rationale=each.reason,
-            outdated=outdated,
-            updated=each.updated.strip(),
-            doubt=doubt if f"memory {each.memory} " in doubt else "",
+        judged.append(
+            Judged(
+                candidate=numbers[each.fact],
+                memory=memory,
+                relation="unclear" if is_unclear else each.relation,
+                rationale=each.reason,
+                outdated=outdated,
+                updated=each.updated.strip(),
+                doubt=doubt if f"memory {each.memory} " in doubt else "",
+            )
         )
+    return judged

@@ -5,12 +5,13 @@ from typing import Literal, TypeVar
 from langgraph.runtime import Runtime
 from pydantic import Field
 
-from mneme.nodes.context import OwnedByUser, ledger_of, responder, user_of
+from mneme.nodes.chat.compared import compared
+from mneme.nodes.context import OwnedByUser, authenticated, ledger_of, responder, user_of
 from mneme.nodes.shared_memory import SharesMemory
 from mneme.stores.ledger.query import Mode
 from mneme.stores.ledger.records import LOCAL
 from mneme.stores.users.inbox import Inbox
-from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.promotion import OwnMemories
 
 
 class MemoryContext(OwnedByUser):
@@ -43,6 +44,11 @@ class MemoryContext(OwnedByUser):
         description="Once no message waits, a model reads again what rules have read.",
         examples=[True],
     )
+    asks_owner: bool = Field(
+        False,
+        description="Interrupt at the end, for the owner's word on each memory that a policy asks about.",
+        examples=[False],
+    )
 
 
 class ChatContext(MemoryContext, SharesMemory):
@@ -71,9 +77,9 @@ ChatRuntime = Runtime[ChatContext]
 UserMemory = TypeVar("UserMemory", bound=MemoryContext)
 
 
-def memories_of(runtime: Runtime[UserMemory]) -> UserMemories:
+def memories_of(runtime: Runtime[UserMemory]) -> OwnMemories:
     """Return the memories of this run's user, in the ledger behind the graph's store."""
-    return UserMemories(ledger_of(runtime), user_of(runtime))
+    return OwnMemories(ledger_of(runtime), user_of(runtime), authenticated(runtime), compared)
 
 
 def inbox_of(runtime: Runtime[UserMemory]) -> Inbox:

@@ -18,7 +18,7 @@ Deviations from the paper, each for a fault that its §4.2 or its future work na
 
 from asyncio import gather
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Literal, get_args
 
@@ -26,9 +26,8 @@ from mneme.models.asking.asking import resolve
 from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.chat.memory_operations import MAX_STATEMENTS, Judged
-from mneme.nodes.chat.remembering import Action, Decision, State
-from mneme.nodes.chat.writing_down import incoming, last_reply, written
-from mneme.nodes.costs import counted
+from mneme.nodes.chat.remembering import Action, Decision, State, incoming, last_reply, written
+from mneme.nodes.workflow import counted
 from mneme.prompts.chat.evidence import rest
 from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.prompts.chat.memory_agent.reading import read_message
@@ -45,7 +44,7 @@ KNOWN_CHARS = 400
 async def message_router(state: State, runtime: MemoryRuntime) -> Update:
     """Route a message and write down what should be remembered of it (message router, insert function)."""
     who = runtime.context.memory_agent
-    own = await _read_again(state, runtime)
+    own = await _read_again(state, runtime) if state.get("rereads") else None
     if state.get("rereads") and own is None:
         gone = "The memory was changed or erased meanwhile."
         return {"route": "discard", "rationale": gone, "model": "", "own": None}
@@ -75,8 +74,8 @@ async def _read_again(state: State, runtime: MemoryRuntime) -> MemoryRecord | No
     Where a run that was interrupted has written it for this message, it is the version before: what that run
     did is replayed, and what it did not reach is done.
     """
-    key = state.get("rereads", "")
-    found = await memories_of(runtime).find(key) if key else None
+    key = state["rereads"]
+    found = await memories_of(runtime).find(key)
     if found is None or (found.live and found.memory.read_by == RULES):
         return found
     history, written_for = await memories_of(runtime).history(key), f"{state['message_id']}:"
@@ -126,11 +125,12 @@ def decide(state: State) -> Update:
     today = first_day(state.get("time", "")) or datetime.now(UTC).date()
     for number, candidate in enumerate(state["candidates"]):
         verdicts = [each for each in state["verdicts"] if each.candidate == number]
-        decided = decisions_on(number, verdicts, candidate, today)
+        begins_for_good = holding(candidate.since, "", today) == "later" and not candidate.until
+        decided = _decisions_on(number, verdicts, candidate, begins_for_good)
         decisions += decided
         limited = [each.memory.key for one in decided[1:] for each in one.touched]
         # What is unclear may contradict the fact, and a memory of which a part ends later for good.
-        relations = {"unclear", "later"} if _is_for_good(candidate, today) else {"unclear"}
+        relations = {"unclear", "later"} if begins_for_good else {"unclear"}
         open_ = [each.memory.key for each in verdicts if each.relation in relations]
         linked = [key for key in open_ if key not in limited][:MAX_LINKS]
         is_new = decided[0].action == "insert_memory"
@@ -152,16 +152,17 @@ def _in_place_of(own: MemoryRecord, decisions: Sequence[Decision], why: str) -> 
     return [*others, Decision(candidate=new.candidate, action="replace_memory", touched=again, rationale=why)]
 
 
-def decisions_on(number: int, verdicts: Sequence[Judged], candidate: Memory, today: date) -> list[Decision]:
+def _decisions_on(
+    number: int, verdicts: Sequence[Judged], candidate: Memory, begins_for_good: bool
+) -> list[Decision]:
     """Update each memory in conflict; discard a duplicate; append to the most similar; else insert.
 
     What begins later, or holds for a time, is inserted; a memory that it replaces whole holds until then.
     """
 
     def decided(action: Action, touched: Sequence[Judged], why: Sequence[Judged] = ()) -> Decision:
-        return Decision(
-            candidate=number, action=action, touched=list(touched), rationale=_reasons(why or touched)
-        )
+        reasons = " ".join(dict.fromkeys(each.rationale for each in why or touched))
+        return Decision(candidate=number, action=action, touched=list(touched), rationale=reasons)
 
     of: dict[Relation, list[Judged]] = {name: [] for name in get_args(Relation)}
     for each in verdicts:
@@ -169,8 +170,12 @@ def decisions_on(number: int, verdicts: Sequence[Judged], candidate: Memory, tod
     if present := [each for each in verdicts if each.relation in {"change", "correction"}]:
         return [decided("update_memory", present)]
     if of["later"]:
-        ends = _is_for_good(candidate, today)
-        replaced = [each for each in of["later"] if ends and _is_replaced_whole(each, candidate)]
+        replaced = [  # memories that say nothing that does not change with the fact
+            each
+            for each in of["later"]
+            if begins_for_good and each.outdated
+            if not rest(each.memory.memory.content, each.outdated, candidate.content)
+        ]
         limited = [decided("update_memory", replaced)] if replaced else []
         return [decided("insert_memory", [], of["later"]), *limited]
     if of["duplicate"]:
@@ -178,22 +183,7 @@ def decisions_on(number: int, verdicts: Sequence[Judged], candidate: Memory, tod
     additions = [each for each in of["addition"] if len(each.memory.memory.statements) < MAX_STATEMENTS]
     if additions and not (candidate.since or candidate.until):
         return [decided("update_memory", additions[:1])]
-    unclear = _reasons(of["unclear"])
+    unclear = " ".join(dict.fromkeys(each.rationale for each in of["unclear"]))
     kept = f"{unclear} Both are kept, and linked."
     rationale = kept if unclear else "Nothing that is remembered says so or contradicts it."
     return [Decision(candidate=number, action="insert_memory", rationale=rationale)]
-
-
-def _reasons(verdicts: Sequence[Judged]) -> str:
-    return " ".join(dict.fromkeys(each.rationale for each in verdicts))
-
-
-def _is_for_good(candidate: Memory, today: date) -> bool:
-    """Tell whether a fact begins later and has no end."""
-    return holding(candidate.since, "", today) == "later" and not candidate.until
-
-
-def _is_replaced_whole(verdict: Judged, candidate: Memory) -> bool:
-    """Tell whether a memory says nothing that does not change with the fact."""
-    old = verdict.memory.memory.content
-    return bool(verdict.outdated) and not rest(old, verdict.outdated, candidate.content)

@@ -1,7 +1,7 @@
 """The memory operations: insert, update, discard (§2.2, §3.1); each is safe to replay."""
 
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -9,15 +9,15 @@ from mneme.core.errors import BadAnswer, Conflict
 from mneme.models.asking.asking import ask
 from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
-from mneme.nodes.costs import counted
+from mneme.nodes.workflow import counted
 from mneme.prompts.chat.bounds import MAX_CHARS, MAX_ITEMS, moment
 from mneme.prompts.chat.evidence import left_out, located, names, rest, sentence_around
 from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.prompts.chat.memory_agent.rewriting import Pair, rewrite_memory
 from mneme.stores.ledger.records import Change
 from mneme.stores.users.inbox import OperationNote
-from mneme.stores.users.memories import MAX_PAST, RULES, Memory, MemoryRecord, Past, Statement
-from mneme.stores.users.valid_time import day_before
+from mneme.stores.users.memories import MAX_PAST, RULES, Memory, MemoryRecord, Statement
+from mneme.stores.users.valid_time import Past, day_before
 
 MAX_STATEMENTS = 6
 """Statements that one memory holds at most; what would be one more becomes a memory of its own."""
@@ -68,7 +68,7 @@ async def insert_memory(state: Update, runtime: MemoryRuntime) -> Update:
 async def _inserted(task: Task, new: Memory, runtime: MemoryRuntime) -> OperationNote:
     once = write_id(task.message_id, new.content)
     made = await memories_of(runtime).insert(new, change=task.change, idempotency_key=once)
-    return _done("insert", task.change, made)
+    return OperationNote(event="insert", key=made.key, version=made.version, reason=task.change.reason)
 
 
 @counted
@@ -137,24 +137,16 @@ async def _with_fact(memory: Memory, new: Memory, how: Judged, task: Task, runti
     said = [each for each in statements_of(memory) if not left_out(each.content, "", new.content)]
     is_put_off = bool(new.since) and new.since == new.until  # it never took place on its first day
     is_change, since = how.relation == "change" and not is_put_off, new.since or told_at
-    told = {
-        "statements": [*said, *new.statements[-1:]],
-        "is_change": is_change,
-        "past": _before(memory, since) if is_change else memory.past,
-    }
+    past = memory.past
+    if is_change and not (memory.since and since <= memory.since):  # else the same message or day changed it
+        until = memory.until or day_before(since)
+        past = [Past(content=memory.content, since=memory.since, until=until), *past][:MAX_PAST]
+    told = {"statements": [*said, *new.statements[-1:]], "is_change": is_change, "past": past}
     times = {"since": since, "until": new.until}
     if how.relation == "correction":
         times = {"since": new.since or memory.since, "until": new.until or memory.until}
     flag = {"flag": f"It may leave out what still holds: {doubt.partition(': ')[2]}"} if doubt else {}
     return new.model_copy(update=told | times | flag)
-
-
-def _before(memory: Memory, since: str) -> list[Past]:
-    """Return what held until a change: the memory as it was, and what held before that."""
-    if memory.since and since <= memory.since:  # another fact of the same message or day has changed it
-        return memory.past
-    until = memory.until or day_before(since)
-    return [Past(content=memory.content, since=memory.since, until=until), *memory.past][:MAX_PAST]
 
 
 def _as_updated(memory: Memory, new: Memory, content: str) -> dict[str, Any]:
@@ -202,7 +194,8 @@ async def _replace(task: Task, renewed: Memory, runtime: MemoryRuntime) -> Opera
     before = task.touched
     says_so = (before.memory.content, before.memory.until) == (renewed.content, renewed.until)
     if says_so and (before.memory.read_by != RULES or renewed.read_by == RULES):
-        return _unchanged(task, f"The memory says so already. {task.change.reason}")
+        why = f"The memory says so already. {task.change.reason}"
+        return OperationNote(event="discard", key=before.key, version=before.version, reason=why)
     made = await memories_of(runtime).update(
         before.key,
         renewed,
@@ -210,7 +203,7 @@ async def _replace(task: Task, renewed: Memory, runtime: MemoryRuntime) -> Opera
         expected_version=before.version,
         idempotency_key=write_id(task.message_id, before.key),
     )
-    return _done("update", task.change, made)
+    return OperationNote(event="update", key=made.key, version=made.version, reason=task.change.reason)
 
 
 async def retire(state: Update, runtime: MemoryRuntime) -> Update:
@@ -235,7 +228,7 @@ async def retire_memory(
             if attempt == REWRITES - 1:
                 raise
             version = (await memories.get(memory.key)).version
-    return _done("retire", change, made)
+    return OperationNote(event="retire", key=made.key, version=made.version, reason=change.reason)
 
 
 async def forget_memory(
@@ -257,24 +250,16 @@ async def forget_memory(
         expected_version=memory.version,
         idempotency_key=once,
     )
-    return _done("update", change, made)
+    return OperationNote(event="update", key=made.key, version=made.version, reason=change.reason)
 
 
 def discard(state: Update) -> Update:
     """Say that a candidate adds nothing to a memory, and which."""
     task = Task.model_validate(state)
-    return {"operations": [_unchanged(task, task.change.reason)]}
-
-
-def _unchanged(task: Task, rationale: str) -> OperationNote:
-    known = task.touched
-    return OperationNote(event="discard", key=known.key, version=known.version, reason=rationale)
+    known, why = task.touched, task.change.reason
+    return {"operations": [OperationNote(event="discard", key=known.key, version=known.version, reason=why)]}
 
 
 def write_id(message_id: str, subject: str) -> str:
     """Identify a write by its message and its subject, so that a replay does not write twice."""
     return f"{message_id}:{sha256(subject.encode()).hexdigest()[:16]}"
-
-
-def _done(event: Literal["insert", "update", "retire"], change: Change, made: MemoryRecord) -> OperationNote:
-    return OperationNote(event=event, key=made.key, version=made.version, reason=change.reason)

@@ -19,9 +19,8 @@ from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_operations import Judged
 from mneme.nodes.chat.paper_versions import composed_of
-from mneme.nodes.chat.remembering import Decision, State, similar_to
-from mneme.nodes.chat.writing_down import incoming
-from mneme.nodes.costs import counted
+from mneme.nodes.chat.remembering import Decision, State, incoming, similar_to
+from mneme.nodes.workflow import counted
 from mneme.prompts.chat.paper_versions import Composing, ToolChoice, ToolChoices, ToolGiven, choose_tools
 from mneme.prompts.prompt import Prompt
 from mneme.stores.users.memories import Memory, MemoryRecord

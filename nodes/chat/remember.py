@@ -16,12 +16,12 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadAnswer, MnemeError, PromptTooLong
 from mneme.models.asking.asking import resolve
 from mneme.models.asking.counting import NOTHING, Asked, added
+from mneme.nodes.chat.asking_owner import Questions, next_question
 from mneme.nodes.chat.chatbot import last_of
 from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
 from mneme.nodes.chat.memory_operations import statements_of
 from mneme.nodes.context import user_of
 from mneme.nodes.messages import EXAMPLE, spoken
-from mneme.stores.ledger.records import Version
 from mneme.stores.users.inbox import Message, OperationNote, complete, is_new
 from mneme.stores.users.memories import RULES, Memory
 
@@ -67,7 +67,7 @@ class Report(TypedDict, total=False):
     asked: Annotated[Asked, added]
 
 
-class State(Batch, Report, total=False):
+class State(Batch, Report, Questions, total=False):
     """The batch, the message in hand with its outcome, and the report."""
 
     message: str
@@ -85,7 +85,7 @@ class State(Batch, Report, total=False):
 
 PAUSE = 0.5
 """Seconds between two looks whether another process has remembered a message."""
-Next = Command[Literal["memory_agent", "__end__"]]
+Next = Command[Literal["memory_agent", "ask_owner", "__end__"]]
 
 
 async def take_in(state: State, runtime: MemoryRuntime) -> dict[str, Any]:
@@ -102,6 +102,7 @@ async def take_in(state: State, runtime: MemoryRuntime) -> dict[str, Any]:
         "messages": [],
         "remembered": 0,
         "reread": 0,
+        "asked_about": [],
         "failed": Overwrite([]),
         "asked": Overwrite(NOTHING),
     }
@@ -110,51 +111,47 @@ async def take_in(state: State, runtime: MemoryRuntime) -> dict[str, Any]:
 async def take(state: State, runtime: MemoryRuntime) -> Next:
     """Take the oldest message that waits and has not failed in this run, else the oldest to be read again.
 
-    While another process works on it, it waits: the next one may say the same. It ends where there is none.
+    While another process works on it, it waits: the next one may say the same. Where there is none, the owner
+    is asked what a team may know, if somebody is there, and it ends.
     """
-    inbox, user = inbox_of(runtime), user_of(runtime)
-    while oldest := await _oldest(state, runtime):
+    inbox, user, rereads = inbox_of(runtime), user_of(runtime), runtime.context.reread
+    failed = {failure["message_id"] for failure in state["failed"]}
+    while True:
+        waiting = [each for each in await inbox.pending(user) if each["message_id"] not in failed]
+        again = [each for each in waiting if each.get("rereads") and rereads]
+        oldest = next(iter([*filter(is_new, waiting), *again]), None)
+        if oldest is None and rereads and not failed:
+            oldest = await _read_by_rules(runtime)
+        if oldest is None:
+            if question := await next_question(state["asked_about"], runtime):
+                return Command(goto="ask_owner", update={"asked_about": [*state["asked_about"], question]})
+            return Command(goto="__end__")
         if await inbox.claim(user, oldest["message_id"]):
             return Command(goto="memory_agent", update={"rereads": "", "told_in": "", **oldest})
         await asyncio.sleep(PAUSE)
-    return Command(goto="__end__")
-
-
-async def _oldest(state: State, runtime: MemoryRuntime) -> Message | None:
-    failed, reread = {failure["message_id"] for failure in state["failed"]}, runtime.context.reread
-    pending = await inbox_of(runtime).pending(user_of(runtime))
-    waiting = [each for each in pending if each["message_id"] not in failed]
-    again = [each for each in waiting if each.get("rereads") and reread]
-    oldest = next(iter([*filter(is_new, waiting), *again]), None)
-    return await _read_by_rules(runtime) if oldest is None and not failed and reread else oldest
 
 
 async def _read_by_rules(runtime: MemoryRuntime) -> Message | None:
-    """Put what rules have read of the oldest memory into the inbox once more, where a model answers now."""
+    """Put the user's words of the oldest memory by rules into the inbox once more, where a model answers."""
     if await resolve(runtime.context.memory_agent) == RULES:
         return None
     inbox, user = inbox_of(runtime), user_of(runtime)
     for version in await memories_of(runtime).read_by_rules():
-        again = _again(version)
+        memory = Memory.model_validate(version.value)
+        again = complete(
+            Message(
+                message="\n".join(dict.fromkeys(each.quote for each in statements_of(memory))),
+                message_id=f"reread-{version.key}-{version.version}",
+                time=memory.time,
+                thread=memory.thread,
+                rereads=version.key,
+                told_in=memory.message_id,
+            )
+        )
         if not await inbox.knows(user, again["message_id"]):
             await inbox.add(user, again)
             return again
     return None
-
-
-def _again(version: Version) -> Message:
-    """Return the user's words that a memory rests on, as a message to be read for it."""
-    memory = Memory.model_validate(version.value)
-    return complete(
-        Message(
-            message="\n".join(dict.fromkeys(each.quote for each in statements_of(memory))),
-            message_id=f"reread-{version.key}-{version.version}",
-            time=memory.time,
-            thread=memory.thread,
-            rereads=version.key,
-            told_in=memory.message_id,
-        )
-    )
 
 
 def count(state: State) -> dict[str, int]:

@@ -1,29 +1,34 @@
-"""What every version of the memory agent does with a message: take it in, find, carry out, forget, settle.
+"""What every version of the memory agent does with a message: receive, write down, carry out, forget, settle.
 
 How it is decided what to do is each version's own: `memory_agent.py`, `paper_versions.py`,
 `memory_tools.py`. The writes are in `memory_operations.py`.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable
 from operator import add
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal, TypeVar, cast
 
 from langgraph.types import Overwrite, Send
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
+from mneme.core.errors import BadAnswer
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
+from mneme.models.asking.replies import Unusable, read
 from mneme.nodes.channels import Typed, Update
 from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
 from mneme.nodes.chat.memory_operations import Judged, Task, forget_memory, write_id
 from mneme.nodes.context import user_of
-from mneme.nodes.costs import counted
 from mneme.nodes.messages import ChatMessages, said_in
 from mneme.nodes.tracing import traced
-from mneme.prompts.chat.evidence import sentences
+from mneme.nodes.workflow import counted
+from mneme.prompts.chat.bounds import moment
+from mneme.prompts.chat.evidence import located, sentences
 from mneme.prompts.chat.memory_agent.forgetting import Forgetting, choose_forgotten
+from mneme.prompts.chat.memory_agent.reading import Candidate, Incoming, check_candidate
+from mneme.prompts.prompt import Prompt
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.users.inbox import (
     PRECEDING,
@@ -57,6 +62,10 @@ class Result(TypedDict, total=False):
     trace: str
 
 
+Asking = TypeVar("Asking", bound=BaseModel)
+Answer = TypeVar("Answer", bound=BaseModel)
+MAX_QUOTE_CHARS = 900
+"""Characters of the user's own words that stand for a memory which could not be written."""
 MAX_WISHES = 5
 """Sentences of a message by which what is to be forgotten is looked for, beside the whole."""
 Action = Literal["insert_memory", "update_memory", "replace_memory", "retire", "discard"]
@@ -113,6 +122,49 @@ def is_settled(state: State) -> bool:
     return state["route"] is not None
 
 
+def incoming(state: State) -> Incoming:
+    """Return the message as a question gives it."""
+    return Incoming(
+        message=state["message"], preceding=state.get("preceding", []), time=moment(state.get("time", ""))
+    )
+
+
+async def last_reply(prompt: Prompt[Asking, Answer], given: Asking, who: str) -> tuple[Answer, str]:
+    """Ask in the background; return the answer and what stayed in doubt of it.
+
+    Where every reply failed its checks the last one is returned, to keep what holds. Raises the failure where
+    that is no answer at all.
+    """
+    try:
+        answered = await ask(prompt, given, who, lane="background")
+    except BadAnswer as bad:
+        try:
+            return read(bad.raw, prompt.answer), ""
+        except Unusable:
+            raise bad from None
+    return answered.value, answered.doubt
+
+
+def written(given: Incoming, memories: Iterable[Candidate], doubt: str = "") -> list[Memory]:
+    """Return memories-to-be, each once and with the message's own words as its quote.
+
+    One whose quote or content cannot be used (a model's last reply) is flagged, and stands in the user's own
+    words where it is empty; so is the one in doubt.
+    """
+    kept = dict[str, Memory]()
+    for number, each in enumerate(memories):
+        quote, flag = located(each.quote, given.message), ""
+        try:
+            check_candidate(given, each)
+        except ValueError as wrong:
+            quote, flag = quote or given.message[:MAX_QUOTE_CHARS], f"Not as it should be: {wrong}"
+        if (what := f"memories[{number}].content") in doubt:
+            flag = f"In doubt: {doubt.replace(what, 'it')}"
+        content = each.content.strip() or f"The user said: “{quote}”"
+        kept[content] = Memory(**each.model_dump() | {"content": content, "quote": quote, "flag": flag})
+    return [*kept.values()]
+
+
 async def similar_to(text: str, runtime: MemoryRuntime) -> list[MemoryRecord]:
     """Return the memories most similar to a text, best first."""
     context = runtime.context
@@ -122,7 +174,8 @@ async def similar_to(text: str, runtime: MemoryRuntime) -> list[MemoryRecord]:
 def each_decision(state: State) -> list[Send] | Literal["settle"]:
     """Fan out to the operations: one per new memory, one per memory that changes.
 
-    All that touches one memory goes into one update, since two updates at once would race.
+    All that touches one memory goes into one update, since two updates at once would race. A candidate takes
+    the message that it was told in with it.
     """
     grouped = defaultdict[tuple[str, str], list[tuple[Decision, Judged | None]]](list)
     for decision in state["decisions"]:
@@ -131,37 +184,29 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
         for judged in touched or [None]:
             subject = judged.memory.key if judged and node != "discard" else str(decision.candidate)
             grouped[node, subject].append((decision, judged))
-    return [
-        Send(node, _task(some, state).model_dump(mode="json")) for (node, _), some in grouped.items()
-    ] or "settle"
-
-
-def _task(decided: Sequence[tuple[Decision, Judged | None]], state: State) -> Task:
-    """Return the one operation that carries out what was decided about one memory, or a new one."""
-    return Task(
-        message=state["message"],
-        message_id=state["message_id"],
-        change=change_of(state, " ".join(decision.rationale for decision, _ in decided)),
-        new=[_told(state["candidates"][each.candidate], state) for each, _ in decided if each.candidate >= 0],
-        judged=[judged for _, judged in decided if judged],
-    )
-
-
-def _told(candidate: Memory, state: State) -> Memory:
-    """Return a candidate with the message that it was told in."""
-    said = {"message_id": _told_in(state), "time": state.get("time", "")}
-    statement = Statement(content=candidate.content, quote=candidate.quote, **said)
-    about = {"thread": state.get("thread", ""), "statements": [statement], "read_by": state["model"]}
-    return candidate.model_copy(update=said | about)
-
-
-def _told_in(state: State) -> str:
-    return state.get("told_in") or state["message_id"]
+    said = {"message_id": state.get("told_in") or state["message_id"], "time": state.get("time", "")}
+    sends = []
+    for (operation, _), decided in grouped.items():
+        new = []
+        for each in [state["candidates"][of.candidate] for of, _ in decided if of.candidate >= 0]:
+            statement = Statement(content=each.content, quote=each.quote, **said)
+            about = {"thread": state.get("thread", ""), "statements": [statement], "read_by": state["model"]}
+            new.append(each.model_copy(update=said | about))
+        task = Task(
+            message=state["message"],
+            message_id=state["message_id"],
+            change=change_of(state, " ".join(each.rationale for each, _ in decided)),
+            new=new,
+            judged=[judged for _, judged in decided if judged],
+        )
+        sends.append(Send(operation, task.model_dump(mode="json")))
+    return sends or "settle"
 
 
 def change_of(state: State, reason: str) -> Change:
     """Return why memories change: the message, and the model that decided."""
-    source = Source(thread=state.get("thread", ""), messages=[_told_in(state)])
+    told_in = state.get("told_in") or state["message_id"]
+    source = Source(thread=state.get("thread", ""), messages=[told_in])
     return Change(reason=reason, actor="memory_agent", source=source, model=state["model"])
 
 

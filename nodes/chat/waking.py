@@ -1,4 +1,4 @@
-"""Wake the memory agent without waiting for it."""
+"""Start the memory agent on the server, without waiting for it."""
 
 import asyncio
 import logging
@@ -18,9 +18,6 @@ from mneme.nodes.background import (
     owner_of_runs,
     warn_of_a_single_worker,
 )
-from mneme.nodes.chat.chatbot import State
-from mneme.nodes.chat.context import ChatRuntime, MemoryContext
-from mneme.nodes.context import ledger_of, user_of
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.users.inbox import Inbox
 
@@ -32,15 +29,6 @@ MAX_THREADS = 1000
 """Threads that are looked at; there are never as many workers."""
 RETRY = 5.0
 """Seconds until a run is started again that the server did not take."""
-
-
-async def wake(state: State, runtime: ChatRuntime) -> dict[str, Any]:
-    """Let the LangGraph server remember what waits; without a server, the caller runs `remember`."""
-    if runtime.server_info is not None:
-        context = runtime.context.model_dump(include=set(MemoryContext.model_fields))
-        context["user"] = user_of(runtime)
-        await remember_later(ledger_of(runtime), context, runtime.context.debounce)
-    return {}
 
 
 class Agenda:

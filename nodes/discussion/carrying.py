@@ -18,7 +18,7 @@ from mneme.prompts.discussion.memory_template import LONGEST_ENTRY, MOST_ENTRIES
 from mneme.stores.discussions.agent_memory import Carried, CarriedMemory, EndedMemory
 from mneme.stores.discussions.issues import issues_of
 from mneme.stores.ledger.records import Change
-from mneme.stores.pools.near_duplicates import near_to_any
+from mneme.stores.write_gate import near_to_any
 
 EARLIER = "Earlier: "
 SHARE = 0.5

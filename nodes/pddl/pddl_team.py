@@ -27,11 +27,11 @@ from mneme.models.asking.counting import Asked, added
 from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.channels import Update
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.costs import counted
 from mneme.nodes.inputs import read_input
 from mneme.nodes.pddl.context import PddlRuntime
 from mneme.nodes.task_memories.interface import FinishedTask, Held, MemoryServices, Role, Task, TaskMemory
 from mneme.nodes.task_memories.kinds import open_memory
+from mneme.nodes.workflow import counted
 from mneme.prompts.pddl.pddl_team import Move, choose_action, choose_otherwise
 from mneme.prompts.prompt import Prompt
 from mneme.stores.task_memories.trials import Trials

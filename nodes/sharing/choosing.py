@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from mneme.nodes.sharing.pools import LookUp, look_up
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
-from mneme.stores.pools.near_duplicates import near_to_any
 from mneme.stores.provenance import holding
+from mneme.stores.write_gate import near_to_any
 
 DEPTH = 40
 """Memories that are found where they are to be ordered anew."""

@@ -10,6 +10,7 @@ from mneme.library.agents.agent import AGENTS
 from mneme.models.retriever.retriever import Learning
 from mneme.nodes.context import OwnedByTeam, responder
 from mneme.nodes.shared_memory import SharesMemory
+from mneme.stores.pools.thresholds import DEFAULT
 
 Scoring = Literal["criteria", "printed"]
 Stored = Literal["question", "prompt"]
@@ -47,8 +48,13 @@ class ScoredContext(PoolContext):
     """Who answers and who scores, how many memories are shown, and how good a pair must be to be kept."""
 
     shots: int = Field(3, ge=0, le=3, description="k: memories that are shown as examples (§4.1).")
-    threshold: int = Field(
-        70, ge=0, le=100, description="A pair is stored where its score, of 100, is above this (§3.1)."
+    threshold: int | None = Field(
+        None,
+        ge=0,
+        le=100,
+        description="A pair is stored where its score, of 100, is above this (§3.1); none: what was "
+        f"calibrated for its domain and scorer (`mneme share rubric calibrate`), else {DEFAULT}.",
+        examples=[DEFAULT],
     )
     answerer: str = responder("Who answers the questions.")
     answerers: str = Field(

@@ -18,7 +18,7 @@ from mneme.library.agents.rubric import Rubric, printed
 from mneme.models.asking.asking import Answered, Lane, ask
 from mneme.nodes.sharing.choosing import chosen
 from mneme.nodes.sharing.context import ScoredContext, Sharing
-from mneme.nodes.sharing.pools import FrozenRubric, watch
+from mneme.nodes.sharing.pools import FrozenRubric, rubric_of, threshold_of, watch
 from mneme.nodes.sharing.training_wake import wake_training
 from mneme.prompts.sharing.answering import Asked
 from mneme.prompts.sharing.answering import answer as answer_question
@@ -27,8 +27,8 @@ from mneme.prompts.sharing.scoring import Fault, Gradeable, Judgeable, score_pai
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.pools.lessons import keep
 from mneme.stores.pools.memory_pool import MAX_CHARS, MemoryPool, Pair, Pooled, asked
-from mneme.stores.pools.near_duplicates import copies, near
 from mneme.stores.provenance import made_from
+from mneme.stores.write_gate import copies, near
 
 WHOLE = "whole"
 """What the one number of the printed scoring stands for among points."""
@@ -87,10 +87,13 @@ class Outcome:
 
     is_good: bool
     is_new: bool = False
-    is_copied: bool = False
+    why: str = ""
+    """Why it is not good."""
     key: str = ""
     rolled_back: str = ""
     unwoken: str = ""
+    basis: str = ""
+    """What the threshold rests on, where one was calibrated."""
 
 
 async def examples_for(
@@ -226,8 +229,11 @@ async def keep_good(  # noqa: PLR0913, PLR0917  (what a pair is, and where it go
     """
     total = scored["score"] or 0
     rolled_back = await watch(pool, written["retriever"], total) if written["seen"] else ""
-    if total <= runtime.context.threshold:
-        return Outcome(is_good=False, rolled_back=rolled_back)
+    frozen = await rubric_of(runtime, exchange.agent.domain)
+    threshold, basis = await threshold_of(runtime, frozen, scored["scored_by"])
+    if total <= threshold:
+        low = f"{total} is not above {threshold}."
+        return Outcome(is_good=False, why=low, rolled_back=rolled_back, basis=basis)
     pair = Pair(
         prompt=exchange.kept,
         own_question=exchange.question if exchange.prompt else "",
@@ -251,8 +257,9 @@ async def keep_good(  # noqa: PLR0913, PLR0917  (what a pair is, and where it go
     other = await pool.nearly(pair)
     asked_before = other is not None and near(other.pair.asks, pair.asks)
     if not asked_before and copies(pair.answer, written["seen"]):
-        return Outcome(is_good=False, is_copied=True, rolled_back=rolled_back)
+        repeated = "it repeats an example that it was shown."
+        return Outcome(is_good=False, why=repeated, rolled_back=rolled_back, basis=basis)
     is_new = False if other else (await keep(pool, [pair], change=change, once=once))[0]
     unwoken = await wake_training(runtime, pool.pool)
     key = other.key if other else pair.key
-    return Outcome(True, is_new, key=key, rolled_back=rolled_back, unwoken=unwoken)
+    return Outcome(True, is_new, "", key, rolled_back, unwoken, basis)

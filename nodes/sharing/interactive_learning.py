@@ -29,14 +29,15 @@ from mneme.core.errors import BadAnswer, BadInput, PromptTooLong
 from mneme.core.fields import described
 from mneme.library.agents.agent import AGENTS, DOMAINS, Agent, agents_of
 from mneme.models.asking.asking import ask as ask_model
+from mneme.models.asking.asking import resolve
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.channels import Typed, Update
-from mneme.nodes.costs import counted
 from mneme.nodes.inputs import read_input
 from mneme.nodes.sharing import exchange as exchanging
 from mneme.nodes.sharing.context import GrowthContext, GrowthRuntime
 from mneme.nodes.sharing.exchange import Exchange, Written
-from mneme.nodes.sharing.pools import agents_in, pool_of, rubric_of, who_answers
+from mneme.nodes.sharing.pools import agents_in, pool_of, rubric_of, threshold_of, who_answers
+from mneme.nodes.workflow import counted
 from mneme.prompts.sharing.standard_answers import Standard, ask_for
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.lessons import keep
@@ -335,7 +336,11 @@ _score = task(exchanging.score)
 
 
 async def end(state: State, runtime: GrowthRuntime) -> Update:
-    """Count what the pool holds now."""
-    memories = await pool_of(runtime, state["domain"]).count()
+    """Count what the pool holds now, and say what the threshold rested on."""
+    memories, frozen = (
+        await pool_of(runtime, state["domain"]).count(),
+        await rubric_of(runtime, state["domain"]),
+    )
+    _, basis = await threshold_of(runtime, frozen, await resolve(runtime.context.scorer))
     runtime.stream_writer({"step": "end", "stored": len(state["stored"]), "memories": memories})
-    return {"memories": memories}
+    return {"memories": memories, "why": f"{state['why']} {basis}".strip()}

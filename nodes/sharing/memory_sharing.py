@@ -22,7 +22,6 @@ from mneme.core.errors import BadInput
 from mneme.core.fields import described
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.channels import Typed, Update
-from mneme.nodes.costs import counted
 from mneme.nodes.inputs import read_input
 from mneme.nodes.messages import ChatMessages, said_in
 from mneme.nodes.shared_memory import lines_of, look_up
@@ -30,6 +29,7 @@ from mneme.nodes.sharing import exchange
 from mneme.nodes.sharing.context import SharingRuntime
 from mneme.nodes.sharing.exchange import Exchange, Scored, Written
 from mneme.nodes.sharing.pools import agent_of, pool_of, rubric_of, who_answers
+from mneme.nodes.workflow import counted
 from mneme.stores.pools.memory_pool import MAX_CHARS, MAX_TURNS, Pooled
 
 
@@ -169,11 +169,7 @@ async def store(state: State, runtime: SharingRuntime) -> Update:
     )
     pool, asked = pool_of(runtime, state["pool"]), _exchange(state, runtime)
     outcome = await exchange.keep_good(runtime, pool, asked, written, state)
-    if not outcome.is_good:
-        why = f"{state['score']} is not above {runtime.context.threshold}."
-        if outcome.is_copied:
-            why = "it repeats an example that it was shown."
-        return update | {"why": f"Not stored: {why} {outcome.rolled_back}".strip()}
-    why = "Stored." if outcome.is_new else "The pool has it, or nearly it, already."
-    notes = filter(None, [why, outcome.rolled_back, outcome.unwoken])
+    kept = "Stored." if outcome.is_new else "The pool has it, or nearly it, already."
+    why = kept if outcome.is_good else f"Not stored: {outcome.why}"
+    notes = filter(None, [why, outcome.basis, outcome.rolled_back, outcome.unwoken])
     return update | {"stored": outcome.is_new, "key": outcome.key, "why": " ".join(notes)}

@@ -20,13 +20,14 @@ from mneme.stores.pools.live_scores import LiveScores, is_worse
 from mneme.stores.pools.memory_pool import MemoryPool
 from mneme.stores.pools.retrievers import UNTRAINED, Retrievers
 from mneme.stores.pools.rubrics import Rubrics, RubricVersion
+from mneme.stores.pools.thresholds import DEFAULT, Thresholds, checksum, key_of
 from mneme.stores.pools.tuned import PoolModels
 
 if TYPE_CHECKING:  # slow to import
     from langgraph.runtime import Runtime
 
     from mneme.models.retriever.retriever import QueryEncoder
-    from mneme.nodes.sharing.context import Pools
+    from mneme.nodes.sharing.context import Pools, Sharing
 
 HELD = 4
 """Question sides of trained retrievers that a process keeps ready."""
@@ -66,6 +67,25 @@ async def rubric_of(runtime: "Runtime[Pools]", domain: str) -> FrozenRubric:
     """
     name = domain if runtime.context.pools == "domain" else SINGLE_POOL
     return await rubrics_of(ledger_of(runtime), team_of(runtime)).latest(name)
+
+
+async def threshold_of(runtime: "Runtime[Sharing]", frozen: FrozenRubric, scorer: str) -> tuple[int, str]:
+    """Return the score above which pairs are kept, and in words that it was calibrated, or that this is void.
+
+    A threshold that is given wins.
+    """
+    context = runtime.context
+    if context.threshold is not None:
+        return context.threshold, ""
+    key = key_of(frozen.rubric.name, scorer, context.scoring)
+    found = await Thresholds(ledger_of(runtime), team_of(runtime)).find(key)
+    if found is None:
+        return DEFAULT, ""
+    said = f"The threshold {found.threshold}, calibrated for {scorer},"
+    if found.rubric == checksum(frozen.rubric):
+        return found.threshold, f"{said} is used."
+    again = f"`mneme share rubric calibrate {frozen.rubric.name}`"
+    return DEFAULT, f"{said} is void, since the rubric changed; calibrate anew: {again}"
 
 
 def pool_of(runtime: "Runtime[Pools]", domain: str) -> MemoryPool:

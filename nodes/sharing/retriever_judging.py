@@ -28,8 +28,8 @@ from mneme.nodes.sharing.choosing import found_by
 from mneme.nodes.sharing.pools import LookUp
 from mneme.stores.pools.lessons import MARGIN, HeldOut, RetrieverLesson
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
-from mneme.stores.pools.near_duplicates import near, near_to_any
 from mneme.stores.pools.retrievers import Gain, Judged
+from mneme.stores.write_gate import near, near_to_any
 
 K = 10
 """Retrieved memories among which a positive counts as found."""
@@ -212,5 +212,5 @@ def better(fresh: Judging, serving: Judging, untrained: Judging) -> tuple[bool, 
     apart = gain(fresh.told_apart, serving.told_apart)
     if apart.high < 0:
         return False, f"Kept out: it tells useful examples apart worse, {apart}; {measured}.", gains
-    is_better = gains["serving"].low > 0
-    return True, f"Kept: {'better' if is_better else 'no worse'} {measured}.", gains
+    shown = "no worse" if gains["serving"].low >= -MAY_LOSE else "no worse than untrained"
+    return True, f"Kept: {'better' if gains['serving'].low > 0 else shown} {measured}.", gains

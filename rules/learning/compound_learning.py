@@ -20,7 +20,6 @@ from mneme.prompts.learning.compound_learning.task import (
     MAX_TEXT_CHARS,
     NONE,
     Advice,
-    Known,
     Severity,
     about,
     best,
@@ -68,46 +67,36 @@ def _draft(why: str, advice: Advice, used: list[int]) -> Draft:
 
 @rule(challenge.challenge_draft)
 def challenge_draft(given: Review) -> Objections:
-    """Object to what the plan and the trial show, to pitfalls repeated, to verified cards ignored."""
-    known = [*given.cards, *given.pitfalls]
-    found = [*_dead_ends(given, known), *_contradictions(given, known)]
-    if given.trial is None:
+    """Object to a dead end that is tried again, to a verified card ignored, to what plan and trial show."""
+    trial, known, found = given.trial, [*given.cards, *given.pitfalls], list[Objection]()
+    if fails := dead_end(given.pattern, known):
+        evidence = shorten(f"This is known not to help {fails}", MAX_CONDITION_CHARS, placeholder=" …")
+        severity: Severity = "advisory" if trial and trial.solved else "blocking"
+        pitfall = next((n for n, card in enumerate(given.pitfalls) if fails in card.in_vain), NONE)
+        card = next((n for n, card in enumerate(given.cards) if fails in card.in_vain), NONE)
+        if pitfall != NONE:
+            named = Objection(evidence=evidence, kind="known_pitfall", pitfall=pitfall, severity=severity)
+        else:
+            named = Objection(evidence=evidence, kind="contradiction", card=card, severity=severity)
+        found.append(named)
+    verified = [(number, card) for number, card in enumerate(given.cards) if card.status == "verified"]
+    for number, advice in [(number, best_of(card, known)) for number, card in verified]:
+        if advice and advice.pattern not in (given.pattern, *given.tried):
+            found.append(
+                Objection(
+                    evidence=f"A verified card advises {advice.pattern} here.",
+                    kind="contradiction",
+                    card=number,
+                    remedy=advice.pattern,
+                    severity="blocking" if trial and not trial.solved else "advisory",
+                )
+            )
+    if trial is None:
         unproven = "Nothing was run: that the answer holds is assumed."
         assumed = Objection(evidence=unproven, kind="unstated_assumption", severity="advisory")
         return Objections(objections=[*found, assumed])
     remedies = [each for each in given.remedies if dead_end(each, known) is None]
-    return Objections(objections=[*found, *_symptoms(given, given.trial, remedies)])
-
-
-def _dead_ends(given: Review, known: Sequence[Known]) -> list[Objection]:
-    """Object to an approach that cards call useless under a condition that holds here."""
-    found = dead_end(given.pattern, known)
-    if found is None:
-        return []
-    evidence = shorten(f"This is known not to help {found}", MAX_CONDITION_CHARS, placeholder=" …")
-    severity: Severity = "advisory" if given.trial and given.trial.solved else "blocking"
-    for number, card in enumerate(given.pitfalls):
-        if found in card.in_vain:
-            return [Objection(evidence=evidence, kind="known_pitfall", pitfall=number, severity=severity)]
-    number = next(number for number, card in enumerate(given.cards) if found in card.in_vain)
-    return [Objection(evidence=evidence, kind="contradiction", card=number, severity=severity)]
-
-
-def _contradictions(given: Review, known: Sequence[Known]) -> list[Objection]:
-    """Point out a verified card that advises otherwise; it blocks where the draft did not do."""
-    failed = given.trial is not None and not given.trial.solved
-    advised = [(n, best_of(card, known)) for n, card in enumerate(given.cards) if card.status == "verified"]
-    return [
-        Objection(
-            evidence=f"A verified card advises {advice.pattern} here.",
-            kind="contradiction",
-            card=number,
-            remedy=advice.pattern,
-            severity="blocking" if failed else "advisory",
-        )
-        for number, advice in advised
-        if advice and advice.pattern not in (given.pattern, *given.tried)
-    ]
+    return Objections(objections=[*found, *_symptoms(given, trial, remedies)])
 
 
 def _symptoms(given: Review, trial: Trial, remedies: Sequence[str]) -> Iterator[Objection]:
@@ -117,7 +106,13 @@ def _symptoms(given: Review, trial: Trial, remedies: Sequence[str]) -> Iterator[
     """
     features = given.features
     untried = [each for each in remedies if each not in (*given.tried, given.pattern)]
-    open_ = [each for each in _ladder(features, trial) if each in untried] or untried * (not trial.solved)
+    ladder = list[str]()  # the remedies to think of for a query with these features, simplest first
+    if trial.over_limit:
+        ladder += ["INDEX (join)"]  # the narrowest, where there is a join
+        ladder += ["INDEX (range, group) WHERE equality", "COVERING INDEX (range, group) WHERE equality"]
+    for group in LADDER:
+        ladder += next((each["try"] for each in group if re.search(each["when"], features)), ())
+    open_ = [each for each in ladder if each in untried] or untried * (not trial.solved)
     remedy = next(iter(open_), "")
     if trial.problem:
         evidence = f"The trial says: {trial.problem}"
@@ -151,15 +146,6 @@ def _weakness(features: str, trial: Trial) -> str:
     return ""
 
 
-def _ladder(features: str, trial: Trial) -> Iterator[str]:
-    """Yield the remedies to think of for a query with these features, simplest first."""
-    if trial.over_limit:
-        yield "INDEX (join)"  # the narrowest, where there is a join
-        yield from ("INDEX (range, group) WHERE equality", "COVERING INDEX (range, group) WHERE equality")
-    for group in LADDER:
-        yield from next((each["try"] for each in group if re.search(each["when"], features)), ())
-
-
 @rule(research.patch_draft)
 def patch_draft(given: Complaint) -> Patch:
     """Apply the first remedy that is possible; it closes every objection that names it."""
@@ -175,28 +161,24 @@ def patch_draft(given: Complaint) -> Patch:
 def resolve_task(given: Case) -> Resolution:
     """Decide by the measurement; confidence grows with its clearness and with the cards behind the answer."""
     trial, solved = given.trial, given.trial is not None and given.trial.solved
+    confidence = 0.4 if given.cards else 0.1
+    if trial and not solved:
+        confidence = 0.2
+    elif trial:  # what speaks for the answer: clearly faster, unopposed, proven before, at once
+        clear = 0.2 * (1 - trial.wanted / max(trial.gain, trial.wanted))
+        tenths = (not given.open_blocking) + bool(given.elsewhere)
+        confidence = round(0.55 + clear + 0.1 * tenths + 0.05 * (given.iterations == 1), 2)
     return Resolution(
         rationale=trial.summary if trial else "Judged by the leader: nothing could be run.",
         answer="" if given.draft.solution else given.draft.pattern,
         solved=solved,
-        confidence=_confidence(given, solved),
+        confidence=confidence,
         uncertainties=[*given.unresolved, *given.draft.assumptions],
         fallbacks=["Leave everything as it was."] if trial else [],
         faster_or_novel=trial is not None and trial.gain >= trial.wanted,
         reusable=bool(given.elsewhere) or bool(given.draft.pattern),
         promote=given.elsewhere if solved and not given.open_blocking else [],
     )
-
-
-def _confidence(case: Case, solved: bool) -> float:
-    """Add up what speaks for the answer: measured, clearly faster, unopposed, proven before, at once."""
-    if case.trial is None:
-        return 0.4 if case.cards else 0.1
-    if not solved:
-        return 0.2
-    clear = 0.2 * (1 - case.trial.wanted / max(case.trial.gain, case.trial.wanted))
-    tenths = (not case.open_blocking) + bool(case.elsewhere)
-    return round(0.55 + clear + 0.1 * tenths + 0.05 * (case.iterations == 1), 2)
 
 
 @rule(compiling.compile_lessons)
@@ -206,34 +188,29 @@ def compile_lessons(given: Experience) -> Findings:
         return Findings()
     held = given.solved and given.started_with == given.ended_with
     if held or not given.solved:  # where no card was used and the textbook sufficed, nothing to teach
-        dead_ends = [_dead_end(given)] if given.in_vain and not held else []
-        return Findings(findings=[*(_outcome(given, n, held) for n in range(len(given.used))), *dead_ends])
+        kept = [
+            Finding(rationale=given.measured, success=held, card=number, event="reinforce")
+            for number in range(len(given.used))
+        ]
+        if given.in_vain and not held:  # dead ends of such tasks come together in one card
+            failed = Finding(
+                rationale=given.measured,
+                claim=f"{about(given.features, given.noun)}, what was tried without success",
+                condition=given.features or given.task[:MAX_CONDITION_CHARS],
+                deprecated_approaches=given.in_vain,
+                event="dead_end",
+            )
+            kept.append(failed)
+        return Findings(findings=kept)
     found = []
     for number, card in enumerate(given.used):
         if card.status == "verified":
             found.append(_lesson(given, given.features, "dispute", number))
         elif card.status not in DISPUTABLE:  # a disputed one will be tested
-            found.append(_outcome(given, number, held))
+            found.append(Finding(rationale=given.measured, success=held, card=number, event="reinforce"))
     if not any(card.status in DISPUTABLE for card in given.used):
         found.append(_lesson(given, given.features if given.used else given.general, "create"))
     return Findings(findings=found)
-
-
-def _outcome(given: Experience, number: int, success: bool) -> Finding:
-    """Say what the task means for a card that its first draft rested on."""
-    return Finding(rationale=given.measured, success=success, card=number, event="reinforce")
-
-
-def _dead_end(given: Experience) -> Finding:
-    """Keep what was tried without success; dead ends of such tasks come together in one card."""
-    condition = given.features or given.task[:MAX_CONDITION_CHARS]
-    return Finding(
-        rationale=given.measured,
-        claim=f"{about(given.features, given.noun)}, what was tried without success",
-        condition=condition,
-        deprecated_approaches=given.in_vain,
-        event="dead_end",
-    )
 
 
 def _lesson(

@@ -8,12 +8,14 @@ to from a dispute, an archive or a deprecation, and warnings against showing it 
 import hashlib
 import re
 import unicodedata
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, field_validator
 
 from mneme.stores.ledger.records import Value, Version
+from mneme.stores.write_gate import CARDS
 
 Status = Literal["provisional", "verified", "deprecated", "disputed", "archived"]
 Standing = Literal["provisional", "verified"]
@@ -159,6 +161,21 @@ class Lesson(Part):
         """Return what search looks at: claim, conditions and tags (patterns are code, the rest is long)."""
         lines = [self.claim, *(rule.condition for rule in self.rules), " ".join(self.tags)]
         return "\n".join(line for line in lines if line.strip())
+
+
+def flags_of(lesson: Lesson) -> list[str]:
+    """Return what is doubted of the texts that an agent may read, as "where: what: the words"."""
+    said = lesson.model_dump(include={*Lesson.model_fields, "deprecated_because"})
+    return [f"{where}: {doubt}" for where, text in _texts("", said) for doubt in CARDS.doubts(text)]
+
+
+def _texts(path: str, value: object) -> Iterator[tuple[str, str]]:
+    """Yield every text with the path of its field."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict | list):
+        for name, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _texts(f"{path}.{name}".removeprefix("."), item)
 
 
 class Card(Lesson):

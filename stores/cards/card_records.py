@@ -13,8 +13,7 @@ Retrieved cards are ranked by §4's weights and the numbers of a card that they 
 
 from collections.abc import Sequence
 
-from mneme.stores.cards.card import Card, CardSettings, CardVersion, Status
-from mneme.stores.cards.check import flags_of
+from mneme.stores.cards.card import Card, CardSettings, CardVersion, Status, flags_of
 from mneme.stores.cards.lifecycle import Decide, Decision
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import Ranking, section_name

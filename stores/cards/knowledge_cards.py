@@ -17,6 +17,7 @@ alone.
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Literal
 
 from mneme.core.errors import BadInput, Conflict, NotFound
@@ -74,11 +75,23 @@ class KnowledgeCards:
         self._ledger, self.team = ledger, team
         self.settings = settings or CardSettings()
         self.records = CardRecords(ledger, team, self.settings)
-        self.disputes = DisputeRecords(ledger, self.records)
         self.tasks = TaskLog(ledger, team)
-        self.files = CardFiles(self.records)
-        self.shared = SharedFiles(ledger, self.records)
         self.upkeep = Upkeep(ledger, self.records, self.tasks)
+
+    @cached_property
+    def disputes(self) -> DisputeRecords:
+        """The disputes about the team's cards."""
+        return DisputeRecords(self._ledger, self.records)
+
+    @cached_property
+    def files(self) -> CardFiles:
+        """The team's cards as files."""
+        return CardFiles(self.records)
+
+    @cached_property
+    def shared(self) -> SharedFiles:
+        """The team's cards for other organisations."""
+        return SharedFiles(self._ledger, self.records)
 
     async def create(self, lesson: Lesson, outcome: TaskOutcome, *, change: Change) -> Learned:
         """Make a provisional card of a lesson, or reinforce the card that it already is.
@@ -91,17 +104,9 @@ class KnowledgeCards:
         try:
             made = await self.records.insert(card, change=change, key=card.id, idempotency_key=once)
         except Conflict:
-            return await self._learned_again(lesson, outcome, change)
-        return Learned(event="created", card=made)
-
-    async def propose(self, lesson: Lesson, *, change: Change, care: Care = NO_CARE) -> Learned:
-        """Make a provisional card of a lesson that no task has tested; a card that is there already stays."""
-        made = care.of(untested_card(lesson, change, UNTESTED))
-        is_new = await self.records.add_new(made.id, made, change=change)
-        return Learned(event="created" if is_new else "unchanged", card=await self.records.get(made.id))
-
-    async def _learned_again(self, lesson: Lesson, outcome: TaskOutcome, change: Change) -> Learned:
-        before = await self.records.get(lesson.card_id)
+            before = await self.records.get(card.id)
+        else:
+            return Learned(event="created", card=made)
 
         def decide(card: Card) -> Decision:
             detailed = with_details(card, lesson)
@@ -111,6 +116,12 @@ class KnowledgeCards:
 
         after = await self.records.change(before.id, decide, change)
         return Learned(event="unchanged" if after.version == before.version else "reinforced", card=after)
+
+    async def propose(self, lesson: Lesson, *, change: Change, care: Care = NO_CARE) -> Learned:
+        """Make a provisional card of a lesson that no task has tested; a card that is there already stays."""
+        made = care.of(untested_card(lesson, change, UNTESTED))
+        is_new = await self.records.add_new(made.id, made, change=change)
+        return Learned(event="created" if is_new else "unchanged", card=await self.records.get(made.id))
 
     async def reinforce(
         self, card_id: str, outcome: TaskOutcome, *, change: Change, details: Lesson | None = None

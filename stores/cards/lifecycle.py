@@ -34,9 +34,9 @@ from mneme.stores.cards.card import (
     Provenance,
     Rating,
     TaskOutcome,
+    flags_of,
     normalised,
 )
-from mneme.stores.cards.check import flags_of
 from mneme.stores.ledger.records import Change
 
 Decision = tuple[Card, str] | None

@@ -27,13 +27,21 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
     writes_sort_key,
 )
+from langgraph.checkpoint.base import id as ids
 
 from mneme.core.errors import BadInput, Damaged
 from mneme.stores.checkpoints import turns as pruning
-from mneme.stores.checkpoints.lists import add_list, inherit, put_back, taken_out, unused
-from mneme.stores.checkpoints.packing import MSGPACK, PlainSerializer, Value
-from mneme.stores.checkpoints.tables import COLUMNS, VALUES, Kept, Place, metadata_of, threads_of
-from mneme.stores.checkpoints.tally import KEYS, ROWS_MADE, UNCOUNT, note_made
+from mneme.stores.checkpoints.packing import (
+    MSGPACK,
+    PlainSerializer,
+    Value,
+    put_back,
+    put_list,
+    taken_out,
+    unused,
+)
+from mneme.stores.checkpoints.tables import COLUMNS, VALUES, Kept, Place, metadata_of, threads_of, ticks
+from mneme.stores.checkpoints.tally import DIGITS, KEPT, KEYS, ROWS_MADE, UNCOUNT
 from mneme.stores.checkpoints.turns import At, Known, Past
 from mneme.stores.database import Cursor, Database, Worker, upsert
 from mneme.stores.ledger.log import each_value
@@ -42,6 +50,8 @@ T = TypeVar("T")
 P = ParamSpec("P")
 Change = Callable[[str, bytes], bytes]
 """Given a value's kind and its bytes, return the bytes that take their place, or the same."""
+LAST_TIME = "_last_v6_timestamp"
+"""Where LangGraph notes the time in the last id that it made, which the next one follows."""
 KEEP_LATEST = "keep_latest"
 DELETE = ("delete", "delete_all")  # LangGraph's base class uses the first word, its server the second.
 
@@ -89,7 +99,9 @@ class Checkpoints(BaseCheckpointSaver[str]):
         found = await self._read(self._found, {"checkpoint_ns": "", **given}, limit=1)
         if not found:
             return None
-        pruning.go_on_after(found[0].checkpoint["id"])
+        # The checkpoint with the highest id is the latest, and an id begins with the time: what this process
+        # makes follows this one also where the clock was set back since.
+        vars(ids)[LAST_TIME] = max(vars(ids)[LAST_TIME] or 0, ticks(found[0].checkpoint["id"])) or None
         return found[0]
 
     async def alist(
@@ -127,25 +139,21 @@ class Checkpoints(BaseCheckpointSaver[str]):
             for row, of in described
             if all(name in of and of[name] == value for name, value in (filter or {}).items())
         ]
-        return [self._tuple(cursor, row, of) for row, of in wanted[:limit]]
-
-    def _tuple(self, cursor: Cursor, row: Sequence[Any], metadata: Any) -> CheckpointTuple:
-        *at, parent, kind, data, _ = row
-        place, checkpoint = Place(*at), self.serde.loads_typed((kind, data))
-        put_back(cursor, place, checkpoint.get("channel_values", {}), self.serde)
-        writes = sorted(
-            cursor.execute(_WRITES, place).fetchall(), key=lambda each: writes_sort_key(*each[:3])
-        )
-        return CheckpointTuple(
-            {"configurable": place._asdict()},
-            checkpoint,
-            metadata,
-            {"configurable": place._replace(checkpoint_id=parent)._asdict()} if parent else None,
-            [
-                (task, channel, self.serde.loads_typed((kind, data)))
-                for _, task, _, channel, kind, data in writes
-            ],
-        )
+        found = []
+        for (*at, parent, kind, data, _), of in wanted[:limit]:
+            place, checkpoint = Place(*at), self.serde.loads_typed((kind, data))
+            put_back(cursor, place, checkpoint.get("channel_values", {}), self.serde)
+            writes = cursor.execute(_WRITES, place).fetchall()
+            writes.sort(key=lambda row: writes_sort_key(*row[:3]))
+            written = [
+                (task, channel, self.serde.loads_typed((kind, value)))
+                for _, task, _, channel, kind, value in writes
+            ]
+            begun_from = place._replace(checkpoint_id=parent)._asdict()
+            then = RunnableConfig(configurable=begun_from) if parent else None
+            here = RunnableConfig(configurable=place._asdict())
+            found.append(CheckpointTuple(here, checkpoint, of, then, written))
+        return found
 
     async def aput(
         self,
@@ -165,10 +173,10 @@ class Checkpoints(BaseCheckpointSaver[str]):
             stored = self.serde.dumps_typed({**checkpoint, "channel_values": values})
             cursor.execute(_PUT, (*place, parent, *stored, described))
             cursor.execute(f"DELETE FROM spans WHERE {_AT}", place)
-            for channel, value in lists.items():  # a parent's, but those of the channels that have changed
-                if channel in new_versions or not parent or not inherit(cursor, place, parent, channel):
-                    add_list(cursor, place, channel, [self.serde.dumps_typed(each) for each in value])
-            if self.turns and pruning.begins_turn(config, metadata):
+            for channel, value in lists.items():
+                packed = (self.serde.dumps_typed(each) for each in value)
+                put_list(cursor, place, channel, packed, None if channel in new_versions else parent)
+            if self.turns and not place.checkpoint_ns and metadata.get("source") == "input":  # a turn begins
                 self._keep_turns(cursor, place.thread_id, self.turns)
 
         await self._write(place.thread_id, put)
@@ -347,8 +355,9 @@ class Checkpoints(BaseCheckpointSaver[str]):
                 result = work(cursor, *given)
                 made = cursor.execute(ROWS_MADE).fetchone()[0] if self._file else 0
             if self._file:
-                with suppress(OSError):  # it was written; the note says a little less
-                    note_made(self._file, made)
+                # It was written: where this fails, the note beside the file says a little less.
+                with suppress(OSError), Path(f"{self._file}{KEPT}").open("r+b") as note:
+                    note.write(b"%0*d" % (DIGITS, made))
             if erases:
                 self.database.erased()
             return result

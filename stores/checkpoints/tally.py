@@ -16,6 +16,7 @@ KEPT = "-kept"
 """What follows the file's name in that of the note beside it: that it was made, and how much was written."""
 MADE = "made"
 DIGITS = 20
+"""The digits of the number in that note, which is written over the one before."""
 REMEDY = "Restore a backup. Or go on with what is there: `mneme repair`."
 KEYS = {
     "checkpoints": ("thread_id", "checkpoint_ns", "checkpoint_id"),
@@ -45,12 +46,6 @@ SET_UP = (
 )
 ROWS_MADE = f"SELECT rows FROM counted WHERE name = '{MADE}'"
 UNCOUNT = "UPDATE counted SET rows = rows - ? WHERE name = ?"
-
-
-def note_made(path: Path, made: int) -> None:
-    """Note beside the file how many rows were ever made in it."""
-    with Path(f"{path}{KEPT}").open("r+b") as note:
-        note.write(b"%0*d" % (DIGITS, made))
 
 
 def noted(path: Path) -> int:

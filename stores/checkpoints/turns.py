@@ -8,17 +8,8 @@ root's checkpoint that called it; of a subgraph with a memory of its own, the la
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointMetadata
-from langgraph.checkpoint.base import id as ids
-
-from mneme.stores.checkpoints.tables import ticks
-
 At = tuple[str, str]
 """Where a checkpoint of a thread is: its namespace and its id, which rises with the time."""
-
-LAST_TIME = "_last_v6_timestamp"
-"""Where LangGraph notes the time in the last id that it made, which the next one follows."""
 
 
 class Known(NamedTuple):
@@ -49,11 +40,6 @@ class Past(NamedTuple):
 
     old: set[At]
     is_before: Callable[[str, str], bool]
-
-
-def begins_turn(config: RunnableConfig, metadata: CheckpointMetadata) -> bool:
-    """Say whether a checkpoint that is put begins a turn of its thread."""
-    return not config["configurable"].get("checkpoint_ns") and metadata.get("source") == "input"
 
 
 def uses_deltas(known: Sequence[Known]) -> bool:
@@ -89,14 +75,6 @@ def before_latest(known: Sequence[Known]) -> Past:
         return namespace in ended or id < latest.get(namespace, "")
 
     return Past({each.at for each in known if is_before(*each.at)}, is_before)
-
-
-def go_on_after(checkpoint: str) -> None:
-    """Let the ids that this process makes follow a checkpoint's, also where the clock was set back since.
-
-    Of a thread's checkpoints the one with the highest id is the latest; an id begins with the time.
-    """
-    vars(ids)[LAST_TIME] = max(vars(ids)[LAST_TIME] or 0, ticks(checkpoint)) or None
 
 
 def _latest(known: Sequence[Known]) -> dict[str, str]:

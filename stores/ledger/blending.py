@@ -9,22 +9,19 @@ Fusion by rank (`hybrid`) throws the scores away, so that a weak match of one pa
 one of the other. The weights were chosen on three conversations of LoCoMo, which are no evidence for them.
 """
 
-import heapq
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC
-from itertools import chain
-from operator import mul
 from typing import NamedTuple
 
 from mneme.stores.database import Cursor
 from mneme.stores.ledger.filters import passes
 from mneme.stores.ledger.hints import Hints
 from mneme.stores.ledger.index import Scores
-from mneme.stores.ledger.listing import Sides, around, vectors_by_ids
+from mneme.stores.ledger.listing import around, vectors_by_ids
 from mneme.stores.ledger.log import Head, heads_of
 from mneme.stores.ledger.query import DENSE, SPARSE, Query
-from mneme.stores.ledger.records import Hit, Version, microseconds
+from mneme.stores.ledger.records import Hit
 
 WORDS_WEIGHT = 0.5
 NAME_WEIGHT = 0.1
@@ -34,139 +31,120 @@ LENDERS = 5
 """How many records lend; with more of them nothing more was found."""
 REACH = 2
 """How far a record lends; three and four found no more."""
-OWN_PARTS = ("words", "names", "dates", "kind")
-"""What adds to the cosine; the last three are the question's hints."""
 
 
 class Own(NamedTuple):
-    """A record with the parts of its own score, before anything is lent."""
+    """A record with its own score and the parts of that, before anything is lent."""
 
+    score: float
+    record: str
+    thread: str
     parts: dict[str, float]
     head: Head
 
-    @property
-    def score(self) -> float:
-        return sum(self.parts.get(name, 0.0) for name in (DENSE, *OWN_PARTS))
 
-    @property
-    def thread(self) -> str:
-        thread = self.head.version.value.get("thread")
-        return thread if isinstance(thread, str) else ""
-
-
-def blended(cursor: Cursor, pool: Scores, query: Query, hints: Hints) -> list[Hit]:
-    """Search in the mode `blend`; a score is the sum of its parts `dense`, `OWN_PARTS` and `lent`.
+def blended(
+    cursor: Cursor, pool: Mapping[str, Scores], query: Query, hints: Hints, heads: dict[str, Head]
+) -> list[Hit]:
+    """Search in the mode `blend`; a score's parts are `dense`, `bm25` and `words`, the hints, and `lent`.
 
     The cosine and BM25 propose their best records, the `pool`, and the best of these are weighed in full. A
-    record that words did not propose counts as sharing none.
+    record that words did not propose counts as sharing none. What is read of the log is added to `heads`.
     """
-    scoring = _Scoring(cursor, pool, query, hints)
-    weighed = scoring.weigh(scoring.promising())
-    own = scoring.own
-    best = heapq.nlargest(LENDERS, own, key=lambda record: (own[record].score, record))
-    lenders = {record: own[record].head for record in best if own[record].thread}
-    places = {record: (head.scope, microseconds(head.version.created)) for record, head in lenders.items()}
-    sides = around(cursor, places, REACH)
-    scoring.weigh({record for two in sides.values() for side in two for record in side} - own.keys())
-    lent = _lent(own, sides)
-    total = {record: own[record].score + lent.get(record, 0.0) for record in {*weighed, *lent}}
-    ranked = sorted(total, key=lambda record: (-total[record], record))
-    wanted = [record for record in ranked if query.min_score is None or total[record] >= query.min_score]
-    wanted = wanted[query.offset : query.offset + query.limit]
+    scoring = _Scoring(cursor, pool, query, hints, heads)
+    own = {each.record: each for each in scoring.weigh(scoring.promising())}
+    lenders = [each for each in sorted(own.values(), reverse=True)[:LENDERS] if each.thread]
+    sides = around(cursor, [(each.head.scope, each.head.version.created) for each in lenders], REACH)
+    beside = {record for two in sides for side in two for record in side} - own.keys()
+    every = own | {each.record: each for each in scoring.weigh(beside)}
+    lent = dict.fromkeys(own, 0.0)
+    for lender, (before, after) in zip(lenders, sides, strict=True):
+        for record, rise in (*_loans(lender, before, every), *_loans(lender, after, every)):
+            lent[record] = max(lent.get(record, 0.0), rise)
+    ranked = sorted((-every[record].score - lent[record], record) for record in lent)
+    least = -math.inf if query.min_score is None else query.min_score
+    wanted = [(-score, record) for score, record in ranked if -score >= least]
     return [
-        Hit(
-            version=own[record].head.version,
-            score=total[record],
-            parts=own[record].parts | {"lent": lent.get(record, 0.0)},
-        )
-        for record in wanted
+        Hit(every[record].head.version, score, every[record].parts | {"lent": lent[record]})
+        for score, record in wanted[query.offset : query.offset + query.limit]
     ]
 
 
 class _Scoring:
     """The scores of records by themselves, for one query."""
 
-    def __init__(self, cursor: Cursor, pool: Scores, query: Query, hints: Hints) -> None:
-        self._cursor, self._pool, self._query, self._hints = cursor, pool, query, hints
-        self._words = {record: parts[SPARSE] for record, parts in pool.items() if SPARSE in parts}
+    def __init__(
+        self, cursor: Cursor, pool: Mapping[str, Scores], query: Query, hints: Hints, heads: dict[str, Head]
+    ) -> None:
+        self._cursor, self._query, self._hints, self._heads = cursor, query, hints, heads
+        self._cosines, self._words = pool.get(DENSE, {}), pool.get(SPARSE, {})
         best = max(self._words.values(), default=0.0) or 1.0
         self._shares = {record: WORDS_WEIGHT * score / best for record, score in self._words.items()}
         self._worth: float | None = None
-        self.own: dict[str, Own] = {}
 
-    def promising(self) -> list[str]:
+    def promising(self) -> Collection[str]:
         """Return the records that can be among the best; all where a date in the question may lift any.
 
         The cosine of a record that the cosine did not propose is at most the lowest of those that it did.
         """
+        proposed = self._cosines | self._words
         if self._hints.periods:
-            return list(self._pool)
-        lowest = min((parts[DENSE] for parts in self._pool.values() if DENSE in parts), default=0.0)
-        most = {
-            record: parts.get(DENSE, lowest) + self._shares.get(record, 0.0)
-            for record, parts in self._pool.items()
-        }
-        return heapq.nlargest(self._query.weighed, most, key=lambda record: (most[record], record))
+            return proposed
+        lowest, shares = min(self._cosines.values(), default=0.0), self._shares
+        most = [(self._cosines.get(each, lowest) + shares.get(each, 0.0), each) for each in proposed]
+        return [record for _, record in sorted(most, reverse=True)[: self._query.weighed]]
 
-    def weigh(self, records: Iterable[str]) -> list[str]:
-        """Score the records that search looks at and the query's conditions let through; return their ids.
+    def weigh(self, records: Collection[str]) -> list[Own]:
+        """Score the records that search looks at and the query's conditions let through.
 
         One without a vector is not found by a query that has one.
         """
+        self._heads |= heads_of(self._cursor, [each for each in records if each not in self._heads])
         heads = {
             record: head
-            for record, head in heads_of(self._cursor, records).items()
-            if head.version.is_searched and passes(head.version.value, self._query.where.conditions)
+            for record in records
+            if (head := self._heads.get(record))
+            and head.version.is_searched
+            and passes(head.version.value, self._query.where.conditions)
         }
+        named = {record: self._hints.names(head.version.value) for record, head in heads.items()}
         if self._worth is None:  # what a name is worth: little where most of the records carry it
-            named = sum(self._hints.names(head.version.value) for head in heads.values())
-            self._worth = NAME_WEIGHT * (1 - named / max(len(heads), 1))
-        compares = self._query.dense is not None
-        cosines = self._cosines(heads) if compares else dict.fromkeys(heads, 0.0)
-        for record in cosines:
-            parts = {DENSE: cosines[record]} if compares else {}
-            parts |= {SPARSE: self._words[record]} if record in self._words else {}
-            parts |= {"words": self._shares.get(record, 0.0)} | self._hinted(heads[record].version)
-            self.own[record] = Own(parts, heads[record])
-        return list(cosines)
+            self._worth = NAME_WEIGHT * (1 - sum(named.values()) / max(len(heads), 1))
+        cosines = self._cosines | self._computed([each for each in heads if each not in self._cosines])
+        found: list[Own] = []
+        for record, head in heads.items():
+            if self._query.dense is not None and record not in cosines:
+                continue
+            value, thread = head.version.value, head.version.value.get("thread")
+            hinted = {"names": self._worth * named[record], "kind": KIND_WEIGHT * self._hints.suits(value)}
+            if self._hints.periods:
+                written = head.version.created.astimezone(UTC).date()
+                hinted["dates"] = DATE_WEIGHT * self._hints.dates(value, written)
+            parts = {
+                name: of[record] for name, of in ((DENSE, cosines), (SPARSE, self._words)) if record in of
+            }
+            parts |= {"words": self._shares.get(record, 0.0)} | hinted
+            score = cosines.get(record, 0.0) + parts["words"] + sum(hinted.values())
+            found.append(Own(score, record, thread if isinstance(thread, str) else "", parts, head))
+        return found
 
-    def _cosines(self, heads: Mapping[str, Head]) -> dict[str, float]:
-        """Return the cosine of each record; of those that the cosine did not propose, by their vectors."""
-        dense = self._query.dense or ()
-        known = {record: self._pool[record][DENSE] for record in heads if DENSE in self._pool.get(record, ())}
-        others = vectors_by_ids(self._cursor, heads.keys() - known.keys())
-        length = math.hypot(*dense) or 1.0
-        return known | {
-            record: sum(map(mul, dense, vector)) / (length * (math.hypot(*vector) or 1.0))
-            for record, vector in others.items()
-        }
+    def _computed(self, records: Sequence[str]) -> Scores:
+        """Return the cosines of records that the cosine did not propose, by their vectors."""
+        if self._query.dense is None or not (found := vectors_by_ids(self._cursor, records)):
+            return {}
+        import numpy as np  # noqa: PLC0415  (slow to import)
 
-    def _hinted(self, version: Version) -> dict[str, float]:
-        hints, value = self._hints, version.value
-        is_dated = hints.periods and hints.dates(value, version.created.astimezone(UTC).date())
-        return {
-            "names": (self._worth or 0.0) * hints.names(value),
-            "dates": DATE_WEIGHT if is_dated else 0.0,
-            "kind": KIND_WEIGHT * hints.suits(value),
-        }
+        vectors, asked = np.array([*found.values()], dtype=float), np.array(self._query.dense, dtype=float)
+        lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(asked)
+        return dict(zip(found, (vectors @ asked / np.where(lengths, lengths, 1.0)).tolist(), strict=True))
 
 
-def _lent(own: Mapping[str, Own], around: Mapping[str, Sides]) -> dict[str, float]:
-    """Return what the best records lend to the others."""
-    lent: dict[str, float] = {}
-    for lender, sides in around.items():
-        for record, distance in chain.from_iterable(_neighbours(own, lender, side) for side in sides):
-            rise = (own[lender].score - own[record].score) / (1 + distance)
-            lent[record] = max(lent.get(record, 0.0), rise)
-    return lent
-
-
-def _neighbours(own: Mapping[str, Own], lender: str, side: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """Yield the neighbours on one side with their distance, up to where another thread begins.
+def _loans(lender: Own, side: Sequence[str], every: Mapping[str, Own]) -> Iterator[tuple[str, float]]:
+    """Yield what a record lends to its neighbours on one side, up to where another thread begins.
 
     One that the query's filters exclude was not weighed, and ends it too: its thread is not known.
     """
     for distance, record in enumerate(side, 1):
-        if record not in own or own[record].thread != own[lender].thread:
+        if record not in every or every[record].thread != lender.thread:
             return
-        yield record, distance
+        yield record, (lender.score - every[record].score) / (1 + distance)

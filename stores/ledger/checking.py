@@ -1,9 +1,8 @@
-"""Checking a log: its entries are added anew to an empty log, whose tables must be the same."""
+"""Checking a log: its entries are added anew to an empty one, from which the same rows must follow."""
 # ruff: noqa: S608  (all that is put into these statements are constants)
 
-import sqlite3
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,10 +10,10 @@ from typing import Any
 
 from mneme.core.errors import MnemeError
 from mneme.stores.database import Cursor, Database, Sqlite
-from mneme.stores.ledger.log import SUM, Entry, Transaction, chained, is_whole, make_tables, state_of
+from mneme.stores.ledger.log import COLUMNS, SUM, Entry, Transaction, chained, is_whole, state_of
 from mneme.stores.ledger.records import Version, gaps
 
-ENTRIES = "SELECT seq, kind, record, number, nonce, body, digest, chain FROM ledger_entries"
+READ = {table: f"SELECT {', '.join(columns)} FROM ledger_{table}" for table, columns in COLUMNS.items()}
 DERIVED = ("heads", "receipts", "sources", "tombstones")
 
 
@@ -50,11 +49,11 @@ def replay(transaction: Transaction, entries: Iterable[tuple[Any, ...]]) -> Repl
             continue
         if not missing and before and chained(before, seq, entry, digest) != stored:
             found.problems.append(f"the checksum of entry {seq} is wrong")
-        held, version = transaction.replay(entry, nonce, digest)
-        if version is not None:
-            found.heads[held.record] = version
-        if version is not None or kind == "lost":
-            found.known.add((held.record, held.number))
+        if (version := transaction.add(entry, None, nonce, digest)) is not None:
+            found.heads[version.record] = version
+            found.known.add((version.record, version.version))
+        elif kind == "lost":
+            found.known.add((record, number))
     return found
 
 
@@ -62,15 +61,7 @@ def problems_of(database: Database) -> list[str]:
     """Read everything in a log; return in words what is wrong."""
     try:
         with database.reading(snapshot=True) as cursor:
-            if isinstance(database, Sqlite):
-                found = cursor.execute("PRAGMA integrity_check").fetchall()
-                if found != [("ok",)]:
-                    return [str(row[0]) for row in found]
-            if found := _entry_problems(cursor):
-                return found
-            rows = cursor.execute("SELECT record, dense, sum FROM ledger_vectors")
-            wrong = sum(zlib.crc32(dense) != total for _, dense, total in rows)
-            return [f"{wrong} vectors are damaged"] if wrong else []
+            return next(filter(None, _checks(cursor, is_file=isinstance(database, Sqlite))), [])
     except MnemeError as failure:
         return [str(failure)]
 
@@ -84,34 +75,29 @@ def problems_in(path: Path) -> list[str]:
         return [str(failure)]
 
 
-def _entry_problems(cursor: Cursor) -> list[str]:
-    """Return what is wrong with the entries, else with the tables that follow from them."""
+def _checks(cursor: Cursor, *, is_file: bool) -> Iterator[list[str]]:
+    """Yield the problems that each check finds; the later ones make sense where the earlier found none."""
+    if is_file:
+        yield [row[0] for row in cursor.execute("PRAGMA integrity_check").fetchall() if row != ("ok",)]
     state = state_of(cursor)
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
-        other: Any = memory.cursor()
-        make_tables(other, Sqlite, state.embedder, state.dimension)
-        transaction = Transaction(other, state_of(other))
-        found = replay(transaction, cursor.execute(f"{ENTRIES} ORDER BY seq"))
-        transaction.rows.pop("entries", None)  # what follows from them is compared
-        transaction.flush()
-        if (found.seq, found.chain) != (state.seq, state.chain):
-            found.problems.append(f"the log ends at entry {found.seq}, and {state.seq} were written")
-        missing = gaps(found.heads, found.known)
-        return (
-            found.problems
-            or [problem for table in DERIVED for problem in _table_problems(table, cursor, other)]
-            or [f"{found.heads[record].key}, version {number} is missing" for record, number in missing]
-        )
+    transaction = Transaction(cursor, state._replace(seq=0, chain=bytes(SUM)))
+    found = replay(transaction, cursor.execute(f"{READ['entries']} ORDER BY seq"))
+    yield found.problems
+    if (found.seq, found.chain) != (state.seq, state.chain):
+        yield [f"the log ends at entry {found.seq}, and {state.seq} were written"]
+    yield [problem for table in DERIVED for problem in _differences(table, cursor, transaction.rows[table])]
+    missing = gaps(found.heads, found.known)
+    yield [f"{found.heads[record].key}, version {number} is missing" for record, number in missing]
+    wrong = sum(zlib.crc32(dense) != total for *_, dense, total in cursor.execute(READ["vectors"]))
+    yield [f"{wrong} vectors are damaged"] if wrong else []
 
 
-def _table_problems(table: str, cursor: Cursor, other: Cursor) -> list[str]:
-    """Compare a table with the same one of a log that has been made anew."""
-    asked = f"SELECT * FROM ledger_{table}"
-    expected = {row[0]: tuple(row) for row in other.execute(asked)}
+def _differences(table: str, cursor: Cursor, expected: dict[Any, Any]) -> Iterator[str]:
+    """Yield in words how the rows of a table differ from those that follow from the entries."""
     if table == "sources" and not expected:
-        return []  # a log that an earlier version wrote may lack the table until it is opened
-    rows = {row[0]: tuple(row) for row in cursor.execute(asked).fetchall()}
-    wrong = sum(rows.get(key) != row for key, row in expected.items())
-    more = rows.keys() - expected.keys() if table != "receipts" else ()
-    found = [f"{wrong} rows of {table} are missing or wrong"] if wrong else []
-    return found + ([f"{len(more)} rows of {table} follow from no entry"] if more else [])
+        return  # a log that an earlier version wrote may lack the table until it is opened
+    rows = {row[:1]: row for row in cursor.execute(READ[table])}
+    if wrong := sum(rows.get(key) != row for key, row in expected.items()):
+        yield f"{wrong} rows of {table} are missing or wrong"
+    if table != "receipts" and (more := rows.keys() - expected.keys()):
+        yield f"{len(more)} rows of {table} follow from no entry"

@@ -19,7 +19,6 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 
 from mneme.core.errors import Damaged, MnemeError
@@ -27,9 +26,8 @@ from mneme.core.private import make_private_file, make_private_folder
 from mneme.stores.database import Database
 from mneme.stores.ledger.edge_engine import EdgeEngine, unseen
 from mneme.stores.ledger.folder import is_sealed, unseal
-from mneme.stores.ledger.index import Scores, agrees, build, changes, differences
+from mneme.stores.ledger.index import Changes, agrees, build, changes, differences
 from mneme.stores.ledger.log import check_embedder, current_state
-from mneme.stores.ledger.query import Found, Query
 
 COPY = "index-"
 POLL_SECONDS = 0.5
@@ -49,26 +47,21 @@ class EdgeIndex:
         self._copy: EdgeEngine | None = None
         self._has_remains = False
 
-    @property
-    def followed(self) -> int:
-        """The last entry up to which the index is known to have followed the log."""
-        return self._opened().seq
-
     def follow(self) -> int:
         """Bring the copy to the end of the log; return up to which entry it has followed it."""
-        copy = self._opened()
+        copy = self.opened()
         state = current_state(self._database)
-        if state.seq == copy.seq:
-            return copy.seq
+        if state.seq == copy.followed:
+            return copy.followed
         check_embedder(str(self._folder), state, *copy.made_with)
         with self._following:
             self._check_space()
-            self._catch_up(self._opened())
+            self._catch_up(self.opened())
         return state.seq
 
     def _catch_up(self, copy: EdgeEngine) -> None:
         with self._database.reading(snapshot=True) as cursor:
-            found = changes(cursor, copy.seq)
+            found = changes(cursor, copy.followed)
         copy.apply(found)
         self._has_remains |= found.erases
 
@@ -76,14 +69,6 @@ class EdgeIndex:
         """Follow at once where this process has a copy."""
         if self._copy is not None:
             self.follow()
-
-    def search(self, query: Query) -> list[Found]:
-        """Return records, best first, as the copy has them."""
-        return self._opened().search(query)
-
-    def pool(self, query: Query) -> Scores:
-        """Return what each part of a query proposes (see `Engine`)."""
-        return self._opened().pool(query)
 
     def erased(self) -> None:
         """Build this copy anew without what was erased, and remove those that nobody has open."""
@@ -97,7 +82,7 @@ class EdgeIndex:
     def rebuild(self) -> None:
         """Build the copy anew; searches go on in the former one meanwhile, and other changes too."""
         self._has_remains = True
-        self._opened()
+        self.opened()
         self._remove_remains()
 
     def _remove_remains(self) -> None:
@@ -106,7 +91,7 @@ class EdgeIndex:
             if not self._has_remains:
                 return
             self._has_remains = False
-            former = self._opened()
+            former = self.opened()
             new = self._built(former.folder, former.lock)
             with self._following:
                 self._catch_up(new)
@@ -122,9 +107,9 @@ class EdgeIndex:
                 os.close(lock)
         if not copies_in(self._folder):
             return wrong
-        copy = self._opened()
+        copy = self.opened()
         with self._following, self._database.reading(snapshot=True) as cursor:
-            copy.apply(changes(cursor, copy.seq))  # of the state that is compared
+            copy.apply(changes(cursor, copy.followed))  # of the state that is compared
             return wrong + differences(cursor, copy.points())
 
     def layout(self) -> None:
@@ -143,7 +128,8 @@ class EdgeIndex:
                 if self._has_remains:
                     shutil.rmtree(copy.folder, ignore_errors=True)
 
-    def _opened(self) -> EdgeEngine:
+    def opened(self) -> EdgeEngine:
+        """The open copy, which answers searches."""
         if self._copy is None:
             with self._following:
                 if self._copy is None:
@@ -162,8 +148,14 @@ class EdgeIndex:
                 log.debug("The index could not follow the log, and does so with the next search: %s", failure)
 
     def _open(self) -> EdgeEngine:
-        folder, lock = _first_free(self._folder)
+        """Own the first copy that nobody has, or a new one, and open it, or build it."""
+        lock, number = None, 0
+        while lock is None:
+            number += 1
+            folder = self._folder / f"{COPY}{number}"
+            lock = _lock(folder)
         try:
+            make_private_folder(folder)
             if (copy := self._loaded(folder, lock)) is not None:
                 return copy
             for shard in shards_in(folder):
@@ -175,9 +167,8 @@ class EdgeIndex:
 
     def _loaded(self, folder: Path, lock: int) -> EdgeEngine | None:
         """Open a copy that was closed as it is now; None where it must be built anew."""
-        sealed = is_sealed(folder)
+        sealed, shards = is_sealed(folder), shards_in(folder)
         unseal(folder)
-        shards = shards_in(folder)
         if sealed is False:
             log.warning("The index in %s was damaged; it is built anew from the log.", folder)
         if not sealed or len(shards) != 1:
@@ -203,18 +194,8 @@ class EdgeIndex:
         shard = folder / f"{number:06d}"
         make_private_folder(shard)
         copy = EdgeEngine(shard, lock, dimension=current_state(self._database).dimension)
-        copy.stamp(build(self._database, copy.upsert))
+        copy.apply(Changes(build(self._database, copy.upsert)))
         return copy
-
-
-def _first_free(folder: Path) -> tuple[Path, int]:
-    """Own the first copy that nobody has, or a new one."""
-    for number in count(1):
-        copy = folder / f"{COPY}{number}"
-        if (lock := _lock(copy)) is not None:
-            make_private_folder(copy)
-            return copy, lock
-    raise AssertionError("there is always another number")
 
 
 def _lock(copy: Path) -> int | None:

@@ -1,16 +1,19 @@
 """What is read of the log: records, their histories, neighbours and vectors; each function takes a cursor."""
 # ruff: noqa: S608  (all that is put into these statements are constants, and marks)
 
+import zlib
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import islice
 from typing import Any, NamedTuple
 
 from mneme.core.errors import Damaged
 from mneme.stores.database import REPAIR, Cursor
 from mneme.stores.ledger.filters import passes
-from mneme.stores.ledger.log import BODY, HEADS, dense_of, each_value, heads_of, state_of, versions_in
+from mneme.stores.ledger.log import BODY, HEADS, current, each_value, state_of, versions_in
 from mneme.stores.ledger.query import LAST, Where
-from mneme.stores.ledger.records import Version, gaps
+from mneme.stores.ledger.records import Version, gaps, microseconds
 
 ALL = 10**9
 SQL = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
@@ -19,8 +22,6 @@ PUSHED: dict[tuple[str, ...], tuple[str, Any]] = {
     ("may_contradict",): ("h.contradicts", str),
 }
 """Fields that conditions find few records of many by; the database has indexes of them."""
-EMBEDDED = """SELECT h.record, v.dense, v.sum FROM ledger_heads h JOIN ledger_vectors v
-    ON v.record = h.record AND v.embedder = ? WHERE h.searched = 1"""
 
 Sides = tuple[Sequence[str], Sequence[str]]
 """The ids of the records before and after a record, the nearest first."""
@@ -46,10 +47,9 @@ class Link(NamedTuple):
 CREATED = Order()
 
 
-def _selected(where: Where, order: Order = CREATED) -> tuple[str, list[Any]]:
-    """Return the conditions that the database tests, and what they compare with."""
-    tests: list[str] = []
-    given: list[Any] = []
+def _selected(where: Where, order: Order | None, *more: str) -> tuple[str, list[Any]]:
+    """Return the conditions that the database tests, `more` among them, and what they compare with."""
+    tests, given = [*more], list[Any]()
     if where.scopes:
         tests.append("(" + " OR ".join(["(h.scope >= ? AND h.scope < ?)"] * len(where.scopes)) + ")")
         given += [bound for prefix in where.scopes for bound in (prefix, prefix + LAST)]
@@ -58,57 +58,48 @@ def _selected(where: Where, order: Order = CREATED) -> tuple[str, list[Any]]:
         if operator in SQL and isinstance(value, kind) and not isinstance(value, bool):
             tests.append(f"{column} {SQL[operator]} ?")
             given.append(value)
+    if order is None:
+        return " WHERE " + (" AND ".join(tests) or "TRUE"), given
     for bound, sign in ((order.since, ">="), (order.until, "<")):
         if bound is not None:
             tests.append(f"h.{order.column} {sign} ?")
             given.append(bound)
-    return (" WHERE " + " AND ".join(tests) if tests else ""), given
+    way = " DESC" if order.descending else ""
+    ordered = f" ORDER BY h.{order.column}{way}, h.record{way}"
+    return " WHERE " + (" AND ".join(tests) or "TRUE") + ordered, given
 
 
 def records(
     cursor: Cursor, where: Where, limit: int | None = None, offset: int = 0, order: Order = CREATED
 ) -> list[Version]:
     """Return records as they are now; all where there is no limit."""
+    if where.conditions:
+        return [*islice(_passing(cursor, where, order), offset, offset + limit if limit else None)]
     tests, given = _selected(where, order)
-    way = " DESC" if order.descending else ""
-    statement = f"{HEADS}{tests} ORDER BY h.{order.column}{way}, h.record{way}"
-    if not where.conditions:
-        rows = cursor.execute(f"{statement} LIMIT ? OFFSET ?", [*given, limit or ALL, offset]).fetchall()
-        return versions_in(rows)
-    found: list[Version] = []
-    for row in cursor.execute(statement, given):
+    rows = cursor.execute(f"{HEADS}{tests} LIMIT ? OFFSET ?", [*given, limit or ALL, offset]).fetchall()
+    return versions_in(rows)
+
+
+def _passing(cursor: Cursor, where: Where, order: Order | None = None) -> Iterator[Version]:
+    """Yield the records that pass all conditions, those that only we can test among them."""
+    tests, given = _selected(where, order)
+    for row in cursor.execute(f"{HEADS}{tests}", given):
         [version] = versions_in([row])
         if passes(version.value, where.conditions):
-            found.append(version)
-            if limit and len(found) == offset + limit:
-                break
-    return found[offset:]
+            yield version
 
 
-def _column(cursor: Cursor, asked: str, where: Where, order: Order = CREATED, end: str = "") -> list[Any]:
+def column(cursor: Cursor, asked: str, where: Where, order: Order | None = None) -> list[Any]:
     """Return what is asked of the heads that are meant, such as `h.record`, as one column."""
     tests, given = _selected(where, order)
-    return [row[0] for row in cursor.execute(f"SELECT {asked} FROM ledger_heads h{tests}{end}", given)]
-
-
-def ids(cursor: Cursor, where: Where, order: Order = CREATED) -> list[str]:
-    """Return the ids of records, in the order of their creation."""
-    return _column(cursor, "h.record", where, order, " ORDER BY h.created, h.record")
-
-
-def scopes(cursor: Cursor, where: Where) -> list[str]:
-    """Return the scopes in which there are records."""
-    return _column(cursor, "DISTINCT h.scope", where)
+    return [row[0] for row in cursor.execute(f"SELECT {asked} FROM ledger_heads h{tests}", given)]
 
 
 def count(cursor: Cursor, where: Where) -> int:
     """Return how many records there are."""
     if where.conditions:
-        tests, given = _selected(where)
-        rows = cursor.execute(HEADS + tests, given)
-        return sum(passes(version.value, where.conditions) for row in rows for version in versions_in([row]))
-    [counted] = _column(cursor, "count(*)", where)
-    return int(counted)
+        return sum(1 for _ in _passing(cursor, where))
+    return int(column(cursor, "count(*)", where)[0])
 
 
 def links(cursor: Cursor, records: Iterable[str], forward: bool = False) -> list[Link]:
@@ -120,9 +111,8 @@ def links(cursor: Cursor, records: Iterable[str], forward: bool = False) -> list
 
 def derived(cursor: Cursor, where: Where) -> list[Version]:
     """Return the records that were made from others, in the order in which they were first written."""
-    tests, given = _selected(where)
-    made = "h.record IN (SELECT record FROM ledger_sources) ORDER BY h.created, h.record"
-    return versions_in(cursor.execute(f"{HEADS}{tests} AND {made}", given).fetchall())
+    tests, given = _selected(where, CREATED, "h.record IN (SELECT record FROM ledger_sources)")
+    return versions_in(cursor.execute(f"{HEADS}{tests}", given).fetchall())
 
 
 def tombstones(cursor: Cursor, prefix: str) -> list[str]:
@@ -131,67 +121,56 @@ def tombstones(cursor: Cursor, prefix: str) -> list[str]:
     return [row[0] for row in cursor.execute(asked, (prefix, prefix + LAST))]
 
 
-def versions_of(cursor: Cursor, wanted: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Version]:
+def versions_of(cursor: Cursor, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Version]:
     """Return versions by their record and number; those that are gone are left out."""
+    asked = {*wanted}
     statement = f"""SELECT {BODY}, e.number FROM ledger_entries e
         WHERE e.record IN ({{}}) AND e.kind = 'version' AND e.body IS NOT NULL"""
-    asked, found = set(wanted), each_value(cursor, statement, (record for record, _ in wanted))
+    found = each_value(cursor, statement, (record for record, _ in asked))
     rows = [row for row in found if (row[1], row[5]) in asked]
     return {(row[1], row[5]): version for row, version in zip(rows, versions_in(rows), strict=True)}
 
 
 def histories(cursor: Cursor, wanted: Sequence[str]) -> dict[str, list[Version]]:
-    """Return all versions of these records, each oldest first. Raises Damaged where one is missing."""
-    heads = {record: head.version for record, head in heads_of(cursor, wanted).items()}
-    numbers = [*gaps(heads, ())]
-    known = versions_of(cursor, numbers)
-    gone = set(gaps(heads, known))
-    if gone and (gone := gone - lost(cursor, heads)):
+    """Return all versions of these records, each oldest first. Raises Damaged where one is missing.
+
+    Those that a repair has not found are left out.
+    """
+    heads = current(cursor, wanted)
+    known = versions_of(cursor, gaps(heads, ()))
+    if gone := {*gaps(heads, known)}:
+        lost = "SELECT record, number FROM ledger_entries WHERE record IN ({}) AND kind = 'lost'"
+        gone -= {*map(tuple, each_value(cursor, lost, heads))}
+    if gone:
         record, number = min(gone)
         raise Damaged(f"{heads[record].key} has lost its version {number}.", REPAIR)
     found: dict[str, list[Version]] = {record: [] for record in wanted if record in heads}
-    for record, number in numbers:
-        found[record] += [known[record, number]] if (record, number) in known else []
+    for record, number in sorted(known):
+        found[record].append(known[record, number])
     return found
 
 
-def lost(cursor: Cursor, records: Iterable[str]) -> set[tuple[str, int]]:
-    """Return which versions of records a repair has not found."""
-    statement = "SELECT record, number FROM ledger_entries WHERE record IN ({}) AND kind = 'lost'"
-    return {(record, number) for record, number in each_value(cursor, statement, records)}
-
-
-def around(cursor: Cursor, places: Mapping[str, tuple[str, int]], reach: int) -> dict[str, Sides]:
+def around(cursor: Cursor, places: Sequence[tuple[str, datetime]], reach: int) -> list[Sides]:
     """Return the neighbours of records in their scopes, in the order of creation."""
-    found: dict[str, Sides] = {}
-    for record, (place, created) in places.items():
-        before, after = (
-            [
-                row[0]
-                for row in cursor.execute(
-                    f"""SELECT record FROM ledger_heads WHERE scope = ? AND created {operator} ?
-                    ORDER BY created {way} LIMIT ?""",
-                    (place, created, reach),
-                ).fetchall()
-            ]
-            for operator, way in (("<", "DESC"), (">", "ASC"))
-        )
-        found[record] = (before, after)
-    return found
-
-
-def vectors(cursor: Cursor, where: Where) -> dict[str, "array[float]"]:
-    """Return the vectors of live records by their ids."""
-    tests, given = _selected(where)
-    statement = EMBEDDED + tests.replace(" WHERE ", " AND ", 1)
-    rows = cursor.execute(statement, [state_of(cursor).embedder, *given])
-    return {record: dense_of(blob, checksum, record) for record, blob, checksum in rows}
+    given = [each for place, created in places for each in 2 * (place, microseconds(created), reach)]
+    asked = " UNION ALL ".join(
+        f"""SELECT * FROM (SELECT {number}, record FROM ledger_heads
+        WHERE scope = ? AND created {operator} ? ORDER BY created {way} LIMIT ?) AS side{number}"""
+        for number, (operator, way) in enumerate(len(places) * (("<", "DESC"), (">", "ASC")))
+    )
+    rows = cursor.execute(asked, given).fetchall() if places else []
+    sides = [[record for side, record in rows if side == number] for number in range(2 * len(places))]
+    return [*zip(sides[::2], sides[1::2], strict=True)]
 
 
 def vectors_by_ids(cursor: Cursor, wanted: Iterable[str]) -> dict[str, "array[float]"]:
-    """Return the vectors of these records; those that have none are left out."""
-    rows = each_value(cursor, f"{EMBEDDED} AND h.record IN ({{}})", wanted, state_of(cursor).embedder)
-    return {record: dense_of(blob, checksum, record) for record, blob, checksum in rows}
+    """Return the vectors of these records; those that search passes over have none."""
+    statement = "SELECT record, dense, sum FROM ledger_vectors WHERE embedder = ? AND record IN ({})"
+    rows = each_value(cursor, statement, wanted, state_of(cursor).embedder)
+    for record, blob, checksum in rows:
+        if zlib.crc32(blob) != checksum:
+            raise Damaged(f"The vector of record {record} is damaged.", "`mneme repair` computes it anew.")
+    return {record: array("f", blob) for record, blob, _ in rows}
 
 
 def unembedded(cursor: Cursor, embedder: str, limit: int) -> dict[str, Version]:

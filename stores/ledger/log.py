@@ -18,7 +18,7 @@ import json
 import secrets
 import zlib
 from array import array
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -35,7 +35,6 @@ from mneme.stores.ledger.query import FORMAT, scope
 from mneme.stores.ledger.records import Version, microseconds, receipt_id, tombstone_id
 
 T = TypeVar("T")
-Rows = list[tuple[str, tuple[Any, ...]]]
 Kind = Literal["version", "vector", "place", "forget", "drop", "embedder", "lost"]
 MAX_MARKS = 500
 """Values in one statement."""
@@ -66,7 +65,7 @@ CREATE TABLE IF NOT EXISTS ledger_vectors (record TEXT, embedder TEXT, dense {bl
     PRIMARY KEY (record, embedder));
 """
 BODY = "e.seq, e.record, e.nonce, e.body, e.digest"
-"""What is read of an entry to take its body from it: see `body_of`."""
+"""What is read of an entry to take its body from it: see `versions_in`."""
 VERSIONS = TypeAdapter(list[Version])
 KEPT_VERSIONS, KEPT_CHARS = 4096, 4096
 """How many versions are kept in memory once they were read, and the characters of the longest of them."""
@@ -117,93 +116,150 @@ class Entry(NamedTuple):
 
     kind: Kind
     record: str
+    number: int = 0
+    body: str | None = ""
+
+
+class HeadRow(NamedTuple):
+    """What is listed of a record by its last version, without its body."""
+
+    record: str
+    seq: int
     number: int
-    body: str | None
+    searched: int
+    scope: str
+    created: int
+    updated: int
+    expires: float | None
+    contradicts: str | None
+
+
+COLUMNS = {
+    "entries": ("seq", "kind", "record", "number", "nonce", "body", "digest", "chain"),
+    "heads": HeadRow._fields,
+    "receipts": ("id", "record", "number"),
+    "sources": ("id", "record", "source", "number"),
+    "tombstones": ("id", "scope", "created", "last", "body"),
+    "vectors": ("record", "embedder", "dense", "sum"),
+}
+KEYS = dict.fromkeys(COLUMNS, 1) | {"vectors": 2}
+"""How many of the first columns tell one row of a table from another."""
+UPSERTS = {name: upsert(f"ledger_{name}", columns, KEYS[name]) for name, columns in COLUMNS.items()}
 
 
 @dataclass
 class Transaction:
-    """One transaction, in which jobs read, and add what is written together at the end of each."""
+    """One transaction, in which jobs read, and add what is written together at the end of each.
+
+    `rows` are those that wait to be written, by table and key.
+    """
 
     cursor: Cursor
     state: State
-    rows: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
-
-    def add(self, entry: Entry) -> None:
-        """Add an entry, and the rows that follow from it."""
-        nonce = secrets.token_bytes(8)
-        self.replay(entry, nonce, digest_of(nonce, entry.body or ""))
+    rows: dict[str, dict[Any, Any]] = field(default_factory=lambda: defaultdict(dict))
 
     def add_version(self, version: Version) -> None:
         """Add a version, which is the record as it is from now on."""
-        self.add(Entry("version", version.record, version.version, version.model_dump_json()))
+        self.add(Entry("version", version.record, version.version, version.model_dump_json()), version)
 
-    def replay(self, entry: Entry, nonce: bytes | None, digest: bytes) -> tuple[Entry, Version | None]:
-        """Add an entry of this log or another, and the rows that follow from it, unless it was erased.
+    def add(
+        self, entry: Entry, version: Version | None = None, nonce: bytes | None = None, digest: bytes = b""
+    ) -> Version | None:
+        """Add an entry, and the rows that follow from it; return the version in it, which names the record.
 
-        Return it with the version that it holds, which names the record.
+        One of another log has a `digest` and, unless it was erased, a `nonce`; else nothing follows from it.
         """
-        seq, version, rows = self.state.seq + 1, None, Rows()
-        if entry.kind == "version" and entry.body is not None:
-            version = Version.model_validate_json(entry.body)
-            entry = entry._replace(record=version.record, number=version.version)
-            rows = rows_of_version(seq, entry.record, version)
-        elif entry.kind == "forget" and entry.body is not None:
-            rows = rows_of_forgotten(entry.record, entry.body)
-        chain = chained(self.state.chain, seq, entry, digest)
+        (kind, record, number, body), seq = entry, self.state.seq + 1
+        if not digest:
+            nonce = secrets.token_bytes(8)
+            digest = digest_of(nonce, body or "")
+        if kind == "version" and body is not None:
+            version = version or Version.model_validate_json(body)
+            record, number = version.record, version.version
+            self._follow(seq, record, version)
+        elif kind == "forget" and body is not None:
+            self._note(record, json.loads(body))
+        elif kind == "place" and body is not None:
+            heads = self.rows["heads"]
+            placed = {(each,): place for place, records in json.loads(body).items() for each in records}
+            heads |= {key: heads[key]._replace(scope=placed[key]) for key in heads.keys() & placed.keys()}
+        chain = chained(self.state.chain, seq, Entry(kind, record, number), digest)
         self.state = self.state._replace(seq=seq, chain=chain)
-        kind, record, number, body = entry
-        rows.append(("entries", (seq, kind, record, number, nonce, body, digest, chain)))
-        for table, row in rows:
-            self.put(table, row)
-        if kind == "place" and body is not None:
-            self.flush()
-            placed = [(place, each) for place, records in json.loads(body).items() for each in records]
-            self.cursor.executemany("UPDATE ledger_heads SET scope = ? WHERE record = ?", placed)
-        return entry, version
+        self.put("entries", (seq, kind, record, number, nonce, body, digest, chain))
+        return version
+
+    def _follow(self, seq: int, record: str, version: Version) -> None:
+        """Put the rows that follow from a record's last version."""
+        expires: Any = version.value.get("expires")
+        contradicts = version.value.get("may_contradict")
+        head = HeadRow(
+            record=record,
+            seq=seq,
+            number=version.version,
+            searched=int(version.is_searched),
+            scope=scope("+" if version.live else "-", version.namespace, version.shelf, complete=True),
+            created=microseconds(version.created),
+            updated=microseconds(version.at),
+            expires=float(expires) if type(expires) in (int, float) else None,
+            contradicts=contradicts if isinstance(contradicts, str) else None,
+        )
+        self.put("heads", head)
+        if version.idempotency_key:
+            self.put("receipts", (receipt_id(record, version.idempotency_key), record, version.version))
+        for source, _, number in (each.partition("@") for each in version.change.source.records):
+            self.put("sources", (f"{record} {source}", record, source, int(number)))
+
+    def _note(self, record: str, note: dict[str, Any]) -> None:
+        """Put the rows that follow from the note of a forgotten record."""
+        mark = json.dumps(note["mark"], ensure_ascii=False)
+        place = scope("x", tuple(note["mark"]["namespace"]))
+        self.put(
+            "tombstones", (note.get("id") or tombstone_id(record), place, note["created"], note["last"], mark)
+        )
+        for each in note["receipts"]:
+            self.put("receipts", (each, record, 0))
 
     def put(self, table: str, row: tuple[Any, ...]) -> None:
         """Let a row be written, in place of one with the same key."""
-        self.rows.setdefault(table, []).append(row)
+        self.rows[table][row[: KEYS[table]]] = row
 
     def delete(self, table: str, records: Collection[str]) -> None:
         """Delete the rows of records at once; heads and vectors that wait to be written, too."""
-        if rows := self.rows.get(table):
-            self.rows[table] = [row for row in rows if row[0] not in records]
-        for some, marks in listed([*records]):
-            self.cursor.execute(f"DELETE FROM ledger_{table} WHERE record IN ({marks})", some)
+        waiting = self.rows[table]
+        self.rows[table] = {key: row for key, row in waiting.items() if row[0] not in records}
+        self.cursor.executemany(f"DELETE FROM ledger_{table} WHERE record = ?", [(each,) for each in records])
+
+    def erase(self, records: Collection[str]) -> None:
+        """Take the content of records out of all tables."""
+        erased = "UPDATE ledger_entries SET nonce = NULL, body = NULL WHERE record = ? AND kind = 'version'"
+        self.cursor.executemany(erased, [(each,) for each in records])
+        for table in ("heads", "sources", "vectors"):
+            self.delete(table, records)
+
+    def attempt(self, work: "Callable[[Transaction], object]") -> object:
+        """Do work and return its result; or its refusal, of which nothing stays."""
+        before = self.state
+        self.cursor.execute("SAVEPOINT job")
+        try:
+            result = work(self)
+            self.flush()
+        except MnemeError as refusal:
+            result, self.state = refusal, before
+            self.rows.clear()
+            self.cursor.execute("ROLLBACK TO SAVEPOINT job")
+        self.cursor.execute("RELEASE SAVEPOINT job")
+        return result
 
     def flush(self) -> None:
         """Write what was put, and the state."""
         for table, rows in self.rows.items():
-            self.cursor.executemany(UPSERTS[table], rows)
-        self.rows = {}
+            self.cursor.executemany(UPSERTS[table], [*rows.values()])
+        self.rows.clear()
         self.cursor.execute(
             """UPDATE ledger_state
             SET format = ?, embedder = ?, dimension = ?, seq = ?, chain = ?, indexed = ?""",
             [*self.state[1:]],
         )
-
-
-HEAD = ("record", "seq", "number", "searched", "scope", "created", "updated", "expires", "contradicts")
-UPSERTS = {
-    "entries": upsert(
-        "ledger_entries", ("seq", "kind", "record", "number", "nonce", "body", "digest", "chain")
-    ),
-    "heads": upsert("ledger_heads", HEAD),
-    "receipts": upsert("ledger_receipts", ("id", "record", "number")),
-    "sources": upsert("ledger_sources", ("id", "record", "source", "number")),
-    "tombstones": upsert("ledger_tombstones", ("id", "scope", "created", "last", "body")),
-    "vectors": upsert("ledger_vectors", ("record", "embedder", "dense", "sum"), keys=2),
-}
-
-
-@dataclass
-class _Job:
-    work: Callable[[Transaction], Any]
-    done: "Future[Any]"
-    outcome: Any = None
-    refusal: BaseException | None = None
 
 
 class Log(Worker):
@@ -213,49 +269,35 @@ class Log(Worker):
         """Open the tables, which must be there; `check` may refuse to write, before each transaction."""
         super().__init__(database)
         self._check = check
-        self._waiting: deque[_Job] = deque()
+        self._waiting: deque[tuple[Callable[[Transaction], Any], Future[Any]]] = deque()
 
     async def write(self, work: Callable[[Transaction], T], *, erases: bool = False) -> T:
         """Do work in a transaction, whole or not at all; return its result once that is on the disk."""
-        job = _Job(work, Future())
-        self._waiting.append(job)
+        done = Future[T]()
+        self._waiting.append((work, done))
         self._writer.submit(self._drain)
-        result: T = await asyncio.wrap_future(job.done)
+        result = await asyncio.wrap_future(done)
         if erases:
             kept.clear()
             await asyncio.wrap_future(self._writer.submit(self.database.erased))
         return result
 
     def _drain(self) -> None:
-        """Do all jobs that wait in one transaction."""
+        """Do all that waits in one transaction."""
         jobs = [self._waiting.popleft() for _ in range(len(self._waiting))]
         if not jobs:
             return
         try:
             self._check()
-            transact(self.database, lambda transaction: _attempt(transaction, jobs))
+            with self.database.writing() as cursor:
+                transaction = Transaction(cursor, state_of(cursor, self.database.locked))
+                results = [transaction.attempt(work) for work, _ in jobs]
         except BaseException as failure:  # noqa: BLE001  (it goes to those who wait)
-            for job in jobs:
-                job.refusal = job.refusal or failure
-        for job in jobs:
-            if not job.done.set_running_or_notify_cancel():
+            results = [failure for _ in jobs]
+        for (_, done), result in zip(jobs, results, strict=True):
+            if not done.set_running_or_notify_cancel():
                 continue
-            job.done.set_exception(job.refusal) if job.refusal else job.done.set_result(job.outcome)
-
-
-def _attempt(transaction: Transaction, jobs: Iterable[_Job]) -> None:
-    """Do several jobs; where one is refused, nothing of it stays, and the others go on."""
-    for job in jobs:
-        before = transaction.state
-        transaction.cursor.execute("SAVEPOINT job")
-        try:
-            job.outcome = job.work(transaction)
-            transaction.flush()
-        except MnemeError as refusal:
-            job.refusal = refusal
-            transaction.state, transaction.rows = before, {}
-            transaction.cursor.execute("ROLLBACK TO SAVEPOINT job")
-        transaction.cursor.execute("RELEASE SAVEPOINT job")
+            done.set_exception(result) if isinstance(result, BaseException) else done.set_result(result)
 
 
 def transact(database: Database, work: Callable[[Transaction], T]) -> T:
@@ -327,43 +369,11 @@ def check_embedder(place: str, state: State, embedder: str, dimension: int) -> N
         )
 
 
-def rows_of_version(seq: int, record: str, version: Version) -> Rows:
-    """Return the rows that follow from a record's last version, each with its table."""
-    expires, contradicts = version.value.get("expires"), version.value.get("may_contradict")
-    is_number = isinstance(expires, int | float) and not isinstance(expires, bool)
-    head = (
-        record,
-        seq,
-        version.version,
-        int(version.is_searched),
-        scope("+" if version.live else "-", version.namespace, version.shelf, complete=True),
-        microseconds(version.created),
-        microseconds(version.at),
-        expires if is_number else None,
-        contradicts if isinstance(contradicts, str) else None,
-    )
-    once = version.idempotency_key
-    receipt = [("receipts", (receipt_id(record, once), record, version.version))] if once else []
-    named = (each.split("@") for each in version.change.source.records)
-    sources = [("sources", (f"{record} {source}", record, source, int(number))) for source, number in named]
-    return [("heads", head), *receipt, *sources]
-
-
 def put_vector(transaction: Transaction, record: str, dense: Sequence[float], embedder: str = "") -> None:
     """Keep the vector of a record's text as it is now, by the ledger's embedder or another."""
     blob = array("f", dense).tobytes()
     row = (record, embedder or transaction.state.embedder, blob, zlib.crc32(blob))
     transaction.put("vectors", row)
-
-
-def rows_of_forgotten(record: str, body: str) -> Rows:
-    """Return the rows that follow from the note of a forgotten record, each with its table."""
-    note = json.loads(body)
-    mark = json.dumps(note["mark"], ensure_ascii=False)
-    place = scope("x", tuple(note["mark"]["namespace"]))
-    tombstone = (note.get("id") or tombstone_id(record), place, note["created"], note["last"], mark)
-    receipts = [("receipts", (each, record, 0)) for each in note["receipts"]]
-    return [("tombstones", tombstone), *receipts]
 
 
 def digest_of(nonce: bytes, body: str) -> bytes:
@@ -382,33 +392,12 @@ def chained(before: bytes, seq: int, entry: Entry, digest: bytes) -> bytes:
     return hashlib.sha256(before + what + digest).digest()[:SUM]
 
 
-def body_of(row: Sequence[Any]) -> str:
-    """Return the body of an entry, of which the columns `BODY` were read. Raises Damaged."""
-    seq, record, nonce, body, digest = row[:5]
-    if not is_whole(nonce, body, digest):
-        raise Damaged(f"Entry {seq} of the ledger's log, of record {record}, is damaged or missing.", REPAIR)
-    text: str = body
-    return text
-
-
-def dense_of(blob: bytes, checksum: int, record: str) -> "array[float]":
-    """Return a vector. Raises Damaged."""
-    if zlib.crc32(blob) != checksum:
-        raise Damaged(f"The vector of record {record} is damaged.", "`mneme repair` computes it anew.")
-    return array("f", blob)
-
-
-def listed(values: Sequence[T]) -> Iterable[tuple[list[T], str]]:
-    """Yield values in groups that a statement can take, each with its marks."""
-    for start in range(0, len(values), MAX_MARKS):
-        some = [*values[start : start + MAX_MARKS]]
-        yield some, ", ".join("?" * len(some))
-
-
 def each_value(cursor: Cursor, statement: str, values: Iterable[str], *given: Any) -> list[Any]:
     """Return the rows of a statement with `{}` in place of a list of values, for all of them."""
-    found: list[Any] = []
-    for some, marks in listed([*dict.fromkeys(values)]):
+    found, wanted = list[Any](), [*dict.fromkeys(values)]
+    for start in range(0, len(wanted), MAX_MARKS):  # as many as one statement can take
+        some = wanted[start : start + MAX_MARKS]
+        marks = ", ".join("?" * len(some))
         found += cursor.execute(statement.format(marks), [*given, *some]).fetchall()
     return found
 
@@ -420,15 +409,21 @@ def versions_in(rows: Iterable[Sequence[Any]]) -> list[Version]:
     are shared, so nobody may change what is in them.
     """
     found = [(row, kept.get(row[4])) for row in rows]
-    bodies = [body_of(row) for row, version in found if version is None]
-    parsed = iter(VERSIONS.validate_json(f"[{','.join(bodies)}]") if bodies else ())
-    versions = [version or next(parsed) for _, version in found]
-    if 0 < len(bodies) <= MAX_MARKS:  # a listing of very many would fill the memory
-        both = zip(found, versions, strict=True)
-        kept.update((row[4], version) for (row, _), version in both if len(row[3]) <= KEPT_CHARS)
+    new = [row for row, version in found if version is None]
+    for seq, record, *content in (row[:5] for row in new):
+        if not is_whole(*content):
+            raise Damaged(
+                f"Entry {seq} of the ledger's log, of record {record}, is damaged or missing.", REPAIR
+            )
+    parsed = VERSIONS.validate_json(f"[{','.join(row[3] for row in new)}]") if new else []
+    if len(new) <= MAX_MARKS:  # a listing of very many would fill the memory
+        kept.update(
+            (row[4], each) for row, each in zip(new, parsed, strict=True) if len(row[3]) <= KEPT_CHARS
+        )
         for oldest in [*islice(kept, max(0, len(kept) - KEPT_VERSIONS))]:
             kept.pop(oldest, None)  # another thread may have been first
-    return versions
+    next_one = iter(parsed)
+    return [version or next(next_one) for _, version in found]
 
 
 def heads_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Head]:
@@ -436,6 +431,11 @@ def heads_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Head]:
     rows = each_value(cursor, f"{HEADS} WHERE h.record IN ({{}})", records)
     found = zip(rows, versions_in(rows), strict=True)
     return {row[1]: Head(version, row[5], row[0]) for row, version in found}
+
+
+def current(cursor: Cursor, records: Iterable[str]) -> dict[str, Version]:
+    """Return the latest versions of those of the records that are there."""
+    return {record: head.version for record, head in heads_of(cursor, records).items()}
 
 
 def tombstones_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Tombstone]:

@@ -16,7 +16,7 @@ from mneme.core.errors import Damaged, MnemeError
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.database import Database
 from mneme.stores.ledger.addresses import place_of
-from mneme.stores.ledger.checking import ENTRIES, problems_in, problems_of, replay
+from mneme.stores.ledger.checking import READ, problems_in, problems_of, replay
 from mneme.stores.ledger.folder import LOG, MANIFEST, Folder, refuse_gone, unseal
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.log import Entry, Transaction, write_log
@@ -24,7 +24,6 @@ from mneme.stores.ledger.opening import open_to_read
 from mneme.stores.ledger.records import gaps
 from mneme.stores.ledger.upgrading import read_manifest
 
-VECTORS = "SELECT record, dense, embedder, sum FROM ledger_vectors"
 MAX_UNREADABLE_ROWS = 1000
 """Rows that cannot be read, one after the other, after which a table counts as ended."""
 
@@ -78,10 +77,8 @@ def _verify(location: str, api_key: str = "") -> Verified:
 def count_of(database: Database) -> tuple[int, int]:
     """Return how many records a log has, and how many versions."""
     with database.reading() as cursor:
-        [records] = cursor.execute("SELECT count(*) FROM ledger_heads").fetchone()
-        [versions] = cursor.execute(
-            "SELECT count(*) FROM ledger_entries WHERE kind = 'version' AND body IS NOT NULL"
-        ).fetchone()
+        records, versions = cursor.execute("""SELECT (SELECT count(*) FROM ledger_heads), count(*)
+            FROM ledger_entries WHERE kind = 'version' AND body IS NOT NULL""").fetchone()
         return records, versions
 
 
@@ -92,31 +89,28 @@ async def repair(location: str, embedder: Embedder, api_key: str = "") -> Repair
     StorageFailure.
     """
     found = await verify(location, api_key)
-    if not found.problems:
-        return Repaired(**found.model_dump(exclude={"problems"}))
-    folder = place_of(location).folder
-    done = Repaired(location=found.location, old=found.location)
-    if folder is not None and (wrong := await asyncio.to_thread(problems_in, folder / LOG)):
-        done = await asyncio.to_thread(_repair_log, Folder(folder), wrong)
-    ledger = await open_ledger(location, embedder, api_key=api_key)
-    try:
-        await asyncio.to_thread(ledger.rebuild_index)
-    finally:
-        await ledger.close()
-    again = await verify(location, api_key)
-    return done.model_copy(update={"records": again.records, "versions": again.versions})
+    folder, lost, old = place_of(location).folder, list[str](), found.location if found.problems else ""
+    if found.problems:
+        if folder is not None and (wrong := await asyncio.to_thread(problems_in, folder / LOG)):
+            lost, old = await asyncio.to_thread(_repair_log, Folder(folder), wrong)
+        ledger = await open_ledger(location, embedder, api_key=api_key)
+        try:
+            await asyncio.to_thread(ledger.rebuild_index)
+        finally:
+            await ledger.close()
+        found = await verify(location, api_key)
+    return Repaired(**found.model_dump(exclude={"problems"}), lost=lost, old=old)
 
 
-def _repair_log(folder: Folder, wrong: list[str]) -> Repaired:
-    """Write a damaged log anew. Raises LedgerInUse."""
+def _repair_log(folder: Folder, wrong: list[str]) -> tuple[list[str], str]:
+    """Write a damaged log anew; return what is lost, and where the damaged one is. Raises LedgerInUse."""
     try:
         if not folder.is_alone():
             raise folder.in_use()
         unseal(folder.path)
         with folder.new_log() as path:
             lost = _rewritten(folder, path)
-            old = folder.set_aside(f"is damaged ({wrong[0]}), and has been built anew")
-        return Repaired(location=str(folder.path), lost=lost, old=str(old))
+            return lost, str(folder.set_aside(f"is damaged ({wrong[0]}), and has been built anew"))
     finally:
         folder.release()
 
@@ -130,8 +124,7 @@ def _rewritten(folder: Folder, path: Path) -> list[str]:
             state = (manifest.embedder, manifest.dimension, 0)
         if state is None:
             raise Damaged(f"Nothing of {folder.log} can be read.", "Restore a backup: `mneme restore`.")
-        rows = _readable(connection, "entries", ENTRIES)
-        vectors = _readable(connection, "vectors", VECTORS)
+        rows, vectors = _readable(connection, "entries"), _readable(connection, "vectors")
     finally:
         connection.close()
     embedder, dimension, last = state
@@ -152,14 +145,14 @@ def _lengthened(log: Path, room: Path) -> Path:
     return copy
 
 
-def _readable(connection: sqlite3.Connection, table: str, statement: str) -> list[tuple[Any, ...]]:
+def _readable(connection: sqlite3.Connection, table: str) -> list[tuple[Any, ...]]:
     """Return the rows of a table that a damaged file still gives, one after the other where it must be."""
     with suppress(sqlite3.DatabaseError):
-        return connection.execute(statement).fetchall()
+        return connection.execute(READ[table]).fetchall()
     last = (_first(connection, f"SELECT max(rowid) FROM ledger_{table}") or (None,))[0]
     found, failed = list[tuple[Any, ...]](), 0
     for number in range(1, (last or MAX_UNREADABLE_ROWS**2) + 1):
-        row = _first(connection, f"{statement} WHERE rowid = {number}")
+        row = _first(connection, f"{READ[table]} WHERE rowid = {number}")
         found += [row] if row else []
         failed = 0 if row else failed + 1
         if failed == MAX_UNREADABLE_ROWS:
@@ -183,17 +176,15 @@ def _salvaged(
     """Add what is whole of a damaged log, of so many entries; return in words what is lost."""
     found = replay(transaction, sorted(rows))
     heads = found.heads
-    for record, dense, embedder, checksum in vectors:
+    for record, embedder, dense, checksum in vectors:
         if record in heads and zlib.crc32(dense) == checksum and heads[record].live:
             transaction.put("vectors", (record, embedder, dense, checksum))
-    lost: list[str] = []
-    for record, number in gaps(heads, found.known):
-        transaction.add(Entry("lost", record, number, ""))
-        lost.append(f"{heads[record].key}, version {number}")
-    for record, number in found.broken:
-        if record not in heads or number > heads[record].version:
-            name = heads[record].key if record in heads else f"record {record}"
-            lost.append(f"{name}, version {number}")
-    gone = found.gone + max(0, last - found.seq)
-    more = [f"{gone} entries of the log"] if gone else []
-    return [*lost, *more, *([] if last else ["how many entries there were is not known"])]
+    lost = [*gaps(heads, found.known)]
+    for record, number in lost:
+        transaction.add(Entry("lost", record, number))
+    lost += [each for each in found.broken if each[0] not in heads or each[1] > heads[each[0]].version]
+    names = {record: head.key for record, head in heads.items()}
+    told = [f"{names.get(record, f'record {record}')}, version {number}" for record, number in lost]
+    if gone := found.gone + max(0, last - found.seq):
+        told.append(f"{gone} entries of the log")
+    return told if last else [*told, "how many entries there were is not known"]

@@ -2,10 +2,10 @@
 
 Of a forgotten record the bodies are erased; a note that it happened stays, without content.
 """
-# ruff: noqa: S608  (all that is put into these statements are constants, and marks)
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from pydantic import BaseModel, ConfigDict
@@ -19,13 +19,12 @@ from mneme.stores.ledger.log import (
     Entry,
     Transaction,
     check_embedder,
+    current,
     each_value,
-    heads_of,
-    listed,
     put_vector,
     tombstones_of,
 )
-from mneme.stores.ledger.records import Namespace, Value, Version, Write, microseconds
+from mneme.stores.ledger.records import Namespace, Value, Version, Write, microseconds, receipt_id
 
 retry_on_conflict = retry(
     retry=retry_if_exception_type(Conflict),
@@ -36,61 +35,45 @@ retry_on_conflict = retry(
 """Read and decide again where somebody else wrote first; a decorator."""
 
 
-NUMBERS = "SELECT id, number FROM ledger_receipts WHERE id IN ({})"
-"""Reads the numbers of the versions that receipts are of; 0 of a forgotten one."""
-
-
 def append(
+    transaction: Transaction,
     batch: Sequence[Write],
     vectors: Mapping[str, Sequence[float]],
     now: Callable[[], datetime],
     embedder: tuple[str, int],
-) -> Callable[[Transaction], list[Version]]:
-    """Return the work that stores a batch, in order, each write as its record's next version.
+) -> list[Version]:
+    """Store a batch, in order, each write as its record's next version.
 
     `vectors` are those of the texts that it needs. A write that was done before returns what it made then.
     Raises Conflict, NotFound, LedgerMismatch.
     """
-
-    def work(transaction: Transaction) -> list[Version]:
-        cursor, named = transaction.cursor, [(each, each.record, each.receipt or "") for each in batch]
-        check_embedder("hand", transaction.state, *embedder)
-        known_heads = heads_of(cursor, (record for _, record, _ in named))
-        heads = {record: head.version for record, head in known_heads.items()}
-        done = dict(each_value(cursor, NUMBERS, (receipt for _, _, receipt in named if receipt)))
-        forgotten = tombstones_of(cursor, (record for _, record, _ in named if record not in heads))
-        made = dict[tuple[str, int], Version]()
-        outcomes: list[tuple[str, int]] = []
-        for write, record, receipt in named:
-            number = done.get(receipt)
-            if number is None:
-                last = forgotten.get(record, NEVER).last
-                version = next_version(write, heads.get(record), write.at or now(), last)
-                _store(transaction, record, version, vectors.get(version.text))
-                number = version.version
-                heads[record] = made[record, number] = version
-                if receipt:
-                    done[receipt] = number
-            elif number == 0:
-                raise NotFound(
-                    f"Record {write.key} has been forgotten; a replayed write does not bring it back."
-                )
-            outcomes.append((record, number))
-        known = versions_of(cursor, [each for each in outcomes if each not in made]) | made
-        if lost := [each for each in outcomes if each not in known]:
-            raise Damaged(f"Version {lost[0][1]} of record {lost[0][0]} is missing.", REPAIR)
-        return [known[each] for each in outcomes]
-
-    return work
-
-
-def _store(transaction: Transaction, record: str, version: Version, dense: Sequence[float] | None) -> None:
-    """Put a version, and the vector of its text where it is searched; another vector would not be its own."""
-    transaction.add_version(version)
-    if version.live and dense is not None:
-        put_vector(transaction, record, dense)
-    elif version.version > version.first:
-        transaction.delete("vectors", [record])
+    check_embedder("hand", transaction.state, *embedder)
+    cursor, records = transaction.cursor, [write.record for write in batch]
+    heads = current(cursor, records)
+    forgotten = tombstones_of(cursor, (record for record in records if record not in heads))
+    once = [write.idempotency_key for write in batch]
+    receipts = [receipt_id(record, key) if key else "" for record, key in zip(records, once, strict=True)]
+    asked = "SELECT id, record, number FROM ledger_receipts WHERE id IN ({})"
+    done = {id: (record, number) for id, record, number in each_value(cursor, asked, filter(None, receipts))}
+    known, versions = versions_of(cursor, done.values()), list[Version]()
+    for write, record, receipt in zip(batch, records, receipts, strict=True):
+        if (made := done.get(receipt)) is None:
+            last = forgotten.get(record, NEVER).last
+            version = next_version(write, heads.get(record), write.at or now(), last)
+            made = record, version.version
+            heads[record] = known[made] = version
+            done |= {receipt: made} if receipt else {}
+            transaction.add_version(version)
+            if version.live and version.text in vectors:
+                put_vector(transaction, record, vectors[version.text])
+            elif version.version > version.first:  # the vector is another text's
+                transaction.delete("vectors", [record])
+        elif made[1] == 0:
+            raise NotFound(f"Record {write.key} has been forgotten; a replayed write does not bring it back.")
+        elif made not in known:
+            raise Damaged(f"Version {made[1]} of record {record} is missing.", REPAIR)
+        versions.append(known[made])
+    return versions
 
 
 def next_version(write: Write, head: Version | None, now: datetime, last: int) -> Version:
@@ -155,43 +138,40 @@ class Forgotten(BaseModel):
 
 
 def forget(
+    transaction: Transaction,
     heads: Sequence[Version],
     rewritten: Sequence[tuple[Version, Value]],
     dropped: Sequence[Version],
     mark: Forgotten,
-) -> Callable[[Transaction], list[Forgotten | None]]:
-    """Return the work that erases records as they are now, which may be more than when they were read.
+) -> list[Forgotten | None]:
+    """Erase records as they are now, which may be more than when they were read.
 
-    It returns the note of each of `heads`; None of one that was forgotten meanwhile, whose note of the first
+    Return the note of each of `heads`; None of one that was forgotten meanwhile, whose note of the first
     time stays; so does a new record of its name. `rewritten` records stay, with the value given, as if it had
     been their first. Raises Conflict where one of them has been written to since it was read. Of `dropped`
     ones nothing is left.
     """
-
-    def work(transaction: Transaction) -> list[Forgotten | None]:
-        known = [*heads, *(head for head, _ in rewritten), *dropped]
-        found = heads_of(transaction.cursor, (head.record for head in known))
-        now: dict[str, Version] = {}
-        for head in known:  # which are there still, maybe in a later version; not under the name of a new one
-            latest = found[head.record].version if head.record in found else None
-            if latest is not None and latest.first <= head.version <= latest.version:
-                now[head.record] = latest
-        gone = {head.record: now[head.record] for head in heads if head.record in now}
-        anew = [
-            (now[head.record], value)
-            for head, value in rewritten
-            if head.record in now.keys() - gone.keys() and _needs_emptying(head, now[head.record], value)
-        ]
-        unnoted = {head.record for head in dropped} & now.keys() - gone.keys()
-        notes = _noted(transaction, gone, mark)
-        _erase(transaction, [*gone, *(head.record for head, _ in anew), *unnoted], unnoted)
-        for record in unnoted:
-            transaction.add(Entry("drop", record, 0, ""))
-        for head, value in anew:
-            transaction.add_version(_written_anew(head, value, mark.at))
-        return [notes.get(head.record) for head in heads]
-
-    return work
+    known = [*heads, *(head for head, _ in rewritten), *dropped]
+    found, now = current(transaction.cursor, (head.record for head in known)), dict[str, Version]()
+    for head in known:  # which are there still, maybe in a later version; not under the name of a new one
+        latest = found.get(head.record)
+        if latest is not None and latest.first <= head.version <= latest.version:
+            now[head.record] = latest
+    gone = {head.record: now.pop(head.record) for head in heads if head.record in now}
+    anew = {
+        head.record: _written_anew(now[head.record], value, mark.at)
+        for head, value in rewritten
+        if head.record in now and _needs_emptying(head, now[head.record], value)
+    }
+    unnoted = {head.record for head in dropped} & now.keys()
+    notes = _noted(transaction, gone, mark)
+    transaction.erase({*gone, *anew, *unnoted})
+    transaction.delete("receipts", unnoted)
+    for record in unnoted:
+        transaction.add(Entry("drop", record))
+    for version in anew.values():
+        transaction.add_version(version)
+    return [notes.get(head.record) for head in heads]
 
 
 def _needs_emptying(head: Version, now: Version, value: Value) -> bool:
@@ -202,17 +182,16 @@ def _needs_emptying(head: Version, now: Version, value: Value) -> bool:
     return True
 
 
-def _noted(transaction: Transaction, gone: dict[str, Version], mark: Forgotten) -> dict[str, Forgotten]:
+def _noted(transaction: Transaction, gone: Mapping[str, Version], mark: Forgotten) -> dict[str, Forgotten]:
     """Leave a note of each record, with the receipts by which a replay of its writes is refused."""
-    before = tombstones_of(transaction.cursor, gone)
-    statement = "SELECT id, record FROM ledger_receipts WHERE record IN ({}) AND number > 0"
-    receipts: dict[str, list[str]] = {record: [] for record in gone}
-    for receipt, record in each_value(transaction.cursor, statement, gone):
+    before, receipts = tombstones_of(transaction.cursor, gone), defaultdict[str, list[str]](list)
+    asked = "SELECT record, id FROM ledger_receipts WHERE record IN ({}) AND number > 0"
+    for record, receipt in each_value(transaction.cursor, asked, gone):
         receipts[record].append(receipt)
-    notes: dict[str, Forgotten] = {}
+    notes = dict[str, Forgotten]()
     for record, head in gone.items():
-        update = {"namespace": head.namespace, "versions": head.version - head.first + 1}
-        notes[record] = mark.model_copy(update=update)
+        count = head.version - head.first + 1
+        notes[record] = mark.model_copy(update={"namespace": head.namespace, "versions": count})
         note = {
             "mark": notes[record].model_dump(mode="json"),
             "created": microseconds(mark.at),
@@ -221,19 +200,6 @@ def _noted(transaction: Transaction, gone: dict[str, Version], mark: Forgotten) 
         }
         transaction.add(Entry("forget", record, 0, json.dumps(note, ensure_ascii=False)))
     return notes
-
-
-def _erase(transaction: Transaction, records: Sequence[str], unnoted: Collection[str]) -> None:
-    """Take the content of records out of all tables."""
-    for some, marks in listed(records):
-        transaction.cursor.execute(
-            f"""UPDATE ledger_entries SET nonce = NULL, body = NULL
-            WHERE record IN ({marks}) AND kind = 'version'""",
-            some,
-        )
-    for table in ("heads", "sources", "vectors"):
-        transaction.delete(table, records)
-    transaction.delete("receipts", unnoted)
 
 
 def _written_anew(head: Version, value: Value, now: datetime) -> Version:

@@ -19,10 +19,10 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import Mode
 from mneme.stores.ledger.records import Change, Namespace, Version, record_id, team_namespace
 from mneme.stores.ledger.writing import retry_on_conflict
-from mneme.stores.pools.near_duplicates import SAME_ANSWER, SAME_QUESTION, may_be_reworded, near
 from mneme.stores.shelf import RecordKind, Shelf
+from mneme.stores.write_gate import PAIRS, SAME_ANSWER, SAME_QUESTION, may_be_reworded, near
 
-MAX_CHARS = 20_000
+MAX_CHARS = PAIRS.max_chars
 """Characters of a prompt or an answer: an example has to fit into another agent's prompt."""
 MAX_TURNS = 20
 """Turns that may lead up to a question."""

@@ -67,7 +67,7 @@ async def drop_old_readings(ledger: Ledger) -> None:
     until = Order(until=microseconds(datetime.now(UTC) - KEPT_FOR))
     for place in await ledger.namespaces(("users",)):
         if place[2:] == (PLACE,) and (old := await ledger.records(place, limit=None, order=until)):
-            await ledger.drop(old)
+            await ledger.forget_records(dropped=old)
 
 
 async def by_day(kept: UserMemories, days: int) -> list[Day]:

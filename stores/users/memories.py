@@ -3,13 +3,13 @@
 import builtins
 from asyncio import gather
 from collections import defaultdict
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
 from heapq import nlargest
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from mneme.core.errors import Conflict
@@ -23,7 +23,7 @@ from mneme.stores.ledger.writing import Forgotten, missing
 from mneme.stores.shelf import RecordKind, Shelf
 from mneme.stores.users.traces import InboxTraces, Told, named, told_by
 from mneme.stores.users.unreadable import check, read_one, readable
-from mneme.stores.users.valid_time import Holding, holding, holds, valid_at
+from mneme.stores.users.valid_time import Holding, Past, holding, holds, valid_at
 
 Kind = Literal["semantic", "episodic"]
 RULES = "rules"
@@ -46,21 +46,6 @@ class Statement(BaseModel):
     quote: str
     message_id: str = ""
     time: str = ""
-
-
-class Past(BaseModel):
-    """What a memory said before a change, and from and until when that held, as far as known."""
-
-    model_config = ConfigDict(frozen=True)
-
-    content: str
-    since: str = ""
-    until: str = ""
-
-    @property
-    def text(self) -> str:
-        """What was true, with its time."""
-        return f"{f'Until {self.until}' if self.until else 'Before'}: {self.content}"
 
 
 class Memory(BaseModel):
@@ -97,6 +82,8 @@ class Memory(BaseModel):
     """Why a person should look at it, or what stayed in doubt; empty: no reason."""
     unclear: str = ""
     """What the user should be asked, because two people have one name; empty: nothing."""
+    asks: list[str] = []
+    """The teams of which its owner is asked whether they may know it, as the owner's policy says."""
 
     @property
     def holding(self) -> Holding:
@@ -121,7 +108,8 @@ class Memory(BaseModel):
     def attention(self) -> str:
         """Why somebody should look at it, in one line; empty: no reason."""
         links = f"It may contradict {', '.join(self.may_contradict)}." if self.may_contradict else ""
-        return " ".join(filter(None, [self.flag, self.unclear, links]))
+        asks = f"May {', '.join(self.asks)} know it? Then promote it, else accept it." if self.asks else ""
+        return " ".join(filter(None, [self.flag, self.unclear, links, asks]))
 
 
 class MemoryRecord(BaseModel):
@@ -143,8 +131,10 @@ class MemoryRecord(BaseModel):
     at: datetime
     memory: Memory
     similarity: float | None = None
-    scores: Mapping[str, float] = {}
+    scores: Mapping[str, float] = Field({}, exclude_if=lambda scores: not scores)
     """What gave it its place in a search: the `total` and its parts, such as `dense` and `words`."""
+    shared_with: Sequence[str] = Field((), exclude_if=lambda teams: not teams)
+    """Where it was just written: the teams that its owner's policy told."""
 
     @property
     def text(self) -> str:
@@ -304,7 +294,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         """Take the flag and the links off a memory that is right as it stands. Raises NotFound, Conflict."""
         found = await self.get(key)
         change = Change(reason="A person looked at it: it is right.", actor="user")
-        settled = {"flag": "", "unclear": "", "may_contradict": [], "read_by": ""}
+        settled = {"flag": "", "unclear": "", "may_contradict": [], "read_by": "", "asks": []}
         memory = found.memory.model_copy(update=settled)
         for newer in await self._linked_with([key]):
             await self.unlink(newer, key, change=change)
@@ -429,7 +419,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         """Yield every version of every memory as a line of JSON."""
         return self.ledger.export(self.namespace)
 
-    async def import_(self, lines: Iterable[str] | AsyncIterable[str]) -> ImportReport:
+    async def import_(self, lines: Iterable[str]) -> ImportReport:
         """Bring this user's exported lines in; anybody else's, and those that hold no memory, are refused."""
         return await self.ledger.import_(
             lines, within=self.namespace, check=partial(check, Memory.model_validate)

@@ -10,9 +10,26 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Any, Literal
 
+from pydantic import BaseModel, ConfigDict
+
 from mneme.stores.ledger.records import Version
 
 Holding = Literal["now", "later", "past"]
+
+
+class Past(BaseModel):
+    """What a memory said before a change, and from and until when that held, as far as known."""
+
+    model_config = ConfigDict(frozen=True)
+
+    content: str
+    since: str = ""
+    until: str = ""
+
+    @property
+    def text(self) -> str:
+        """What was true, with its time."""
+        return f"{f'Until {self.until}' if self.until else 'Before'}: {self.content}"
 
 
 def first_day(day: str) -> date | None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mneme.api.write_gate import compared
+from mneme.nodes.chat.compared import compared
 from mneme.nodes.chat.conflict_router import worth_comparing
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change

@@ -7,10 +7,11 @@ socket there and nowhere else, and is gone with the test run.
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -37,6 +38,25 @@ class PostgresServer:
     def kill(self) -> None:
         """End all its processes at once, as a crash does."""
         self._control("-m", "immediate", "-w", "stop")
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let none of its processes run for a while."""
+        stopped = [*self._processes()]
+        for process in stopped:
+            os.kill(process, signal.SIGSTOP)
+        yield
+        for process in stopped:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGCONT)
+
+    def _processes(self) -> Iterator[int]:
+        main = int((self._data / "postmaster.pid").read_text().partition("\n")[0])
+        yield main  # first: it starts no more
+        for each in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(FileNotFoundError, ProcessLookupError):
+                if int(each.read_text().rpartition(")")[2].split()[1]) == main:
+                    yield int(each.parent.name)
 
     @property
     def _data(self) -> Path:

@@ -2,10 +2,11 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -98,6 +99,13 @@ class QdrantServer:
         """End it as `kill -9` does."""
         self._process.kill()
         self._process.wait()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let it not run for a while."""
+        self._process.send_signal(signal.SIGSTOP)
+        yield
+        self._process.send_signal(signal.SIGCONT)
 
     def _answers(self) -> bool:
         assert self._process.poll() is None, (self.folder / "server.log").read_text()

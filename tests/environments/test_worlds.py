@@ -339,3 +339,35 @@ def test_features_of_python_are_read_from_its_syntax(text: str, features: set[st
     python = tactics()["python"]
     assert {*python.features_of({"a.py": text, "b.sh": "sort | uniq -c"})} == features
     assert features <= python.known_features
+
+
+@pytest.mark.parametrize(
+    ("text", "features"),
+    [
+        ("sort a | cut -d, -f1 > b\n", set()),
+        ("while read -r x; do grep -c $x f; done < g\n", {"loop over lines", "search in a loop"}),
+        (
+            '# don\'t\nfor x in $(cat f); do\n n="$(grep -c "$x" f)"\n LC_ALL=C sort f > $x\ndone\n',
+            {"input or output in a loop", "search in a loop", "sort in a loop"},
+        ),
+        ("for a in 1; do for b in 2; do echo $a 2>&1 > /dev/null; done; done; sort f", {"loop in a loop"}),
+        ("until [ $n -gt 3 ]; do n=`expr $n + 1`; done", {"program in a loop"}),
+        ('for x in a; do echo "$(date)"; done # wc\ncat f', {"program in a loop"}),
+        ("for x in a b; do echo 'a; sort b'; done", set()),
+        ('while read x; do echo "', set()),
+    ],
+)
+def test_features_of_shell_are_read_by_its_words(text: str, features: set[str]) -> None:
+    shell = tactics()["shell"]
+    assert {*shell.features_of({"a.sh": text, "b.py": "for x in a:\n    sorted(x)\n"})} == features
+    assert features <= shell.known_features
+
+
+def test_how_much_data_there_is_tells_dead_ends_apart_and_no_lessons(folder: Path) -> None:
+    few = opened(folder)
+    (folder / "data.csv").write_bytes(b"a" * (2**20 + 1))
+    many = opened(folder)
+    assert few.features and [*many.features] == [*few.features, "a file over 1 MB"]
+    assert [*many.general] == [*few.general] == [*few.features]
+    under = "; ".join(many.features)
+    assert (many.applies(under), few.applies(under)) == (True, False)

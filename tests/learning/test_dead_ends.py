@@ -72,6 +72,41 @@ def test_a_dead_end_does_not_mask_a_rule_that_served_tasks_which_it_covers() -> 
     assert drafted(others) == "wash cold"
 
 
+async def test_what_is_proven_is_not_shown_beside_a_ban_that_its_successes_refute(
+    edge_ledger: Ledger,
+) -> None:
+    cards, (wide, _) = KnowledgeCards(edge_ledger, "t"), _pair()
+    features, rule = _features(wide), Rule(condition="range filter", pattern="INDEX (filter)")
+    ends = [DeprecatedApproach(approach=rule.pattern, condition=features, failed_in=["x"], reason="slow")]
+    lesson = Lesson(claim="Index it.", rules=[rule], deprecated_approaches=ends, scope="sql_tuning")
+    made = await cards.create(lesson, TaskOutcome(task="t0", success=True, features=features), change=CHANGE)
+    in_vain = Lesson(claim="Tried and failed.", deprecated_approaches=ends, scope="sql_tuning")
+    ban = await cards.create(in_vain, TaskOutcome(task="x", success=False), change=CHANGE)
+    await cards.deprecate(ban.card.id, change=CHANGE)
+    graph = compound_learning.compile(store=LedgerStore(edge_ledger))
+
+    async def shown(task_id: str) -> str:
+        given: Any = {"task": wide.description, "query": wide.query, "task_id": task_id}
+        roles: Any = dict.fromkeys(("researcher", "devils_advocate", "leader", "monitor"), "rules")
+        where = LearningContext(
+            **roles, team="t", environment="sql_tuning", schema_name=wide.schema_name, rows=ROWS
+        )
+        async for update in graph.astream(given, context=where, stream_mode="updates"):
+            found = update["recall"]
+            return "\n".join(map(str, [*found["cards"], *found["pitfalls"]]))
+        return ""
+
+    first = await shown("first")
+    assert "Index it." in first and "tried and failed when" not in first
+    for task in ("y", "z"):  # now it failed more often than it served
+        more = lesson.model_copy(
+            update={"deprecated_approaches": [ends[0].model_copy(update={"failed_in": [task]})]}
+        )
+        failed = TaskOutcome(task=task, success=False, features=features)
+        await cards.reinforce(made.card.id, failed, change=CHANGE, details=more)
+    assert "tried and failed when" in await shown("second")
+
+
 def test_a_dead_end_on_another_card_counts_as_well() -> None:
     ends = Known(claim="For red silk", status="deprecated", confidence=0.0, in_vain=[SOILED])
     follows = card().model_copy(update={"in_vain": []})

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -11,6 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from mneme import graphs
 from mneme.api.memories import Memories
 from mneme.api.shared_memory import SharedMemory
+from mneme.core.errors import Forbidden
 from mneme.core.settings import settings
 from mneme.nodes.chat.context import ChatContext
 from mneme.nodes.discussion.context import DiscussionContext
@@ -42,13 +44,16 @@ WHY = Change(reason="a test", actor="test")
 
 
 async def run(
-    ledger: Ledger, name: str, given: dict[str, Any], context: Any
+    ledger: Ledger, name: str, given: dict[str, Any], context: Any, who: str = ""
 ) -> tuple[list[str], dict[str, Any]]:
-    """Run a graph; return what it was shown of the others, and its state at the end."""
+    """Run a graph, as a user whose key the server knows; return what it was shown of others, and its end."""
     graph = graphs.load(name).builder.compile(store=LedgerStore(ledger))
     shown, state = list[str](), dict[str, Any]()
+    config: Any = {"recursion_limit": 2000}
+    if who:
+        config["configurable"] = {"langgraph_auth_user": SimpleNamespace(identity=who, permissions=[])}
     async for mode, event in graph.astream(
-        cast(Any, given), context=context, stream_mode=["custom", "values"], config={"recursion_limit": 2000}
+        cast(Any, given), context=context, stream_mode=["custom", "values"], config=config
     ):
         if mode == "values":
             state = cast(dict[str, Any], event)
@@ -57,10 +62,10 @@ async def run(
     return shown, state
 
 
-async def discuss(ledger: Ledger, **settings: Any) -> list[str]:
+async def discuss(ledger: Ledger, who: str = "", **settings: Any) -> list[str]:
     given = {"task": TASK, "team": "data_pipeline", "discussion_id": "d1"}
     context = DiscussionContext(agents="rules", max_turns=4, **settings)
-    shown, _ = await run(ledger, "intrinsic_memory", given, context)
+    shown, _ = await run(ledger, "intrinsic_memory", given, context, who)
     return shown
 
 
@@ -241,6 +246,23 @@ async def test_the_roles_file_says_which_kinds_an_agent_is_shown(
     assert shown == [], "an agent that is not named"
     assert await learn(bundled, team="another") != [], "a team that the file does not name"
     assert await learn(bundled, team="analysts") == [], "one's own facts, in a team that others are of, too"
+
+
+async def test_who_started_a_run_stands_in_what_it_writes_and_in_the_audit_of_what_it_reads(
+    bundled: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it is shown nothing of others: what it retrieves from its team it reads."""
+    (tmp_path / "roles.yaml").write_text("teams: {analysts: {rob: [read, write], bob: [read]}}")
+    monkeypatch.setenv("MNEME_ROLES", str(tmp_path / "roles.yaml"))
+    settings.cache_clear()
+    await discuss(bundled, "rob", team="analysts", shared_tokens=0)
+    written = await bundled.records(("teams", "analysts"), limit=None)
+    assert {each.change.actor.partition(", ")[0] for each in written} == {"rob"}
+    assert any(each.change.actor == "rob, intrinsic_memory" for each in written)
+    (read,) = await bundled.records(("teams", "analysts", "audit"))
+    assert (read.value["by"], read.value["what"]) == ("rob", "expert")
+    with pytest.raises(Forbidden):
+        await discuss(bundled, "bob", team="analysts", shared_tokens=0)
 
 
 async def test_nothing_is_shown_of_what_does_not_bear_on_the_task_or_where_it_is_switched_off(

@@ -397,7 +397,7 @@ def test_no_tracing_means_no_client_of_langsmith() -> None:
 
 
 def test_every_kind_of_chat_model_is_one_to_langchain() -> None:
-    from mneme.models.asking.fixed_reply import FixedReply  # noqa: PLC0415  (only here)
+    from mneme.models.asking.asking import FixedReply  # noqa: PLC0415  (only here)
 
     assert issubclass(FixedReply, BaseChatModel)
     assert FixedReply(text="Good day.").invoke("x").text == "Good day."

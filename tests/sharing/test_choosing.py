@@ -11,8 +11,8 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.live_scores import Scores, is_worse
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
-from mneme.stores.pools.near_duplicates import near
 from mneme.stores.pools.retrievers import Judged, Retriever
+from mneme.stores.write_gate import near
 
 STORED = Change(reason="stored", actor="test")
 

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mneme.core.errors import BadInput
-from mneme.stores.cards.card import Card, Evidence, Provenance, Rating, Rule, TaskOutcome
+from mneme.stores.cards.card import Card, Evidence, Provenance, Rating, Rule, TaskOutcome, flags_of
 from mneme.stores.cards.card_files import dump, load
-from mneme.stores.cards.check import flags_of
 from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.ledger.ledger import Ledger, open_ledger

@@ -3,8 +3,7 @@
 import pytest
 
 from mneme.core.errors import BadInput
-from mneme.stores.cards.card import DeprecatedApproach, FailureMode, Lesson, Rule
-from mneme.stores.cards.check import flags_of
+from mneme.stores.cards.card import DeprecatedApproach, FailureMode, Lesson, Rule, flags_of
 from mneme.stores.cards.disputes import Approach, Resolution
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from tests.doubles.cards import CLAIM, MONITOR, PERSON, approval, ids, learn, success, verified

@@ -9,7 +9,8 @@ from uuid import uuid4
 import yaml
 from rich.markup import escape
 
-from mneme.cli.chat.talk import Talk, show_notice, with_contents
+from mneme.cli.chat.chat import Talk, with_contents
+from mneme.cli.chat.responders import show_notice
 from mneme.cli.show import console, emit, print_outcome, print_rows, say
 from mneme.client.session import open_session
 from mneme.core.settings import settings

@@ -10,7 +10,8 @@ import typer
 from pydantic import ValidationError
 
 from mneme.api.messages import ChatMessage, to_remember
-from mneme.cli.chat.talk import get_ready, print_remembered
+from mneme.cli.chat.chat import print_remembered
+from mneme.cli.chat.responders import get_ready
 from mneme.cli.options import Agents, User
 from mneme.cli.show import console, count_of, emit, errors, print_error, progress_bar, read_file, say
 from mneme.core.errors import BadInput, MnemeError, first_fault
@@ -53,7 +54,8 @@ async def remember(
             progress.update(bar, completed=report.done)
     outcomes = [{"message_id": name, **each} for name, each in report.outcomes.items()]
     broken = len(conversation.broken)
-    await print_remembered([each for each in outcomes if each["message_id"] not in report.earlier], user)
+    new = [each for name, each in report.outcomes.items() if name not in report.earlier]
+    await print_remembered(new, user)
     status = print_sent(report, {"outcomes": outcomes, "broken_lines": broken}, is_aside=True)
     if traces := dict.fromkeys(str(each["trace"]) for each in outcomes if each["trace"]):
         say(f"Traces: {' '.join(traces)}", errors)

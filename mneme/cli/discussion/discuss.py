@@ -17,7 +17,7 @@ from langgraph.types import Command
 from rich.markup import escape
 
 from mneme.api.discussions import TeamDiscussions
-from mneme.cli.chat.talk import show_notice
+from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.discussion.show import WAITING, print_end, print_step, write_files
 from mneme.cli.options import by_role

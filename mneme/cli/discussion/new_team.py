@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import yaml
 
-from mneme.cli.chat.talk import show_notice
+from mneme.cli.chat.responders import show_notice
 from mneme.cli.discussion.discuss import agrees, task_of
 from mneme.cli.options import Agents
 from mneme.cli.show import emit, print_code, prints_json, say

@@ -29,7 +29,7 @@ from mneme.api.household_runs import (
     unallocated,
 )
 from mneme.api.memories import Memories
-from mneme.cli.chat.talk import show_notice
+from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.household.replay import ending, print_decision
 from mneme.cli.household.screen import Screen

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from mneme.api.cards import Cards, ToReview
 from mneme.api.rendering import dispute_row
-from mneme.cli.chat.talk import show_notice
+from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.learning.cards import ACTOR, CardId, rule_of
 from mneme.cli.options import Limit, Reason, Team

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from rich.markup import escape
 
 from mneme.api.cards import Cards
-from mneme.cli.chat.talk import show_notice
+from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.learning.disputes import LEARNING, Session, print_dispute, run_dispute
 from mneme.cli.options import Agents, Team

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from rich.markup import escape
 
 from mneme.api.pools import Pools, RetrieverState
-from mneme.cli.chat.talk import show_notice
+from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.options import Team
 from mneme.cli.sharing.pools import PoolName

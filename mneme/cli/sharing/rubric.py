@@ -12,9 +12,9 @@ from rich.markup import escape
 
 from mneme.api.pools import Pools
 from mneme.api.rendering import origin_of
-from mneme.cli.chat.talk import show_notice
+from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
-from mneme.cli.options import Reason, Team
+from mneme.cli.options import Agents, Reason, Team
 from mneme.cli.show import console, emit, print_result, say
 from mneme.client.home import open_operations
 from mneme.client.session import TeamSession, open_team
@@ -22,7 +22,7 @@ from mneme.core.errors import BadInput
 from mneme.core.yaml_files import text_of
 from mneme.library.agents.own import own_texts
 from mneme.library.agents.rubric import Rubric, read_rubric
-from mneme.nodes.sharing.context import DesignContext
+from mneme.nodes.sharing.context import DesignContext, Scoring
 from mneme.nodes.sharing.pools import FrozenRubric, agents_in
 
 GRAPH = "rubric_design"
@@ -38,6 +38,38 @@ def print_frozen(found: FrozenRubric) -> None:
         f"[bold]{escape(found.rubric.title)}[/], version {found.version} {escape(origin_of(found))}"
     )
     say(escape(found.rubric.as_text()))
+
+
+async def show(
+    domain: DomainName,
+    version: Annotated[int | None, "Which version; 0: as it is shipped; default: the latest."] = None,
+    team: Team = "local",
+) -> None:
+    """Show a domain's rubric, and the scores above which pairs are kept by it."""
+    async with open_operations(Pools, team, reading=True) as shared:
+        found, known = await shared.rubric(domain, version), await shared.thresholds(domain)
+    emit(found.model_dump() | {"thresholds": [each.model_dump(mode="json") for each in known]})
+    print_frozen(found)
+    for each in known:
+        say(escape(f"Kept {each}"))
+
+
+async def calibrate(
+    domain: DomainName,
+    agents: Agents = "auto",
+    pairs: Annotated[int, typer.Option(min=8, max=200, help="Good answers that are graded.")] = 12,
+    scoring: Annotated[
+        Scoring, "By points for criteria, or one number by the rubric as printed."
+    ] = "criteria",
+    seed: Annotated[int, "Draws the answers and their damage."] = 0,
+    team: Team = "local",
+) -> None:
+    """Find the score above which pairs are kept: good answers and damaged ones are graded."""
+    await show_notice(agents)
+    async with open_operations(Pools, team) as shared:
+        found = await shared.calibrate(domain, agents, pairs, scoring, seed, own_texts())
+    emit(found)
+    say(escape(f"Kept {found}"))
 
 
 async def freeze(

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from rich.markup import escape
 
 from mneme.api.pools import Pools
-from mneme.cli.chat.talk import show_notice
+from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.options import Agents, by_role
 from mneme.cli.sharing.pools import LINES

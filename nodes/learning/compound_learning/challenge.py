@@ -4,7 +4,6 @@ import asyncio
 from textwrap import shorten
 from typing import Literal
 
-from mneme.environments.worlds import World
 from mneme.nodes.learning.compound_learning.state import (
     LoggedObjection,
     State,
@@ -46,19 +45,15 @@ async def challenge(step: Step) -> Update:
     )
     said, by = await step.ask("devils_advocate", challenge_draft, given)
     probes = [*dict.fromkeys([*state["probes"], said.hidden_check])] if said.hidden_check else state["probes"]
-    found = [*said.objections, *[each for probe in probes for each in await _probed(draft, probe, world)]]
+    found = [*said.objections]
+    for probe in probes:  # a hidden check, this draft's or an earlier one's
+        if wrong := await asyncio.to_thread(world.probe, draft.made, probe):
+            failed = f"{wrong} It is: {shorten(probe, MAX_CHECK_CHARS_TOLD, placeholder=' …')}"
+            found.append(Objection(evidence=failed, kind="missing_edge_case", severity="blocking"))
     raised = [LoggedObjection(round=len(state["drafts"]), objection=each) for each in found]
     step.tell("challenge", trial=trial.summary if trial else "", objections=worded(raised))
     drafts = [*state["drafts"][:-1], TriedDraft(draft=draft, trial=trial)]
     return {"drafts": drafts, "log": [*state["log"], *raised], "probes": probes, **by}
-
-
-async def _probed(draft: Draft, command: str, world: World) -> list[Objection]:
-    """Run a hidden check on a draft, this one's or an earlier one's; object to what fails it."""
-    wrong = await asyncio.to_thread(world.probe, draft.made, command)
-    said = f"{wrong} It is: {shorten(command, MAX_CHECK_CHARS_TOLD, placeholder=' …')}"
-    failed = Objection(evidence=said, kind="missing_edge_case", severity="blocking")
-    return [failed] if wrong else []
 
 
 def needs_patch(state: State) -> Literal["patch", "verify"]:
@@ -76,12 +71,20 @@ async def patch(step: Step) -> Update:
     state, number = step.state, len(step.state["drafts"])
     open_ = [each for each in state["log"] if each.round == number and each.status == "open"]
     open_.sort(key=lambda each: each.objection.severity != "blocking")
+    advice = list[Advice]()
+    for remedy in [each.objection.remedy for each in open_]:
+        if not remedy:
+            advice.append(Advice(pattern=remedy, why_not="The objection names no remedy."))
+        elif not known_pattern(step.world, remedy):  # it stays words, which the researcher can act on
+            advice.append(Advice(pattern=remedy, is_text=True))
+        else:
+            advice.append(advice_of(step.world, "", remedy))
     given = Complaint(
         **step.setting,
         shared=await lines_of(step.runtime, state.get("shared", [])),
         draft=step.draft(-1),
         objections=worded(open_),
-        advice=[_remedy(each.objection.remedy, step.world) for each in open_],
+        advice=advice,
         trial=state["drafts"][-1]["trial"],
         cards=state["cards"],
         pitfalls=state["pitfalls"],
@@ -104,12 +107,3 @@ async def patch(step: Step) -> Update:
 def is_patched(state: State) -> bool:
     """Say whether the latest draft is a new one: to challenge the same once more would tell nothing."""
     return all(each.round != len(state["drafts"]) for each in state["log"])
-
-
-def _remedy(remedy: str, world: World) -> Advice:
-    """Make a remedy out for the task; one in words stays words, which the researcher can act on."""
-    if not remedy:
-        return Advice(pattern=remedy, why_not="The objection names no remedy.")
-    if not known_pattern(world, remedy):
-        return Advice(pattern=remedy, is_text=True)
-    return advice_of(world, "", remedy)

@@ -15,7 +15,6 @@ from mneme.nodes.learning.compound_learning.state import Learned, State, Step, U
 from mneme.nodes.learning.context import TeamContext
 from mneme.nodes.learning.worlds import OUTSIDE, known_pattern, posed
 from mneme.prompts.learning.compound_learning.compile import DeadEnd, Experience, Finding, compile_lessons
-from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.prompts.learning.compound_learning.task import Known, best
 from mneme.stores.cards.card import (
     Card,
@@ -26,12 +25,12 @@ from mneme.stores.cards.card import (
     TaskOutcome,
     normalised,
 )
-from mneme.stores.cards.check import findings
 from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.provenance import made_from
+from mneme.stores.write_gate import CARDS
 
 GAINED = 1.1
 """A draft that is not a tenth better than the baseline gained nothing."""
@@ -87,6 +86,12 @@ async def _keep(finding: Finding, step: Step) -> Learned | None:
     state, cards, used = step.state, step.cards, step.used
     change = _change(finding.rationale, "monitor", state)
     is_measured = state["packet"]["judged_by"] == "environment"
+    outcome = TaskOutcome(
+        task=state["task_id"],
+        success=finding.success if finding.event == "reinforce" else finding.event != "dead_end",
+        confidence=state["packet"]["confidence"],
+        features=state["features"],
+    )
     if finding.event == "reinforce":
         if not is_measured:
             return None  # what a model says of itself is no evidence
@@ -96,7 +101,6 @@ async def _keep(finding: Finding, step: Step) -> Learned | None:
         details = _lesson(finding, step, known)
         if finding.success:
             details = details.model_copy(update={"deprecated_approaches": []})
-        outcome = _outcome(state, finding.success)
         card = await cards.reinforce(known.id, outcome, change=change, details=details)
         return _learned("success" if finding.success else "failure", card, finding.rationale)
     if finding.event == "dispute":
@@ -107,7 +111,7 @@ async def _keep(finding: Finding, step: Step) -> Learned | None:
         judged = lesson.model_copy(update={"rationale": f"{JUDGED} {lesson.rationale}".strip()})
         learned = await cards.propose(judged, change=change)
         return _learned(learned.event, learned.card, finding.rationale)
-    learned = await cards.create(lesson, _outcome(state, finding.event != "dead_end"), change=change)
+    learned = await cards.create(lesson, outcome, change=change)
     card, event = learned.card, str(learned.event)
     if finding.event == "dead_end":  # a deprecated card, which warns researcher and devil's advocate
         card = await cards.deprecate(card.id, change=change) if event == "created" else card
@@ -166,8 +170,17 @@ def _lesson(finding: Finding, step: Step, used: Known | None = None) -> Lesson:
     """
     state, solution = step.state, step.draft(step.state["final"]).solution
     worked = state["packet"]["solved"] and (not used or finding.success)
-    is_example = worked and len(solution) <= MAX_EXAMPLE_CHARS and not any(findings(solution))
-    named = [_as_tried(each, finding, state) for each in finding.deprecated_approaches]
+    is_example = worked and len(solution) <= MAX_EXAMPLE_CHARS and not any(CARDS.doubts(solution))
+    short = {each.approach: each for each in fell_short(state)}
+    named = []
+    for each in finding.deprecated_approaches:  # as its trial showed it, where it was tried
+        made = DeprecatedApproach(
+            approach=each.approach,
+            failed_in=[state["task_id"]],
+            condition=state["features"] or finding.condition,
+        )
+        tried = short.get(each.approach, made)
+        named.append(tried.model_copy(update={"reason": each.reason or tried.reason}))
     return Lesson(
         claim=used.claim if used else finding.claim,
         rationale=finding.rationale,
@@ -177,19 +190,6 @@ def _lesson(finding: Finding, step: Step, used: Known | None = None) -> Lesson:
         example=solution if is_example else "",
         tags=parts_of(finding.condition),
         scope=step.world.scope,
-    )
-
-
-def _as_tried(named: DeadEnd, finding: Finding, state: State) -> DeprecatedApproach:
-    """Return a dead end that the monitor names, as its trial showed it, where it was tried."""
-    for each in fell_short(state):
-        if each.approach == named.approach:
-            return each.model_copy(update={"reason": named.reason or each.reason})
-    return DeprecatedApproach(
-        approach=named.approach,
-        reason=named.reason,
-        failed_in=[state["task_id"]],
-        condition=state["features"] or finding.condition,
     )
 
 
@@ -230,15 +230,6 @@ def _failed_drafts(state: State, before: int) -> list[DeprecatedApproach]:
         for number, (draft, trial) in enumerate(drafts, start=1)
         if trial is None or not trial.nearly_does
     ]
-
-
-def _outcome(state: State, success: bool) -> TaskOutcome:
-    return TaskOutcome(
-        task=state["task_id"],
-        success=success,
-        confidence=state["packet"]["confidence"],
-        features=state["features"],
-    )
 
 
 def _change(reason: str, actor: str, state: State) -> Change:
@@ -284,7 +275,13 @@ def record_of(
     # Each draft that was blocked, the same for the same approach to the same kind of task.
     kind, drafts = state["features"] or world.scope or state["task"], state["drafts"]
     blocked = [each.round for each in state["log"] if each.objection.severity == "blocking"]
-    made = [_approach(drafts[number - 1]["draft"]) for number in blocked]
+    mistakes = list[str]()
+    for draft in [drafts[number - 1]["draft"] for number in blocked]:
+        if draft.pattern:
+            mistakes.append(f"{draft.pattern} for {kind}")
+        elif solution := draft.solution:  # its digest; a draft that says neither is like nothing else
+            digest = hashlib.sha256(normalised(solution).encode()).hexdigest()
+            mistakes.append(f"solution {digest[:12]} for {kind}")
     return TaskRecord(
         id=state["task_id"],
         task=state["task"],
@@ -302,15 +299,8 @@ def record_of(
         retrieved=[each.id for each in state["cards"]],
         used=[state["cards"][number].id for number in drafts[0]["draft"].used],
         retrieval_ms=state["retrieval_ms"],
-        mistakes=list(dict.fromkeys(f"{approach} for {kind}" for approach in filter(None, made))),
+        mistakes=list(dict.fromkeys(mistakes)),
         cards=list(dict.fromkeys(each["card"] for each in learned)),
         disputes=[each["dispute"] for each in learned if each["dispute"]],
         answered_by=", ".join(sorted({each.split(": ", 1)[1] for each in state["responders"]})),
     )
-
-
-def _approach(draft: Draft) -> str:
-    """Return a draft's pattern, else a digest of its solution: what says neither is like nothing else."""
-    if draft.pattern or not draft.solution:
-        return draft.pattern
-    return f"solution {hashlib.sha256(normalised(draft.solution).encode()).hexdigest()[:12]}"

@@ -223,9 +223,31 @@ MAX_LISTED = 3
 
 
 def as_shown(card: Card, world: World) -> Known:
-    """Return a card as agents are shown it, in short, its rules made out for the task where they can be."""
-    rules = card.rules if card.status != "deprecated" else ()
-    advice = [advice_of(world, each.condition, each.pattern) for each in rules]
+    """Return a card as agents are shown it, in short, its rules made out for the task where they can be.
+
+    Of its dead ends those that hold here are shown, and a few others; what a deprecated card advises has
+    failed as well.
+    """
+    why, is_out = card.deprecated_because, card.status == "deprecated"
+    advice = [advice_of(world, each.condition, each.pattern) for each in (() if is_out else card.rules)]
+    advised = [
+        DeprecatedApproach(approach=each.pattern, condition=each.condition, reason=why)
+        for each in (card.rules if is_out else ())
+    ]
+    here, others = list[InVain](), list[InVain]()
+    for part in (*card.deprecated_approaches, *advised):
+        applies = world.applies(part.condition) if part.condition else None
+        if applies and part.gained is not None:  # what only fell short may be enough for a smaller gain
+            applies = part.gained < world.wanted_gain if world.wanted_gain else None
+        shown = InVain(
+            approach=part.approach,
+            condition=_short(part.condition),
+            applies=applies,
+            reason=_short(part.reason),
+            failed=max(1, len(part.failed_in)),
+            gained=part.gained,
+        )
+        (here if applies else others).append(shown)
     words = [each for each in advice if each.is_text and each.applies is not False]
     fails = card.failure_modes[:MAX_LISTED]
     return Known(
@@ -240,33 +262,9 @@ def as_shown(card: Card, world: World) -> Known:
         example=card.example if words else "",
         valid_for=card.valid_for,
         rationale=_short(card.rationale),
-        in_vain=_in_vain(card, world),
+        in_vain=here + others[:MAX_LISTED],
         served=[each.features for each in card.evidence.recent if each.success and each.features],
         fails=[Failing(**{name: _short(text) for name, text in each}) for each in fails],
-    )
-
-
-def _in_vain(card: Card, world: World) -> list[InVain]:
-    """Return what fails here, and a few others; what a deprecated card advises has failed as well."""
-    why, rules = card.deprecated_because, card.rules if card.status == "deprecated" else ()
-    advised = [DeprecatedApproach(approach=e.pattern, condition=e.condition, reason=why) for e in rules]
-    shown = [_dead_end(each, world) for each in (*card.deprecated_approaches, *advised)]
-    others = [each for each in shown if not each.applies]
-    return [each for each in shown if each.applies] + others[:MAX_LISTED]
-
-
-def _dead_end(part: DeprecatedApproach, world: World) -> InVain:
-    """Say whether an approach fails here; what only fell short may be enough for a smaller gain."""
-    applies = world.applies(part.condition) if part.condition else None
-    if applies and part.gained is not None:
-        applies = part.gained < world.wanted_gain if world.wanted_gain else None
-    return InVain(
-        approach=part.approach,
-        condition=_short(part.condition),
-        applies=applies,
-        reason=_short(part.reason),
-        failed=max(1, len(part.failed_in)),
-        gained=part.gained,
     )
 
 

@@ -131,18 +131,29 @@ class Known(BaseModel):
 
 
 def dead_end(pattern: str, cards: Sequence[Known]) -> InVain | None:
-    """Return the dead end that a pattern is here, by these cards.
+    """Return the dead end that a pattern is here, by these cards."""
+    known = [
+        each
+        for each in (end for card in cards for end in card.in_vain)
+        if each.applies and each.approach == pattern and not is_refuted(each, cards)
+    ]
+    return max(known, key=lambda each: each.failed, default=None)
 
-    Where a card has served tasks that the dead end covers, its condition does not tell where it fails: then
-    the more frequent outcome counts.
+
+def is_refuted(end: InVain, cards: Sequence[Known]) -> bool:
+    """Say whether cards have served tasks that a dead end covers, as often as it failed.
+
+    Then its condition does not tell where it fails.
     """
-    known = [each for card in cards for each in card.in_vain if each.applies and each.approach == pattern]
-    found = max(known, key=lambda each: each.failed, default=None)
-    if found is None:
-        return None
-    followed = [card for card in cards if any(each.pattern == pattern for each in card.advice)]
-    covered, tasks = {*found.condition.split("; ")}, [each for card in followed for each in card.served]
-    return found if found.failed > sum(covered <= {*each.split("; ")} for each in tasks) else None
+    followed = [card for card in cards if any(each.pattern == end.approach for each in card.advice)]
+    covered, tasks = {*end.condition.split("; ")}, [each for card in followed for each in card.served]
+    return end.failed <= sum(covered <= {*each.split("; ")} for each in tasks)
+
+
+def without_refuted(card: Known, cards: Sequence[Known]) -> Known:
+    """Leave out the dead ends that hold here and that `cards` refute: else they would ban what is proven."""
+    kept = [each for each in card.in_vain if not each.applies or not is_refuted(each, cards)]
+    return card.model_copy(update={"in_vain": kept})
 
 
 def best(advice: Sequence[Advice]) -> Advice | None:

@@ -139,8 +139,8 @@ interface InList {
 }
 
 function MemoryRow({ record, next, picking, query = "", most = 0 }: InList) {
-  const { key, live, at, memory, similarity, scores, version } = record;
-  const isRaised = (next?.scores.total ?? 0) > (scores.total ?? 0);
+  const { key, live, at, memory, similarity, scores = {}, version } = record;
+  const isRaised = (next?.scores?.total ?? 0) > (scores.total ?? 0);
   return (
     <Row
       href={`#/memories/${part(key)}`}
@@ -231,7 +231,7 @@ function List({ records, label, picking, query }: Listed) {
             next={records[at + 1]}
             picking={picking}
             query={query}
-            most={Math.max(...records.map(({ scores }) => scores.total ?? 0))}
+            most={Math.max(...records.map(({ scores }) => scores?.total ?? 0))}
           />
         ))}
       </Rows>
@@ -318,7 +318,7 @@ function Results({ query, then, filters, turn, ...picking }: Listing & { query: 
             <p>No memory fits.</p>
           ) : (
             <>
-              {records[0]?.scores.total === undefined ? (
+              {records[0]?.scores?.total === undefined ? (
                 <Text c="dimmed" size="sm" mt="sm">
                   {plural(records.length, "memory", "memories")}, the best first
                 </Text>

@@ -1,0 +1,70 @@
+"""Ask the owner of a memory whether a team may know it, as a policy says, where somebody is there to answer.
+
+What is asked stands in the ledger, in the memory itself: a run that nobody answers leaves nothing undone, and
+what was decided elsewhere meanwhile is not asked.
+"""
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
+from mneme.nodes import answers
+from mneme.nodes.answers import Decided
+from mneme.nodes.chat.context import MemoryRuntime, memories_of
+from mneme.stores.ledger.records import Change
+
+ACTION = "share_memory"
+CHANGE = Change(reason="its owner was asked", actor="user")
+
+
+class Asking(TypedDict):
+    """Which memory a question is about, and which team is to know it."""
+
+    key: str
+    team: str
+
+
+class Questions(TypedDict):
+    """The questions of a run so far, the latest last."""
+
+    asked_about: list[Asking]
+
+
+class Answer(BaseModel):
+    """Whether a team may know a memory."""
+
+    share: bool | None = Field(None, description="Share it; no: it stays private; left open: ask later.")
+
+
+async def next_question(asked: list[Asking], runtime: MemoryRuntime) -> Asking | None:
+    """Return the oldest question that was not asked in this run; none where nobody is there to answer."""
+    live = await memories_of(runtime).all() if runtime.context.asks_owner else []
+    waiting = (Asking(key=each.key, team=team) for each in live for team in each.memory.asks)
+    return next((each for each in waiting if each not in asked), None)
+
+
+async def ask_owner(state: Questions, runtime: MemoryRuntime) -> None:
+    """Wait for the owner's word on one memory, and do as it says."""
+    memories, asking = memories_of(runtime), state["asked_about"][-1]
+    key, team = asking["key"], asking["team"]
+    found = await memories.find(key)
+    if not (found and found.live and team in found.memory.asks):
+        return
+    about = f"May {team} know this? {found.memory.attention}\n\n{found.memory.timed}"
+    question = answers.action(ACTION, about, Answer(share=True), ("approve", "edit", "reject", "ignore"))
+    said = answers.ask_person({**asking, **question}, Answer, _read)
+    if said.share:
+        await memories.share(key, team, CHANGE.model_copy(update={"reason": f"shared by {memories.user}"}))
+    elif said.share is not None:
+        await memories.keep_private(key, team, CHANGE)
+
+
+def _read(said: Any) -> Answer:
+    return answers.read_answer(Answer, said, 'Say {"share": true} or {"share": false}.', _fields_of)
+
+
+def _fields_of(given: Decided) -> dict[str, Any]:
+    """Return a client's answer as fields: to ignore the question leaves it open."""
+    words = {"accept": True, "reject": False, "respond": False}
+    return given.args if given.kind == "edit" else {"share": words.get(given.kind)}

@@ -1,0 +1,207 @@
+"""A user's memories on their way to a team: shared by hand, or as a standing policy of the user's own says.
+
+A policy names a team and subjects. A memory with all words of a subject, in any form, is about it: with
+`always` it is shared in the transaction that writes it, with `ask` it waits for its owner's word; so does one
+that the write gate doubts. What was shared names its source, so that a correction, a rollback and `forget`
+reach it. An organisation that asks for what its team knows is sent it as a proposal.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple
+from uuid import uuid4
+
+from pydantic import BaseModel
+
+from mneme.core.errors import Conflict
+from mneme.stores.access import SHARED, audited, check_right, may, roles
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.records import Change, Source, Write, key_of, record_id, unescaped, user_namespace
+from mneme.stores.ledger.words import words_of
+from mneme.stores.provenance import pairs_in
+from mneme.stores.shelf import Shelf, kind_of
+from mneme.stores.team_facts import TeamFacts
+from mneme.stores.users.memories import Memory, MemoryRecord, UserMemories
+from mneme.stores.users.traces import named
+from mneme.stores.write_gate import FACTS
+
+Compare = Callable[[Memory, UserMemories, str], Awaitable[tuple[MemoryRecord | None, Sequence[MemoryRecord]]]]
+"""Returns what of a place a memory repeats, and what it may contradict; never the record of the key."""
+Sharing = Literal["never", "ask", "always"]
+TRIES = 5
+PRIVATE: dict[str, Any] = {
+    **dict.fromkeys(("quote", "message_id", "thread", "flag", "unclear"), ""),
+    **{name: [] for name in ("statements", "past", "may_contradict", "asks")},
+}
+"""Of a memory that is shared: the hour at which and the words in which it was said stay with its owner."""
+
+
+class Policy(BaseModel):
+    """What a user shares with a team: never, after a question, or always what has all words of one subject.
+
+    >>> import mneme
+    >>> with mneme.open("ann") as memory:
+    ...     policy = memory.shared.set_policy("analysts", "always", ["reporting"])
+    ...     added = memory.memories.add("Reporting runs on PostgreSQL.")
+    ...     found = memory.shared.recall("What does reporting run on?", teams=["analysts"])
+    >>> [each.owner for each in found]
+    ['analysts']
+    """
+
+    team: str
+    share: Sharing
+    about: list[str] = []
+
+    def covers(self, text: str) -> bool:
+        """Say whether a text has all words of one of the subjects, in any form."""
+        said = {*words_of(text).indices}
+        subjects = [marks for each in self.about if (marks := marks_of(each))]
+        return any(all(said & forms for forms in marks) for marks in subjects)
+
+
+def marks_of(subject: str) -> list[set[int]]:
+    """Return the stems of each word of a subject that tells one text from another."""
+    return [stems for word in subject.split() if (stems := {*words_of(word).indices})]
+
+
+class Shared(NamedTuple):
+    """What is written to share a memory: nothing where `known` says it already; and what is `beside` it."""
+
+    writes: Sequence[Write]
+    known: MemoryRecord | None
+    beside: Sequence[MemoryRecord]
+
+
+def policies_of(ledger: Ledger, user: str) -> Shelf[Policy, Policy]:
+    """Return a user's policies, by the names under which teams are kept."""
+    return Shelf(ledger, user_namespace(user, "policies"), kind_of(Policy))
+
+
+def as_shared(memory: Memory, at: datetime, owner: str) -> Memory:
+    """Return a memory as others see it: only the day on which it was told, and with its owner's name."""
+    content, *relations = (named(each, owner) for each in (memory.content, *memory.relations))
+    day = (memory.time or at.astimezone().isoformat())[: len("2026-01-01")]
+    told = {"content": content, "relations": relations, "time": day}
+    return memory.model_copy(update=PRIVATE | told)
+
+
+def linked(memory: Memory, beside: Sequence[MemoryRecord]) -> Memory:
+    """Return a memory with links to those that it may contradict."""
+    return memory.model_copy(update={"may_contradict": [each.key for each in beside]})
+
+
+async def shared(facts: TeamFacts, memory: Memory, change: Change, compare: Compare) -> Shared:
+    """Return what tells a team a memory: what was made of the same before says so from now on.
+
+    An organisation that asks for what its teams know gets it as a proposal.
+    """
+    links = await facts.ledger.links([each for each, _ in pairs_in(change.source.records)], forward=True)
+    heads = (await facts.ledger.by_ids([each.record for each in links])).values()
+    made = [MemoryRecord.of(each) for each in heads if each.live and each.namespace == facts.namespace]
+    earlier = made[0] if made else None
+    known, beside = await compare(memory, facts, earlier.key if earlier else "")
+    if earlier:
+        known = earlier if earlier.memory.timed == memory.timed else None
+    if known:
+        return Shared([], known, beside)
+    key, version = (earlier.key, earlier.version) if earlier else (uuid4().hex, None)
+    writes = [facts.write(key, linked(memory, beside), change, version)]
+    reference = f"{record_id(facts.namespace, key)}@{(version or 0) + 1}"
+    onward = change.model_copy(update={"source": Source(records=[reference])})
+    for organisation in roles().asked_by(facts.user) if facts.place == "facts" else ():
+        proposals = TeamFacts(facts.ledger, organisation, "proposals")
+        writes += (await shared(proposals, memory, onward, compare)).writes
+    return Shared(writes, None, beside)
+
+
+class OwnMemories(UserMemories):
+    """A user's memories, shared as the user's policies say; `who` has which key, None without keys."""
+
+    def __init__(self, ledger: Ledger, user: str, who: str | None, compare: Compare) -> None:
+        super().__init__(ledger, user)
+        self._who, self._compare = who, compare
+
+    async def share(self, key: str, team: str, change: Change) -> tuple[TeamFacts, Shared, MemoryRecord]:
+        """Make a memory a fact of a team, or a proposal where the role allows no more, and ask no longer.
+
+        Return where it stands, how it was written, and what says it there now.
+        """
+        check_right(self._who, team, "write")
+        head = await self.head(key)
+        memory = Memory.model_validate(head.value)
+        facts, made, noted = await self._shared(team, memory, head.at, head.reference, change)
+        settled = (
+            [self.write(key, _asking(memory, team), change, head.version)] if team in memory.asks else []
+        )
+        written = await self.ledger.write([*made.writes, *noted, *settled])
+        return facts, made, made.known or MemoryRecord.of(written[0])
+
+    async def keep_private(self, key: str, team: str, change: Change) -> MemoryRecord:
+        """Ask no longer whether a team may know a memory. Raises Conflict, NotFound."""
+        found = await self.get(key)
+        memory = _asking(found.memory, team)
+        return await self.update(key, memory, change=change, expected_version=found.version)
+
+    async def _shared(
+        self, team: str, memory: Memory, at: datetime, reference: str, change: Change
+    ) -> tuple[TeamFacts, Shared, Sequence[Write]]:
+        """Return where a version of a memory is shared, what writes it there, and the note in the audit."""
+        facts = TeamFacts(self.ledger, team, "facts" if may(self._who, team, "promote") else "proposals")
+        doubts = [f"It {each}." for each in FACTS.doubts(memory.content)]
+        told = as_shared(memory, at, self.user).model_copy(update={"flag": " ".join(doubts)})
+        change = change.model_copy(update={"source": Source(records=[reference])})
+        made = await shared(facts, told, change, self._compare)
+        return facts, made, audited(self.ledger, self._who, team, facts.place, SHARED) if made.writes else []
+
+    async def _written(self, write: Write) -> MemoryRecord:
+        """Write a memory, and with it what the user's policies share of what is new in it."""
+        if write.event == "retire":
+            return await super()._written(write)
+        policies = [each for each in await policies_of(self.ledger, self.user).all() if each.share != "never"]
+        write = write.model_copy(update={"key": key_of(write)})
+        for left in reversed(range(TRIES)):
+            writes = await self._with_shares(write, policies)
+            try:
+                made = MemoryRecord.of((await self.ledger.write(writes))[0])
+                return made.model_copy(update={"shared_with": _told(writes[1:])})
+            except Conflict:  # or the team's copy was changed meanwhile
+                if len(writes) == 1 or not left:
+                    raise
+        raise AssertionError("It returns or raises before.")
+
+    async def _with_shares(self, write: Write, policies: Sequence[Policy]) -> list[Write]:
+        """Return the write of a memory with those that share it; one that says nothing new stays alone.
+
+        So does one that is not the next version: it was done before, or is refused.
+        """
+        head = await self.ledger.get(self.namespace, write.key or "") if policies else None
+        memory, number = Memory.model_validate(write.value), head.version if head else None
+        before = Memory.model_validate(head.value) if head else None
+        says_so = before and (before.content, before.until) == (memory.content, memory.until)
+        covering = [each for each in policies if each.covers(memory.content)]
+        teams = {each.team: each for each in covering if may(self._who, each.team, "write")}
+        if not teams or number != write.expected_version or says_so:
+            return [write]
+        if doubt := next(FACTS.doubts(memory.content), ""):
+            doubt = f"It is not shared with {', '.join(teams)}: it {doubt}."
+        asks = [team for team, each in teams.items() if each.share == "ask" or doubt]
+        flag = " ".join(filter(None, [memory.flag, doubt]))
+        writes = [write.model_copy(update={"value": {**(write.value or {}), "asks": asks, "flag": flag}})]
+        reference = f"{write.record}@{(number or 0) + 1}"
+        change = write.change.model_copy(update={"reason": f"shared by {self.user}: always"})
+        for team in teams.keys() - {*asks}:
+            _, made, noted = await self._shared(team, memory, datetime.now(UTC), reference, change)
+            writes += [*made.writes, *noted]
+        return writes
+
+
+def _told(writes: Sequence[Write]) -> tuple[str, ...]:
+    """Return the teams that these writes tell, or propose, something."""
+    told = {"facts": "", "proposals": " as a proposal"}
+    places = [(unescaped(each.namespace[1]), told.get(each.namespace[-1])) for each in writes]
+    return tuple(f"{team}{how}" for team, how in places if how is not None)
+
+
+def _asking(memory: Memory, team: str) -> Memory:
+    """Return a memory about which nobody asks whether a team may know it."""
+    return memory.model_copy(update={"asks": [each for each in memory.asks if each != team]})

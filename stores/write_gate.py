@@ -1,0 +1,123 @@
+"""The write gate: what is asked of a text before it is kept or shared, and when two texts count as one.
+
+One check finds what reads like an instruction to agents instead of something known (memory poisoning). A
+lesson may be in the imperative ("Use a composite index", "Always answer 400 for malformed bodies"), but it
+does not say how an agent should behave. The check looks for what an injection needs, whatever its subject:
+taking back earlier instructions, telling a reader how to answer or judge, addressing a role, imitating a turn
+of a conversation or a tool call, sending the reader to an address or running what comes from there, asking
+for secrets, hiding text. Another finds secrets that a text tells. Both read normalised text (compatibility
+forms folded, invisible characters taken out), so that spacing, case and look-alike width do not hide a
+phrase. They know words, most of them English, and prove nothing; what is kept is shown to agents as data in
+any case. A person looks at each doubt.
+
+The other half says whether two texts are one. Texts that are nearly the same share four fifths of their
+words; a Chinese character is a word. Another wording of one pair shares a fifth of the answer's words and its
+numbers, and means the same by its vectors. Of the 2,484 twos of shipped pairs that one agent wrote, none is
+taken for one. Facts are short, and one word makes another of them: rules or a model compare what is close.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+_FILE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+
+
+def _filled(pattern: str) -> str:
+    """Put the words of the file in the place of their names."""
+    return re.sub(r"<([A-Z]+)>", lambda name: _filled(_FILE["words"][name[1]]), pattern)
+
+
+CHECKS = {what: re.compile(_filled("|".join(patterns))) for what, patterns in _FILE["checks"].items()}
+SECRET, MAYBE_SECRET = "tells a secret", "may tell a secret"
+"""What a key looks like is known; of a password it is known that one is told, not which word it is."""
+INVISIBLE = re.compile(
+    "[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u00ad\U000e0000-\U000e007f]"
+)
+QUOTED_CHARS = 80
+NEAR = 0.8
+"""Share of all words of two texts that both have, from which on they count as one."""
+COPIED, COPIED_WORDS = 0.9, 12
+"""Share of words, and number, from which on a text is another's copy: short answers may be alike by right."""
+REWORDED = 0.2
+"""Share of words of two answers from which on they may be wordings of one."""
+SAME_QUESTION, SAME_ANSWER = 0.7, 0.85
+"""Cosines of two questions and of their answers from which on they are."""
+NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+SAME_FACT = 0.8
+"""Cosine from which two facts may repeat or contradict one another, in any language."""
+WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+")
+
+
+class Gate(NamedTuple):
+    """The write gate of one kind: how long a text may be, and which of the checks it does without."""
+
+    max_chars: int
+    without: frozenset[str] = frozenset()
+
+    def doubts(self, text: str) -> Iterator[str]:
+        """Yield why a person should look at a text before others use it, with words but of secrets."""
+        if len(text) > self.max_chars:
+            yield f"has more than {self.max_chars} characters"
+        if INVISIBLE.search(text):
+            yield "hides characters"
+        folded = unicodedata.normalize("NFKC", INVISIBLE.sub("", text)).casefold()
+        straight = re.sub("[‘’`´]", "'", folded).replace("“", '"').replace("”", '"')
+        plain = re.sub(r"[^\S\n]+", " ", straight)
+        for what, pattern in CHECKS.items():
+            if what not in self.without and (found := pattern.search(plain)):
+                quoted = f": {' '.join(found[0].split())[:QUOTED_CHARS]}"
+                yield what if what in {SECRET, MAYBE_SECRET} else what + quoted
+
+
+FACTS = Gate(8_000)
+CARDS = Gate(100_000, frozenset({MAYBE_SECRET}))
+PAIRS = Gate(20_000, frozenset({MAYBE_SECRET}))
+"""A text of a kind; of a lesson and a pair each of their texts."""
+
+
+def near(one: str, other: str) -> bool:
+    """Say whether two texts are nearly the same."""
+    return _share(_words(one), _words(other), NEAR)
+
+
+def may_be_reworded(one: str, other: str) -> bool:
+    """Say whether two answers may be wordings of one, by their words: `25 minutes` is not `50 minutes`.
+
+    A number in figures stands in the other, too, in figures or spelt out.
+    """
+    said = [_words(each) for each in (one, other)]
+    figures = [{word for word in each if word.isnumeric()} for each in said]
+    spelt = [{str(n) for n, word in enumerate(NUMBERS, 2) if word in each} for each in said]
+    same = figures[0] <= figures[1] | spelt[1] and figures[1] <= figures[0] | spelt[0]
+    return same and _share(said[0], said[1], REWORDED)
+
+
+def near_to_any(text: str, others: Iterable[str], share: float = NEAR) -> bool:
+    """Say whether a text is nearly the same as one of others: by that share of all words."""
+    said = _words(text)
+    return any(_share(said, _words(each), share) for each in others)
+
+
+def copies(text: str, others: Iterable[str]) -> bool:
+    """Say whether a text of some length has nearly no words but another's."""
+    return len(WORD.findall(text)) >= COPIED_WORDS and near_to_any(text, others, COPIED)
+
+
+def _share(one: frozenset[str], other: frozenset[str], least: float) -> bool:
+    if not one or not other:
+        return one == other
+    if min(len(one), len(other)) < least * max(len(one), len(other)):
+        return False  # whatever they share
+    shared = len(one & other)
+    return shared >= least * (len(one) + len(other) - shared)
+
+
+@lru_cache(maxsize=8192)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.casefold() for word in WORD.findall(text))
