@@ -108,7 +108,7 @@ class Prompt(Generic[Given, Answer]):
         for wording in ("system", "user"):
             object.__setattr__(self, wording, getattr(self, wording).strip())
 
-    @property
+    @cached_property
     def room(self) -> str:
         """The workflow whose question it is: the package of `prompts/` or `evals/` that has its input."""
         package, _, *room = f"{self.given.__module__}..".split(".")
@@ -148,11 +148,12 @@ class Prompt(Generic[Given, Answer]):
         A list is numbered candidates, 0 first; numbers are as they are, and nothing is `(none)`.
         """
         fields = dict[str, str]()
-        for name, value in given:
+        for name, declared in type(given).model_fields.items():  # `given` yields cached properties as well
+            value = getattr(given, name)
             fields[name] = "(none)" if value is None or value == "" else str(value)
             if isinstance(value, list | tuple):
                 numbered = [f"[{number}] {item}" for number, item in enumerate(value)]
-                if PLAIN in type(given).model_fields[name].metadata:
+                if PLAIN in declared.metadata:
                     numbered = [*map(str, value)]
                 elif isinstance(value, list) and all(isinstance(each, int) for each in value):
                     numbered = [", ".join(map(str, value))]

@@ -1,6 +1,7 @@
 """The form of an answer and the worked examples, as a question shows them to a model."""
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, JsonValue, RootModel
@@ -47,6 +48,22 @@ def test_a_question_ends_in_the_form_of_its_answer() -> None:
     asked = Prompt(name="ask", given=Nothing, answer=Whole, system="Be brief.", user="\nWhat?\n")
     assert asked.wording(Nothing()) == ("Be brief.", f"What?\n\nReply with one JSON object: {form}")
     assert asked.user_text(Nothing()) == "What?"
+
+
+class Computed(BaseModel):
+    """What computes a list from its fields, once."""
+
+    count: int
+
+    @cached_property
+    def numbers(self) -> list[int]:
+        return [*range(self.count)]
+
+
+def test_what_is_given_may_have_computed_something_before() -> None:
+    asked = Prompt(name="ask", given=Computed, answer=Nothing, system="Be brief.", user="$count?")
+    given = Computed(count=2)
+    assert given.numbers == [0, 1] and asked.user_text(given) == "2?"
 
 
 def test_a_question_for_a_text_has_no_form() -> None:

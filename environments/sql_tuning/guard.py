@@ -6,7 +6,7 @@ comes first and says why a statement is refused.
 
 import logging
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 import sqlglot
@@ -52,34 +52,39 @@ def parse(sql: str, dialect: Dialect) -> exp.Expr:
     return found[0]
 
 
-def without_explain(sql: str) -> str:
-    """Give the statement that an EXPLAIN is about; any other as it is."""
-    return EXPLAIN.sub("", sql, count=1) if EXPLAIN.match(sql) else sql
-
-
-def check_query(sql: str, dialect: Dialect, tables: Collection[str]) -> exp.Query:
-    """Allow a query that only reads these tables."""
-    tree = parse(sql, dialect)
+def checked_query(sql: str, dialect: Dialect, tables: Collection[str]) -> str:
+    """Return a query that only reads these tables, without an EXPLAIN before it. Raises Refused."""
+    query = EXPLAIN.sub("", sql, count=1).strip() if EXPLAIN.match(sql) else sql.strip()
+    tree = parse(query, dialect)
     if not isinstance(tree, exp.Query):
         raise Refused(f"A query begins with SELECT or WITH; this is {_kind(tree)}.")
     if (writer := tree.find(*WRITERS)) is not None:
         raise Refused(f"A query may only read; this one contains {_kind(writer)}.")
     _check_names(tree, tables)
-    return tree
+    return query.rstrip("; \n\t")
 
 
-def check_preparation(sql: str, dialect: Dialect, tables: Collection[str]) -> exp.Expr:
-    """Allow CREATE INDEX and ANALYZE on these tables."""
-    tree = parse(sql, dialect)
-    is_index = isinstance(tree, exp.Create) and tree.kind == "INDEX"
-    if not is_index and not isinstance(tree, exp.Analyze):
-        raise Refused(f"Only CREATE INDEX and ANALYZE may prepare a query; this is {_kind(tree)}.")
-    if is_index and tree.args.get("concurrently"):
-        raise Refused("CREATE INDEX CONCURRENTLY cannot be tried on a throw-away copy; leave the word out.")
-    if is_index and tree.find(exp.Query):
-        raise Refused("An index must not contain a query.")
-    _check_names(tree, tables)
-    return tree
+def checked_preparation(statements: Sequence[str], dialect: Dialect, tables: Collection[str]) -> list[str]:
+    """Return the statements that create an index on these tables, or analyse them. Raises Refused.
+
+    EXPLAIN of a query is left out, since the plan is always returned.
+    """
+    kept = [each for each in statements if not EXPLAIN.match(each)]
+    for tree in [parse(each, dialect) for each in kept]:
+        is_index = isinstance(tree, exp.Create) and tree.kind == "INDEX"
+        if not is_index and not isinstance(tree, exp.Analyze):
+            raise Refused(f"Only CREATE INDEX and ANALYZE may prepare a query; this is {_kind(tree)}.")
+        if is_index and tree.args.get("concurrently"):
+            raise Refused(
+                "CREATE INDEX CONCURRENTLY cannot be tried on a throw-away copy; leave the word out."
+            )
+        if is_index and tree.find(exp.Query):
+            raise Refused("An index must not contain a query.")
+        _check_names(tree, tables)
+    for each in statements:
+        if each not in kept:
+            checked_query(each, dialect, tables)
+    return kept
 
 
 def _check_names(tree: exp.Expr, tables: Collection[str]) -> None:

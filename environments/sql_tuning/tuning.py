@@ -15,10 +15,9 @@ from mneme.environments.sql_tuning.databases import Database, DatabaseCopy, quot
 from mneme.environments.sql_tuning.generating import find_schema
 from mneme.environments.sql_tuning.guard import (
     Dialect,
-    check_preparation,
-    check_query,
+    checked_preparation,
+    checked_query,
     parse,
-    without_explain,
 )
 from mneme.environments.sql_tuning.records import (
     ColumnInfo,
@@ -118,7 +117,7 @@ class SqlTuning:
     def explain(self, sql: str = "") -> str:
         """Give the plan of a query, or in words why there is none."""
         try:
-            query = self._checked_query(sql or self.query)
+            query = checked_query(sql or self.query, self.dialect, self._database.catalogue)
             with _turn, self._database.copy(self.limits) as copy:
                 return copy.plan(query)
         except (Refused, Stopped, Failed) as reason:
@@ -129,7 +128,7 @@ class SqlTuning:
         query = f"SELECT COUNT(*) * 1.0 / (SELECT COUNT(*) FROM {table}) FROM {table} WHERE {predicate}"
         try:
             with _turn, self._database.copy(self.limits) as copy:
-                rows, _ = copy.ask(self._checked_query(query))
+                rows, _ = copy.ask(checked_query(query, self.dialect, self._database.catalogue))
         except (Refused, Stopped, Failed) as reason:
             raise BadInput(f"The share of {predicate!r} cannot be counted: {reason}") from reason
         return float(str(rows[0][0] or 0))  # nothing, where the table is empty
@@ -149,9 +148,12 @@ class SqlTuning:
         return measured
 
     def _measure(self, solution: Solution, measured: Measured) -> None:
-        original = self._checked_query(self.query)
-        rewritten = self._checked_query(solution.query or self.query)
-        statements = self._checked_statements(solution.statements)
+        if (count := len(solution.statements)) > self.limits.statements:
+            raise Refused(f"{count} statements; {self.limits.statements} may prepare a query.")
+        dialect, catalogue = self.dialect, self._database.catalogue
+        original = checked_query(self.query, dialect, catalogue)
+        rewritten = checked_query(solution.query or self.query, dialect, catalogue)
+        statements = checked_preparation(solution.statements, dialect, catalogue)
         with self._database.copy(self.limits) as copy:
             measured.table_bytes = copy.size()
             measured.plan_before = copy.plan(original)
@@ -263,23 +265,6 @@ class SqlTuning:
             return copy.ask(without_limit(original, self.dialect))[0]
 
         return len(expected), differences(expected, found, order_of(original, self.dialect), whole)
-
-    def _checked_query(self, sql: str) -> str:
-        query = without_explain(sql).strip()
-        check_query(query, self.dialect, self._database.catalogue)
-        return query.rstrip("; \n\t")
-
-    def _checked_statements(self, statements: list[str]) -> list[str]:
-        """Check every statement before any runs; EXPLAIN is removed, since the plan is always returned."""
-        if len(statements) > self.limits.statements:
-            raise Refused(f"{len(statements)} statements; {self.limits.statements} may prepare a query.")
-        kept = [each for each in statements if without_explain(each) == each]
-        for each in kept:
-            check_preparation(each, self.dialect, self._database.catalogue)
-        for each in statements:
-            if each not in kept:
-                self._checked_query(each)
-        return kept
 
 
 def own_database(task: TuningTask, rows: int, tables: Sequence[str] | None = None) -> Database:

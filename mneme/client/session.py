@@ -81,7 +81,7 @@ class MemoryAgent:
 
     def __init__(self, run: Callable[[bool], Coroutine[Any, Any, None]]) -> None:
         self._run = run
-        self._remembering: asyncio.Task[None] | None = None
+        self._remembering: asyncio.Future[tuple[BaseException | None]] | None = None
         self._rereading: asyncio.Task[None] | None = None
         self._is_wanted = self._is_over = False
 
@@ -94,8 +94,7 @@ class MemoryAgent:
         """Remember what waits now, also where it is at work already; once it was stopped, nothing."""
         self._is_wanted = True
         if not self.is_remembering and not self._is_over:
-            self._remembering = asyncio.create_task(self._remember())
-            self._remembering.add_done_callback(_seen)
+            self._remembering = asyncio.gather(self._remember(), return_exceptions=True)
 
     async def wait(self, seconds: float | None = None) -> None:
         """Wait until nothing waits, for so many seconds at most."""
@@ -105,7 +104,9 @@ class MemoryAgent:
     def check(self) -> None:
         """Raise what ended it, if something did."""
         if self._remembering is not None and self._remembering.done():
-            self._remembering.result()
+            (failure,) = self._remembering.result()
+            if failure is not None:
+                raise failure
 
     async def stop_rereading(self) -> None:
         """Let others have the memories, or a message that just came."""
@@ -125,13 +126,7 @@ class MemoryAgent:
         self._rereading = asyncio.create_task(self._run(True))
 
 
-def _seen(task: asyncio.Task[None]) -> None:
-    """Take a failure for seen, which `check` raises: asyncio would print a traceback of it at the end."""
-    if not task.cancelled():
-        task.exception()
-
-
-async def _ended(task: asyncio.Task[None] | None) -> None:
+async def _ended(task: asyncio.Future[Any] | None) -> None:
     if task is not None:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

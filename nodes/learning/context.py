@@ -10,7 +10,7 @@ from mneme.environments.sql_tuning.records import SCHEMA_NAMES
 from mneme.nodes.context import OwnedByTeam, ledger_of, responder, team_of
 from mneme.nodes.shared_memory import SharesMemory
 from mneme.stores.cards.card import CardSettings
-from mneme.stores.cards.consolidation import DELTA, ConsolidationCycle
+from mneme.stores.cards.consolidation import ConsolidationCycle
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 
 
@@ -67,10 +67,3 @@ async def who_answers(role: str, runtime: Runtime[Learning]) -> str:
     if who.strip() != "auto" or (await read_settings()).auto:
         return who
     return await ConsolidationCycle(ledger_of(runtime), cards_of(runtime)).serving() or who
-
-
-async def cards_shown(runtime: LearningRuntime) -> int:
-    """Return how many cards a task is shown: few where a tuned model researches."""
-    told = runtime.context
-    is_tuned = await who_answers("researcher", runtime) != told.researcher
-    return min(told.recall, DELTA) if is_tuned else told.recall

@@ -1,10 +1,9 @@
 """A task in its world, as the steps of learning see it: what is posed, and what patterns and trials say."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, cast
 
-from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.channels import EphemeralValue
 from pydantic import Field
 
@@ -174,18 +173,6 @@ def known_pattern(world: World, pattern: str) -> str:
 async def attempt(world: World, solution: Solution, *, quick: bool = False) -> Trial | None:
     """Try a solution beside the event loop; None where nothing is run."""
     return await asyncio.to_thread(world.attempt, solution, quick=quick) if world.measures else None
-
-
-def tools_of(world: World) -> Sequence[BaseTool]:
-    """Return the world's looks as tools that run beside the event loop."""
-    return [_as_tool(look) for look in world.looks()]
-
-
-def _as_tool(look: Callable[..., str]) -> BaseTool:
-    async def beside(*given: Any, **named: Any) -> str:
-        return await asyncio.to_thread(look, *given, **named)
-
-    return StructuredTool.from_function(look, beside)
 
 
 async def abstraction_of(cards: KnowledgeCards, private: Sequence[str] = ()) -> Abstraction:

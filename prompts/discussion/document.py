@@ -65,6 +65,11 @@ class Documenting(Speaking):
     last: int = Field(0, description="The number of the last turn; 0: not known.")
     ended: str = Field("consensus", description="Whether all accepted, or the turns ran out.")
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether something that the team remembers was shortened or left out."""
+        return LEFT_OUT in self.memory or SHORTENED in self.memory
+
 
 class Written(BaseModel):
     """A document: prose first, then its fields, its items and its ratings."""
@@ -144,6 +149,13 @@ def _faults(given: Documenting, parts: dict[str, Any]) -> Iterator[str]:
     for name, text in parts["fields"].items():
         if not str(text).strip():
             yield f"The field {name} is empty."
+
+
+@write_document.doubt
+def says_what_was_not_shown(given: Documenting, answer: Written) -> None:
+    """Doubt that something was not discussed where not all was shown."""
+    if given.is_cut and f'"{UNSAID}' in json.dumps(answer.parts).lower():
+        raise ValueError(f'Lines were shortened or left out: where "{UNSAID}" is not sure, say "{UNSHOWN}".')
 
 
 def write_document_as(outline: Outline) -> Prompt[Documenting, Written]:

@@ -5,10 +5,8 @@ from collections.abc import Sequence
 from mneme.prompts.discussion import document as questions
 from mneme.prompts.discussion.document import (
     HIGHEST,
-    LEFT_OUT,
     LOWEST,
     MOST_TURNS,
-    SHORTENED,
     TURNS,
     UNSAID,
     UNSHOWN,
@@ -24,15 +22,15 @@ from mneme.rules.registry import rule
 def write_document(given: Documenting) -> Written:
     """List the items. Rules cannot rate: every rating is the middle of the scale, and the report says so."""
     found, outline = list(visible(given).values()), given.outline
-    unsaid = UNSHOWN if LEFT_OUT in given.memory or SHORTENED in given.memory else UNSAID
+    unsaid = UNSHOWN if given.is_cut else UNSAID
     entries = []
     for item in found:
         parts = {name: item.because if name.lower() == "because" else unsaid for name in outline.item_fields}
         name = f"{item.name} ({item.choice})"
         entries.append(Slots({TURNS: [*item.turns[-MOST_TURNS:]], "name": name, **parts}))
     return Written(
-        report=Slots({name: _prose(name, found, given) for name in outline.report}),
-        fields=Slots(dict.fromkeys(outline.fields, UNSAID)),
+        report=Slots({name: _prose(name, found, given) or unsaid for name in outline.report}),
+        fields=Slots(dict.fromkeys(outline.fields, unsaid)),
         items=entries,
         ratings=Slots(dict.fromkeys(outline.ratings, (LOWEST + HIGHEST) // 2)),
     )
@@ -40,9 +38,9 @@ def write_document(given: Documenting) -> Written:
 
 def _prose(name: str, found: Sequence[Item], given: Documenting) -> str:
     if name == "plan":
-        return " ".join(f"{item.name}: {item.because}." for item in found) or UNSAID
+        return " ".join(f"{item.name}: {item.because}." for item in found)
     if name != "summary":
-        return UNSAID
+        return ""
     ending = "Agreed" if given.ended == "consensus" else f"Not agreed by all ({given.ended})"
     named = ", ".join(f"{item.name} ({item.choice})" for item in found) or "nothing"
     return f"{ending}: {named}. Written by rules, which cannot rate: ratings are the middle of the scale."

@@ -188,7 +188,10 @@ def compile_lessons(given: Experience) -> Findings:
         return Findings()
     held = given.solved and given.started_with == given.ended_with
     if held or not given.solved:  # where no card was used and the textbook sufficed, nothing to teach
-        kept = [_outcome(given, number, held) for number in range(len(given.used))]
+        kept = [
+            Finding(rationale=given.measured, success=held, card=number, event="reinforce")
+            for number in range(len(given.used))
+        ]
         if given.in_vain and not held:  # dead ends of such tasks come together in one card
             failed = Finding(
                 rationale=given.measured,
@@ -204,15 +207,10 @@ def compile_lessons(given: Experience) -> Findings:
         if card.status == "verified":
             found.append(_lesson(given, given.features, "dispute", number))
         elif card.status not in DISPUTABLE:  # a disputed one will be tested
-            found.append(_outcome(given, number, held))
+            found.append(Finding(rationale=given.measured, success=held, card=number, event="reinforce"))
     if not any(card.status in DISPUTABLE for card in given.used):
         found.append(_lesson(given, given.features if given.used else given.general, "create"))
     return Findings(findings=found)
-
-
-def _outcome(given: Experience, number: int, success: bool) -> Finding:
-    """Say what the task means for a card that its first draft rested on."""
-    return Finding(rationale=given.measured, success=success, card=number, event="reinforce")
 
 
 def _lesson(

@@ -8,7 +8,15 @@ import pytest
 from mneme.library.teams.team import load_team, shipped
 from mneme.models.asking.replies import Unusable, read
 from mneme.models.asking.schema import flat
-from mneme.prompts.discussion.document import Documenting, Outline, write_document_as
+from mneme.prompts.discussion.document import (
+    LEFT_OUT,
+    SHORTENED,
+    UNSAID,
+    UNSHOWN,
+    Documenting,
+    Outline,
+    write_document_as,
+)
 from mneme.prompts.discussion.intrinsic_memory import (
     ROOM_TO_SPARE,
     Speaking,
@@ -69,6 +77,26 @@ def test_an_item_names_only_turns_that_were_taken() -> None:
     ]
     turns = item["items"]["items"]["properties"]["turns"]
     assert (turns["maxItems"], turns["items"]["maximum"]) == (4, 4)
+
+
+@pytest.mark.parametrize("cut", ["", LEFT_OUT, SHORTENED])
+def test_what_was_left_out_for_length_is_never_called_not_discussed(cut: str) -> None:
+    question, memory = write_document_as(OUTLINE), f"- Store (S3) because it is cheap. [1]\n{cut}"
+    given = Documenting(**SPEAKING, outline=OUTLINE, last=4, memory=memory)
+    by_rules = by_rule(question, given)
+    texts = json.dumps(by_rules.parts)
+    assert ((UNSAID in texts), (UNSHOWN in texts)) == (not cut, bool(cut))
+    wrong = by_rules.model_copy(update={"fields": Slots({"Platform": "Not discussed."})})
+    said = [each for each in question.doubts if _doubts(each, given, wrong)]
+    assert len(said) == bool(cut) and not any(_doubts(each, given, by_rules) for each in question.doubts)
+
+
+def _doubts(doubt: Any, given: Documenting, answer: Any) -> bool:
+    try:
+        doubt(given, answer)
+    except ValueError:
+        return True
+    return False
 
 
 def test_an_expert_is_concerned_once() -> None:

@@ -1,5 +1,6 @@
 """Recall (§4) and research (§3, step 1): the cards that bear on the task, and the first draft."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -8,7 +9,7 @@ from uuid import uuid4
 import yaml
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.messages.tool import tool_call
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import BaseTool, StructuredTool, tool
 from langgraph.types import Overwrite
 from pydantic import ValidationError
 
@@ -25,12 +26,13 @@ from mneme.nodes.learning.compound_learning.state import (
     timed,
     with_pattern,
 )
-from mneme.nodes.learning.context import cards_shown, who_answers
-from mneme.nodes.learning.worlds import made_out, tools_of
+from mneme.nodes.learning.context import who_answers
+from mneme.nodes.learning.worlds import made_out
 from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.prompts.learning.compound_learning.research import Assignment, draft_solution
 from mneme.prompts.learning.compound_learning.task import Advice, Known, about, dead_end, without_refuted
 from mneme.stores.cards.card import Card
+from mneme.stores.cards.consolidation import DELTA
 from mneme.stores.cards.lifecycle import holds_for
 from mneme.stores.provenance import holding
 
@@ -77,7 +79,9 @@ async def begin(step: Step, find: Find | None = None) -> Update:
 
 
 async def _retrieved(step: Step) -> list[Known]:
-    count, records, scope = await cards_shown(step.runtime), step.cards.records, step.world.scope
+    told, records, scope = step.runtime.context, step.cards.records, step.world.scope
+    is_tuned = await who_answers("researcher", step.runtime) != told.researcher
+    count = min(told.recall, DELTA) if is_tuned else told.recall  # few where a tuned model researches
     if not count:
         return []
     fits = partial(_fits, world=step.world)
@@ -149,7 +153,10 @@ async def _facts(step: Step) -> list[str]:
     A model without tools goes on with the task and the cards alone.
     """
     state, world = step.state, step.world
-    looks = [*tools_of(world), *([_opener(step)] if state["cards"] else ())]
+    looks: list[BaseTool] = [  # which run beside the event loop
+        StructuredTool.from_function(look, partial(asyncio.to_thread, look)) for look in world.looks()
+    ]
+    looks += [_opener(step)] if state["cards"] else []
     if not looks:
         return []
     tools = {tool.name: tool for tool in looks}

@@ -250,24 +250,21 @@ def _in_vain(card: Card, world: World) -> list[InVain]:
     """Return what fails here, and a few others; what a deprecated card advises has failed as well."""
     why, rules = card.deprecated_because, card.rules if card.status == "deprecated" else ()
     advised = [DeprecatedApproach(approach=e.pattern, condition=e.condition, reason=why) for e in rules]
-    shown = [_dead_end(each, world) for each in (*card.deprecated_approaches, *advised)]
-    others = [each for each in shown if not each.applies]
-    return [each for each in shown if each.applies] + others[:MAX_LISTED]
-
-
-def _dead_end(part: DeprecatedApproach, world: World) -> InVain:
-    """Say whether an approach fails here; what only fell short may be enough for a smaller gain."""
-    applies = world.applies(part.condition) if part.condition else None
-    if applies and part.gained is not None:
-        applies = part.gained < world.wanted_gain if world.wanted_gain else None
-    return InVain(
-        approach=part.approach,
-        condition=_short(part.condition),
-        applies=applies,
-        reason=_short(part.reason),
-        failed=max(1, len(part.failed_in)),
-        gained=part.gained,
-    )
+    here, others = list[InVain](), list[InVain]()
+    for part in (*card.deprecated_approaches, *advised):
+        applies = world.applies(part.condition) if part.condition else None
+        if applies and part.gained is not None:  # what only fell short may be enough for a smaller gain
+            applies = part.gained < world.wanted_gain if world.wanted_gain else None
+        shown = InVain(
+            approach=part.approach,
+            condition=_short(part.condition),
+            applies=applies,
+            reason=_short(part.reason),
+            failed=max(1, len(part.failed_in)),
+            gained=part.gained,
+        )
+        (here if applies else others).append(shown)
+    return here + others[:MAX_LISTED]
 
 
 def _short(text: str) -> str:
