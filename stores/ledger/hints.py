@@ -67,6 +67,7 @@ class Hints(NamedTuple):
         return self.asks_when and value.get("kind", TIMELESS) != TIMELESS
 
 
+@lru_cache(maxsize=64)  # a message is looked up in several places
 def hints_of(question: str, today: date) -> Hints:
     """Read the hints of a question; `today` is what yesterday, last month and the like count from."""
     words = words_in(question)
