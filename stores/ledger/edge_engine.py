@@ -64,7 +64,6 @@ class EdgeEngine(Engine):
 
     def __init__(self, path: Path, lock: int, *, dimension: int | None = None) -> None:
         """Open the shard in a folder, or make one of a dimension in an empty folder."""
-        super().__init__()
         self.path, self.folder, self.lock = path, path.parent, lock
         self.followed, self.made_with = 0, ("", 0)
         self._known, self.scopes = set[str](), list[str]()
@@ -120,8 +119,8 @@ class EdgeEngine(Engine):
 
     @guarded()
     def ask(self, requests: Sequence[Request]) -> list[Scores]:
-        answers = [self.shard.query(_request(request)) for request in requests]
-        return [{_record(each.id.int): each.score for each in answer} for answer in answers]  # type: ignore[union-attr]
+        answers: list[Any] = [self.shard.query(_request(request)) for request in requests]
+        return [{_record(each.id.int): each.score for each in answer} for answer in answers]
 
     @guarded()
     def index_field(self, path: str, schema: Literal["keyword", "float"]) -> None:

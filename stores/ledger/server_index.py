@@ -80,11 +80,8 @@ class Nodes:
             verify=any(url.startswith("https:") for url in address.urls),  # certificates take 20 ms to load
         )
         self._current = 0
-
-    def choose(self) -> None:
-        """Begin with the first node that is ready: one that came back just now has not caught up yet."""
-        if len(self._urls) > 1 and not self._is_ready(self._current):
-            self._go_on(self._current)
+        if len(self._urls) > 1 and not self._is_ready(0):  # it came back just now, and has not caught up yet
+            self._go_on(0)
 
     def call(self, method: str, path: str, body: Any = None, **params: str) -> Any:
         """Return the answer to a request, of the first node that gives one. Raises StorageFailure."""
@@ -131,7 +128,6 @@ class ServerIndex(Engine):
     """The collection behind an alias; make one with `open`. Its methods block."""
 
     def __init__(self, address: str, database: Database, api_key: str) -> None:
-        super().__init__()
         self._address, self._database = address_of(address), database
         self._nodes = Nodes(self._address, api_key)
         self.name = f"{self._address.collection}-index"
@@ -145,7 +141,6 @@ class ServerIndex(Engine):
         """Open the index of a log, or make one. Raises LedgerMismatch, StorageFailure."""
         index = cls(address, database, api_key)
         try:
-            index._nodes.choose()
             index._check_version()
             index._take_over()
             if why := index._unusable():
@@ -270,7 +265,7 @@ class ServerIndex(Engine):
             self._apply(new, found)
             cursor.execute("UPDATE ledger_state SET indexed = ?", (found.state.seq,))
             self._switch(self._resolve(self.name), new)
-        self._indexed = set()
+        self.indexed = frozenset()
 
     def close(self) -> None:
         self._nodes.close()
