@@ -29,6 +29,9 @@ EVALUATIONS = {
     "memory_sharing": Evaluation(
         "sharing.memory_sharing", "Compare pools, and retrievers: tables 1 and 2.", SHARING
     ),
+    "retrievers": Evaluation(
+        "sharing.retriever_splits", "Count whose memories each retriever finds.", SHARING
+    ),
     "compound_learning": Evaluation(
         "learning.compound_learning", "Compare query tuning with cards and rivals (§7).", LEARNING
     ),

@@ -78,7 +78,7 @@ class KeptAnswers:
         if head is not None and not head.live:
             write = write.model_copy(update={"event": "restore", "expected_version": head.version})
         elif head is not None:
-            await self._ledger.drop([head])
+            await self._ledger.forget_records(dropped=[head])
         try:
             [taken] = await self._ledger.write([write])
         except (Conflict, NotFound) as other:
@@ -101,7 +101,7 @@ class KeptAnswers:
         await again_on_conflict(self._shelf.put)(claim.name, kept, change=CHANGE)
         marks = [] if erases else await self._ledger.forgotten(self._owner)
         if any(mark.at >= claim.at for mark in marks):
-            await self._ledger.forget_records([], reason="", actor="", rewritten=await self.without_texts())
+            await self._ledger.forget_records(rewritten=await self.without_texts())
 
     async def all(self) -> Sequence[Version]:
         """Return everything that is kept."""
@@ -121,7 +121,7 @@ async def drop_old_answers(ledger: Ledger) -> int:
     kept = await ledger.records((ROOT,), limit=None, include_retired=True)
     old = [each for each in kept if _is_old(each)]
     if old:
-        await ledger.drop(old)
+        await ledger.forget_records(dropped=old)
     return len(old)
 
 

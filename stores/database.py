@@ -168,7 +168,7 @@ class Sqlite(Database):
     def __init__(self, path: Path, remedy: str = REPAIR) -> None:
         self.path, self.place, self._remedy = path, str(path), remedy
         self._idle: deque[sqlite3.Connection] = deque()
-        with self._failing():
+        with storage_errors(f"write {path}"), self._failing():
             make_private_file(path)
             self._idle.append(self._connect())
 
@@ -228,8 +228,7 @@ class Sqlite(Database):
     @contextmanager
     def _failing(self) -> Iterator[None]:
         try:
-            with storage_errors(f"write {self.place}"):
-                yield
+            yield
         except sqlite3.Error as failure:
             code = getattr(failure, "sqlite_errorcode", 0) & 0xFF
             if code in FULL or (code == sqlite3.SQLITE_IOERR and "disk I/O" not in str(failure)):

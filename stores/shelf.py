@@ -182,8 +182,8 @@ class Shelf(Generic[Stored, Record]):
         self, key: str, to_version: int, *, change: Change, expected_version: int | None = None
     ) -> Record:
         """Write a new version that equals an older one. Raises Conflict, NotFound."""
-        given = (self.namespace, key, to_version, change, expected_version)
-        return await self._written(await self.ledger.rolled_back(*given))
+        given = (self.namespace, key, to_version, expected_version)
+        return await self._written(await self.ledger.rolled_back(*given, change=change))
 
     @retry_on_conflict
     async def change(self, key: str, decide: Decide[Record, Stored], change: Change) -> Record:

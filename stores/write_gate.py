@@ -42,12 +42,13 @@ INVISIBLE = re.compile(
 QUOTED_CHARS = 80
 NEAR = 0.8
 """Share of all words of two texts that both have, from which on they count as one."""
-COPIED, COPIED_WORDS = 0.95, 12
+COPIED, COPIED_WORDS = 0.9, 12
 """Share of words, and number, from which on a text is another's copy: short answers may be alike by right."""
 REWORDED = 0.2
 """Share of words of two answers from which on they may be wordings of one."""
 SAME_QUESTION, SAME_ANSWER = 0.7, 0.85
 """Cosines of two questions and of their answers from which on they are."""
+NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 SAME_FACT = 0.8
 """Cosine from which two facts may repeat or contradict one another, in any language."""
 WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+")
@@ -86,9 +87,15 @@ def near(one: str, other: str) -> bool:
 
 
 def may_be_reworded(one: str, other: str) -> bool:
-    """Say whether two answers may be wordings of one, by their words: `25 minutes` is not `50 minutes`."""
-    numbers = [{word for word in _words(each) if word.isnumeric()} for each in (one, other)]
-    return numbers[0] == numbers[1] and _share(_words(one), _words(other), REWORDED)
+    """Say whether two answers may be wordings of one, by their words: `25 minutes` is not `50 minutes`.
+
+    A number in figures stands in the other, too, in figures or spelt out.
+    """
+    said = [_words(each) for each in (one, other)]
+    figures = [{word for word in each if word.isnumeric()} for each in said]
+    spelt = [{str(n) for n, word in enumerate(NUMBERS, 2) if word in each} for each in said]
+    same = figures[0] <= figures[1] | spelt[1] and figures[1] <= figures[0] | spelt[0]
+    return same and _share(said[0], said[1], REWORDED)
 
 
 def near_to_any(text: str, others: Iterable[str], share: float = NEAR) -> bool:

@@ -3,7 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import NamedTuple, Self, cast
 
@@ -218,7 +218,11 @@ class SqlTuning:
         """Say how the results differ: on the data, where the original ends there, and on adversarial rows."""
         original, rewritten = queries
         if baseline.rows is None:
-            measured.rows, wrong = self._on_fewer_rows(original, rewritten, statements)
+            wrong = ""  # compared on the first smaller database on which the original comes to an end
+            for by in REDUCTIONS:
+                with suppress(Late), self._database.smaller(by).copy(self.limits) as copy:
+                    measured.rows, wrong = self._same_on(copy, original, rewritten, statements)
+                    break
         else:
             order, whole = order_of(original, self.dialect), partial(self._whole, original)
             measured.rows, wrong = len(baseline.rows), differences(baseline.rows, found, order, whole)
@@ -241,16 +245,6 @@ class SqlTuning:
         """Return the rows of a query without its LIMIT."""
         with self._database.copy(self.limits) as copy:
             return copy.ask(without_limit(original, self.dialect), self.limits.baseline_seconds)[0]
-
-    def _on_fewer_rows(self, original: str, rewritten: str, statements: list[str]) -> tuple[int, str]:
-        """Compare on a smaller database, on which the original comes to an end."""
-        for by in REDUCTIONS:
-            with self._database.smaller(by).copy(self.limits) as copy:
-                try:
-                    return self._same_on(copy, original, rewritten, statements)
-                except Late:
-                    continue
-        return 0, ""
 
     def _same_on(
         self, copy: DatabaseCopy, original: str, rewritten: str, statements: list[str]

@@ -13,8 +13,8 @@ from mneme.evals.measuring import bytes_on_disk, ledger_at, line, seconds_of, te
 from mneme.evals.report import Row
 from mneme.graphs.retriever_training import builder as retriever_training
 from mneme.models.embedding.embedders import Embedder
+from mneme.nodes.sharing.choosing import chosen
 from mneme.nodes.sharing.context import PoolContext
-from mneme.nodes.sharing.pools import look_up
 from mneme.nodes.sharing.retriever_training import AT_ONCE as A_STEP
 from mneme.stores.cards.card import Lesson, TaskOutcome
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
@@ -178,7 +178,7 @@ async def _questions(pool: MemoryPool, corpus: Corpus, work: Awaitable[None]) ->
     going, took = asyncio.ensure_future(work), list[float]()
     while not going.done():
         began, text = time.perf_counter(), corpus.asked[len(took) % len(corpus.asked)]
-        await pool.retrieve(text, 3, vector=(await look_up(pool, text)).vector)
+        await chosen(pool, text, 3)
         took.append(1000 * (time.perf_counter() - began))
         await asyncio.sleep(0.02)
     await going

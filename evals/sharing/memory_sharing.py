@@ -79,7 +79,7 @@ class Options(RunOptions):
     )
     candidates: int = Field(12, ge=2, le=100, description="n: memories that BM25 proposes.")
     labels: int = Field(6, ge=2, le=100, description="v: candidates that are labelled.")
-    learning: Learning = Field("projection", description="What the retriever learns.")
+    learning: Learning = Field("reranker", description="What the retriever learns.")
     encoder: Path | None = Field(None, description="Folder of BERTScore's encoder; default: the bundled one.")
     layers: int = Field(LAYERS, ge=1, description="The encoder's layer whose vectors are compared.")
     at_once: int = Field(8, ge=1, le=64, description="Test questions that are asked at the same time.")

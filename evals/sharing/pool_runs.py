@@ -91,17 +91,17 @@ class PoolRun:
         """Go through the whole experiment; what is in the journal is not done again."""
         if f"{self.name}/end" in self.journal:
             return
-        await self._store(self.items["archived"])
+        await self.store(self.items["archived"])
         for percent in PARTS_OF_GROWTH:
             await self._grow(percent)
-            await self._train(percent)
+            await self.train(percent)
             for shots in _shots(self.pools, self.growth, percent):
                 await together(self._tested(item, percent, shots) for item in self.items["test"])
         if self.pools == "domain":  # ways to choose examples, over the pool as it is in the end
             await together(self._judged(item) for item in self.items["test"])
-        self.journal.add(f"{self.name}/end", {"kind": "end", **await self._state()})
+        self.journal.add(f"{self.name}/end", {"kind": "end", **await self.state()})
 
-    async def _store(self, items: Sequence[Item]) -> None:
+    async def store(self, items: Sequence[Item]) -> None:
         """Put items into the pool as they are, and let the retriever learn from them as from the rest."""
         pairs = [
             Pair(prompt=each.question, answer=each.answer, agent=each.agent, domain=each.domain, score=100)
@@ -113,7 +113,7 @@ class PoolRun:
         """Ask the next part of the new questions one after the other: each sees what the last one left."""
         part = _part(self.items["new"], percent)
         if self.growth == "standard":
-            await self._store(part)
+            await self.store(part)
             return
         for item in part:
             case = f"{self.name}/grow/{item.id}"
@@ -130,7 +130,7 @@ class PoolRun:
                 return known | {"retriever": each.pair.retriever, "shown": [], "faults": []}
         return None
 
-    async def _train(self, percent: int) -> None:
+    async def train(self, percent: int) -> None:
         """Let the retriever learn from everything that waits, unless too little is held out to judge by."""
         given: Any = {"pool": self.pool}
         lessons, before = RetrieverLessons(self.memories), 0
@@ -139,9 +139,9 @@ class PoolRun:
             await self._graphs[1].ainvoke(given, context=self.training)
         case = f"{self.name}/retrievers/{percent}"
         if case not in self.journal:
-            self.journal.add(case, {"kind": "retrievers", "percent": percent, **await self._state()})
+            self.journal.add(case, {"kind": "retrievers", "percent": percent, **await self.state()})
 
-    async def _state(self) -> Row:
+    async def state(self) -> Row:
         retrievers = await retrievers_of(self.memories)
         versions = [each.model_dump(exclude={"memories", "losses"}) for each in await retrievers.all()]
         return {

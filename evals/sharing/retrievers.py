@@ -18,10 +18,10 @@ from mneme.evals.report import Row
 from mneme.evals.sharing.data import Item
 from mneme.library.agents.agent import load_agent
 from mneme.models.asking.asking import ask
-from mneme.nodes.sharing.choosing import SPARE
+from mneme.nodes.sharing.choosing import SPARE, found_by
 from mneme.nodes.sharing.context import PoolContext
 from mneme.nodes.sharing.exchange import Exchange, answer, example_of
-from mneme.nodes.sharing.pools import look_up
+from mneme.nodes.sharing.pools import LookUp, look_up
 from mneme.prompts.sharing.grading import Comparison, grade_contradiction
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 
@@ -81,8 +81,8 @@ async def _found(item: Item, way: Way, judging: Judging) -> list[Pooled]:
         return draw.sample(memories, min(wanted, len(memories)))
     if way == "BM25":
         return await pool.retrieve(item.question, wanted, mode="bm25")
-    vector = (await look_up(pool, item.question)).vector if way == "trained" else None
-    return await pool.retrieve(item.question, wanted, vector=vector)
+    asked = await look_up(pool, item.question) if way == "trained" else LookUp()
+    return await found_by(pool, item.question, wanted, asked)
 
 
 async def _grades(item: Item, memories: dict[str, Pooled], judging: Judging) -> dict[str, int]:

@@ -199,29 +199,27 @@ THOUGHT_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 
 
 def read(raw: str, answer: type[A]) -> A:
-    """Return the one JSON object of a reply as the answer, or raise `Unusable`."""
+    """Return the one JSON object of a reply as the answer, or raise `Unusable`.
+
+    More than one object, unless they are the same, is ambiguous.
+    """
+    try:
+        spelled = objects(raw if raw.lstrip().startswith("{") else without_thought(raw))
+    except Unusable as unusable:
+        raise Unusable(str(unusable), raw) from unusable
+    if not spelled:
+        cut = " It looks cut off." if "{" in raw else ""
+        raise Unusable(f"The reply is not a complete JSON object.{cut}", raw)
+    if any(other != spelled[0] for other in spelled):
+        raise Unusable("The reply has more than one JSON object; give exactly one.", raw)
     schema = flat(answer)
-    found = unwrapped(_one_object(raw), schema.get("properties", {}))
+    found = unwrapped(spelled[0], schema.get("properties", {}))
     _require_fields(found, schema, "", raw)
     try:
         return answer.model_validate_json(json.dumps(_with_enum_words(found, schema)))
     except ValidationError as error:
         complaints = [f"{'.'.join(map(str, e['loc'])) or 'reply'}: {e['msg']}" for e in error.errors()]
         raise Unusable("; ".join(complaints), raw) from error
-
-
-def _one_object(raw: str) -> Json:
-    """Find the JSON object in a reply; more than one, unless they are the same, is ambiguous."""
-    try:
-        found = objects(raw if raw.lstrip().startswith("{") else without_thought(raw))
-    except Unusable as unusable:
-        raise Unusable(str(unusable), raw) from unusable
-    if not found:
-        cut = " It looks cut off." if "{" in raw else ""
-        raise Unusable(f"The reply is not a complete JSON object.{cut}", raw)
-    if any(other != found[0] for other in found):
-        raise Unusable("The reply has more than one JSON object; give exactly one.", raw)
-    return found[0]
 
 
 def without_thought(text: str) -> str:

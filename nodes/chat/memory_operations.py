@@ -137,24 +137,16 @@ async def _with_fact(memory: Memory, new: Memory, how: Judged, task: Task, runti
     said = [each for each in statements_of(memory) if not left_out(each.content, "", new.content)]
     is_put_off = bool(new.since) and new.since == new.until  # it never took place on its first day
     is_change, since = how.relation == "change" and not is_put_off, new.since or told_at
-    told = {
-        "statements": [*said, *new.statements[-1:]],
-        "is_change": is_change,
-        "past": _before(memory, since) if is_change else memory.past,
-    }
+    past = memory.past
+    if is_change and not (memory.since and since <= memory.since):  # else the same message or day changed it
+        until = memory.until or day_before(since)
+        past = [Past(content=memory.content, since=memory.since, until=until), *past][:MAX_PAST]
+    told = {"statements": [*said, *new.statements[-1:]], "is_change": is_change, "past": past}
     times = {"since": since, "until": new.until}
     if how.relation == "correction":
         times = {"since": new.since or memory.since, "until": new.until or memory.until}
     flag = {"flag": f"It may leave out what still holds: {doubt.partition(': ')[2]}"} if doubt else {}
     return new.model_copy(update=told | times | flag)
-
-
-def _before(memory: Memory, since: str) -> list[Past]:
-    """Return what held until a change: the memory as it was, and what held before that."""
-    if memory.since and since <= memory.since:  # another fact of the same message or day has changed it
-        return memory.past
-    until = memory.until or day_before(since)
-    return [Past(content=memory.content, since=memory.since, until=until), *memory.past][:MAX_PAST]
 
 
 def _as_updated(memory: Memory, new: Memory, content: str) -> dict[str, Any]:

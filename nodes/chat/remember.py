@@ -22,7 +22,6 @@ from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
 from mneme.nodes.chat.memory_operations import statements_of
 from mneme.nodes.context import user_of
 from mneme.nodes.messages import EXAMPLE, spoken
-from mneme.stores.ledger.records import Version
 from mneme.stores.users.inbox import Message, OperationNote, complete, is_new
 from mneme.stores.users.memories import RULES, Memory
 
@@ -133,31 +132,26 @@ async def take(state: State, runtime: MemoryRuntime) -> Next:
 
 
 async def _read_by_rules(runtime: MemoryRuntime) -> Message | None:
-    """Put what rules have read of the oldest memory into the inbox once more, where a model answers now."""
+    """Put the user's words of the oldest memory by rules into the inbox once more, where a model answers."""
     if await resolve(runtime.context.memory_agent) == RULES:
         return None
     inbox, user = inbox_of(runtime), user_of(runtime)
     for version in await memories_of(runtime).read_by_rules():
-        again = _again(version)
+        memory = Memory.model_validate(version.value)
+        again = complete(
+            Message(
+                message="\n".join(dict.fromkeys(each.quote for each in statements_of(memory))),
+                message_id=f"reread-{version.key}-{version.version}",
+                time=memory.time,
+                thread=memory.thread,
+                rereads=version.key,
+                told_in=memory.message_id,
+            )
+        )
         if not await inbox.knows(user, again["message_id"]):
             await inbox.add(user, again)
             return again
     return None
-
-
-def _again(version: Version) -> Message:
-    """Return the user's words that a memory rests on, as a message to be read for it."""
-    memory = Memory.model_validate(version.value)
-    return complete(
-        Message(
-            message="\n".join(dict.fromkeys(each.quote for each in statements_of(memory))),
-            message_id=f"reread-{version.key}-{version.version}",
-            time=memory.time,
-            thread=memory.thread,
-            rereads=version.key,
-            told_in=memory.message_id,
-        )
-    )
 
 
 def count(state: State) -> dict[str, int]:

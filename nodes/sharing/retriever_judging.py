@@ -212,5 +212,5 @@ def better(fresh: Judging, serving: Judging, untrained: Judging) -> tuple[bool, 
     apart = gain(fresh.told_apart, serving.told_apart)
     if apart.high < 0:
         return False, f"Kept out: it tells useful examples apart worse, {apart}; {measured}.", gains
-    is_better = gains["serving"].low > 0
-    return True, f"Kept: {'better' if is_better else 'no worse'} {measured}.", gains
+    shown = "no worse" if gains["serving"].low >= -MAY_LOSE else "no worse than untrained"
+    return True, f"Kept: {'better' if gains['serving'].low > 0 else shown} {measured}.", gains

@@ -61,27 +61,19 @@ def located(quote: str, text: str) -> str:
     something out, and small typing errors are passed over.
     """
     first = end = -1
-    for part in filter(str.strip, ELLIPSIS.split(quote)):
-        start, end = _span(part, text, max(end, 0))
-        if end < 0:
+    for part in filter(str.strip, ELLIPSIS.split(quote)):  # each on whole words, and behind the one before
+        (plain, places), (wanted, _) = _spaced(text, max(end, 0)), _spaced(part, 0)
+        at = plain.find(wanted)
+        if at < 0:
+            match = SequenceMatcher(None, plain, wanted, autojunk=False).find_longest_match()
+            at = max(match.a - match.b, 0)
+        begin, after = plain.rfind(" ", 0, at + 1), plain.find(" ", at + len(wanted) - 1) + 1
+        found = plain[begin:after]
+        alike = 1.0 if found == wanted else SequenceMatcher(None, found, wanted, autojunk=False).ratio()
+        if not wanted.strip() or alike < TYPING_ERRORS or NUMBER.findall(found) != NUMBER.findall(wanted):
             return ""
-        first = start if first < 0 else first
+        first, end = places[begin + 1] if first < 0 else first, places[after - 2] + 1
     return text[first : end + (text[end : end + 1] in {".", "!", "?", "。"})] if first >= 0 else ""
-
-
-def _span(quote: str, text: str, start: int) -> tuple[int, int]:
-    """Return where a quote begins and ends in a text, not before `start`, on whole words; else -1."""
-    (plain, places), (wanted, _) = _spaced(text, start), _spaced(quote, 0)
-    first = plain.find(wanted)
-    if first < 0:
-        match = SequenceMatcher(None, plain, wanted, autojunk=False).find_longest_match()
-        first = max(match.a - match.b, 0)
-    first, end = plain.rfind(" ", 0, first + 1), plain.find(" ", first + len(wanted) - 1) + 1
-    found = plain[first:end]
-    alike = 1.0 if found == wanted else SequenceMatcher(None, found, wanted, autojunk=False).ratio()
-    if not wanted.strip() or alike < TYPING_ERRORS or NUMBER.findall(found) != NUMBER.findall(wanted):
-        return -1, -1
-    return places[first + 1], places[end - 2] + 1
 
 
 @lru_cache(maxsize=64)

@@ -1,6 +1,6 @@
 """How rules answer the questions of `prompts/learning/dispute_resolution.py`."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 from mneme.prompts.learning import dispute_resolution as questions
 from mneme.prompts.learning.compound_learning.research import Draft
@@ -27,7 +27,25 @@ def resolve_dispute(given: Contest) -> Recommendation:
     if not count:
         return Recommendation(rationale="Nothing could be tried.", recommendation="escalate")
     if won["new"] >= WINNING_SHARE * count:
-        return _for_new(given, said)
+        if given.conflict_type == "contradiction" or given.old_tasks == 0:
+            return Recommendation(
+                rationale=f"The new approach is better wherever the old one applies ({said}).",
+                claim=claim(given.new.condition, given.new.pattern, given.noun),
+                rules=[ConditionalRule(**dict(given.new))],
+                recommendation="deprecate_old",
+            )
+        sides = defaultdict[str, set[str]](set)
+        for match in given.matches:
+            sides[match.features].add(match.winner)
+        ruled = (given.old.condition, given.new.condition)
+        only_old = [each for each, winners in sides.items() if winners == {"old"} and each not in ruled]
+        exceptions = [Guideline(condition=each, pattern=given.old.pattern) for each in only_old]
+        return Recommendation(
+            rationale=f"The new approach is better under its narrower condition ({said}).",
+            claim=f"{about(given.old.condition, given.noun)}, choose the remedy by what else the query does",
+            rules=[ConditionalRule(**dict(each)) for each in (given.old, given.new, *exceptions)],
+            recommendation="merge",
+        )
     if won["old"] >= WINNING_SHARE * count:
         return Recommendation(rationale=f"The old approach holds ({said}).", recommendation="keep_old")
     return Recommendation(rationale=f"The trials do not decide ({said}).", recommendation="escalate")
@@ -37,29 +55,3 @@ def resolve_dispute(given: Contest) -> Recommendation:
 def carry_out(given: Carried) -> Draft:
     """Carry nothing out: an approach in words needs an agent that reads."""
     return Draft(rationale="An approach in words needs a model.")
-
-
-def _for_new(given: Contest, said: str) -> Recommendation:
-    if given.conflict_type == "contradiction" or given.old_tasks == 0:
-        return Recommendation(
-            rationale=f"The new approach is better wherever the old one applies ({said}).",
-            claim=claim(given.new.condition, given.new.pattern, given.noun),
-            rules=[ConditionalRule(**dict(given.new))],
-            recommendation="deprecate_old",
-        )
-    return Recommendation(
-        rationale=f"The new approach is better under its narrower condition ({said}).",
-        claim=f"{about(given.old.condition, given.noun)}, choose the remedy by what else the query does",
-        rules=[ConditionalRule(**dict(each)) for each in (given.old, given.new, *_exceptions(given))],
-        recommendation="merge",
-    )
-
-
-def _exceptions(given: Contest) -> list[Guideline]:
-    """Return the old approach's conditions for the tried queries that only it won."""
-    sides: dict[str, set[str]] = {}
-    for match in given.matches:
-        sides.setdefault(match.features, set()).add(match.winner)
-    ruled = (given.old.condition, given.new.condition)
-    only_old = [features for features, won in sides.items() if won == {"old"} and features not in ruled]
-    return [Guideline(condition=features, pattern=given.old.pattern) for features in only_old]

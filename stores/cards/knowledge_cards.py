@@ -104,17 +104,9 @@ class KnowledgeCards:
         try:
             made = await self.records.insert(card, change=change, key=card.id, idempotency_key=once)
         except Conflict:
-            return await self._learned_again(lesson, outcome, change)
-        return Learned(event="created", card=made)
-
-    async def propose(self, lesson: Lesson, *, change: Change, care: Care = NO_CARE) -> Learned:
-        """Make a provisional card of a lesson that no task has tested; a card that is there already stays."""
-        made = care.of(untested_card(lesson, change, UNTESTED))
-        is_new = await self.records.add_new(made.id, made, change=change)
-        return Learned(event="created" if is_new else "unchanged", card=await self.records.get(made.id))
-
-    async def _learned_again(self, lesson: Lesson, outcome: TaskOutcome, change: Change) -> Learned:
-        before = await self.records.get(lesson.card_id)
+            before = await self.records.get(card.id)
+        else:
+            return Learned(event="created", card=made)
 
         def decide(card: Card) -> Decision:
             detailed = with_details(card, lesson)
@@ -124,6 +116,12 @@ class KnowledgeCards:
 
         after = await self.records.change(before.id, decide, change)
         return Learned(event="unchanged" if after.version == before.version else "reinforced", card=after)
+
+    async def propose(self, lesson: Lesson, *, change: Change, care: Care = NO_CARE) -> Learned:
+        """Make a provisional card of a lesson that no task has tested; a card that is there already stays."""
+        made = care.of(untested_card(lesson, change, UNTESTED))
+        is_new = await self.records.add_new(made.id, made, change=change)
+        return Learned(event="created" if is_new else "unchanged", card=await self.records.get(made.id))
 
     async def reinforce(
         self, card_id: str, outcome: TaskOutcome, *, change: Change, details: Lesson | None = None

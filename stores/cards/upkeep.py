@@ -72,7 +72,14 @@ class Upkeep:
         window = await self._tasks.latest(needed)
         began, passed = window[0].at, count - needed
         assert began is not None
-        heads = await self._left_behind(began, passed)
+        mark = await self._marks.find(MARK) or Mark(passed=passed)
+        # What was last written, or last shown, before the window, and not before the one of the last time.
+        between = Order("updated", since=microseconds(mark.began), until=microseconds(began))
+        heads = [*await self._records.heads(order=between)]
+        left = await self._tasks.latest(max(0, passed - mark.passed), offset=needed)
+        known = {head.key for head in heads}
+        before = dict.fromkeys(card for task in left for card in task.retrieved if card not in known)
+        heads += await self._records.by_keys([*before])
         shown = {card for task in window for card in task.retrieved}
         idle = [head for head in heads if head.key not in shown and head.at < began]
         done = await self._archive(idle, f"not retrieved in {needed} tasks")
@@ -80,18 +87,6 @@ class Upkeep:
             change = Change(reason="looked through", actor=ACTOR)
             await self._marks.put(MARK, Mark(began=began, passed=passed), change=change)
         return done
-
-    async def _left_behind(self, began: datetime, passed: int) -> list[Version]:
-        """Return the cards that were last written or shown before the window, and not before the last one."""
-        mark = await self._marks.find(MARK) or Mark(passed=passed)
-        between = Order("updated", since=microseconds(mark.began), until=microseconds(began))
-        heads = await self._records.heads(order=between)
-        left = await self._tasks.latest(
-            max(0, passed - mark.passed), offset=self._records.settings.inactive_tasks
-        )
-        known = {head.key for head in heads}
-        shown = dict.fromkeys(card for task in left for card in task.retrieved if card not in known)
-        return [*heads, *await self._records.by_keys([*shown])]
 
     async def _archive(self, heads: Sequence[Version], reason: str) -> list[Card]:
         """Archive those of the cards that are in use; return them."""

@@ -31,8 +31,15 @@ from langgraph.checkpoint.base import id as ids
 
 from mneme.core.errors import BadInput, Damaged
 from mneme.stores.checkpoints import turns as pruning
-from mneme.stores.checkpoints.lists import put_back, put_list, taken_out, unused
-from mneme.stores.checkpoints.packing import MSGPACK, PlainSerializer, Value
+from mneme.stores.checkpoints.packing import (
+    MSGPACK,
+    PlainSerializer,
+    Value,
+    put_back,
+    put_list,
+    taken_out,
+    unused,
+)
 from mneme.stores.checkpoints.tables import COLUMNS, VALUES, Kept, Place, metadata_of, threads_of, ticks
 from mneme.stores.checkpoints.tally import DIGITS, KEPT, KEYS, ROWS_MADE, UNCOUNT
 from mneme.stores.checkpoints.turns import At, Known, Past

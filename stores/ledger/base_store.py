@@ -80,34 +80,27 @@ class LedgerStore(BaseStore):
 
     async def _search(self, op: SearchOp) -> list[SearchItem]:
         """Read pages until enough items pass the whole filter, which the engine can test only in part."""
+        if len(op.query or "") > MAX_QUERY:
+            raise BadInput(
+                f"A query may have {MAX_QUERY} characters; this one has {len(op.query or '')}.",
+                "Send a part of it.",
+            )
         needed = op.offset + op.limit
         tests = [*tests_of(op.filter or {}, ("$eq", "$ne", *RANGES))]
         size = needed if not tests else needed + PAGE
         found: list[SearchItem] = []
         for start in count(0, max(1, size)):
-            items = await self._page(op, _testable(tests), size, start)
+            page: dict[str, Any] = {"filter": _testable(tests), "limit": size, "offset": start}
+            if op.query:
+                hits = await self.ledger.search(op.namespace_prefix, op.query, mode=self._mode, **page)
+                items = [SearchItem(**_fields(hit.version), score=hit.parts.get("dense")) for hit in hits]
+            else:
+                versions = await self.ledger.records(op.namespace_prefix, **page)
+                items = [SearchItem(**_fields(version)) for version in versions]
             found += [item for item in items if all(_passes(item.value, test) for test in tests)]
             if len(items) < size or len(found) >= needed:
                 break
         return found[op.offset : needed]
-
-    async def _page(
-        self, op: SearchOp, wanted: Mapping[str, Any], limit: int, offset: int
-    ) -> list[SearchItem]:
-        if not op.query:
-            versions = await self.ledger.records(
-                op.namespace_prefix, filter=wanted, limit=limit, offset=offset
-            )
-            return [SearchItem(**_fields(version)) for version in versions]
-        if len(op.query) > MAX_QUERY:
-            raise BadInput(
-                f"A query may have {MAX_QUERY} characters; this one has {len(op.query)}.",
-                "Send a part of it.",
-            )
-        hits = await self.ledger.search(
-            op.namespace_prefix, op.query, filter=wanted, limit=limit, offset=offset, mode=self._mode
-        )
-        return [SearchItem(**_fields(hit.version), score=hit.parts.get("dense")) for hit in hits]
 
     async def _list_namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
         conditions = op.match_conditions or ()

@@ -19,7 +19,6 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 
 from mneme.core.errors import Damaged, MnemeError
@@ -27,7 +26,7 @@ from mneme.core.private import make_private_file, make_private_folder
 from mneme.stores.database import Database
 from mneme.stores.ledger.edge_engine import EdgeEngine, unseen
 from mneme.stores.ledger.folder import is_sealed, unseal
-from mneme.stores.ledger.index import agrees, build, changes, differences
+from mneme.stores.ledger.index import Changes, agrees, build, changes, differences
 from mneme.stores.ledger.log import check_embedder, current_state
 
 COPY = "index-"
@@ -149,8 +148,14 @@ class EdgeIndex:
                 log.debug("The index could not follow the log, and does so with the next search: %s", failure)
 
     def _open(self) -> EdgeEngine:
-        folder, lock = _first_free(self._folder)
+        """Own the first copy that nobody has, or a new one, and open it, or build it."""
+        lock, number = None, 0
+        while lock is None:
+            number += 1
+            folder = self._folder / f"{COPY}{number}"
+            lock = _lock(folder)
         try:
+            make_private_folder(folder)
             if (copy := self._loaded(folder, lock)) is not None:
                 return copy
             for shard in shards_in(folder):
@@ -162,9 +167,8 @@ class EdgeIndex:
 
     def _loaded(self, folder: Path, lock: int) -> EdgeEngine | None:
         """Open a copy that was closed as it is now; None where it must be built anew."""
-        sealed = is_sealed(folder)
+        sealed, shards = is_sealed(folder), shards_in(folder)
         unseal(folder)
-        shards = shards_in(folder)
         if sealed is False:
             log.warning("The index in %s was damaged; it is built anew from the log.", folder)
         if not sealed or len(shards) != 1:
@@ -190,18 +194,8 @@ class EdgeIndex:
         shard = folder / f"{number:06d}"
         make_private_folder(shard)
         copy = EdgeEngine(shard, lock, dimension=current_state(self._database).dimension)
-        copy.stamp(build(self._database, copy.upsert))
+        copy.apply(Changes(build(self._database, copy.upsert)))
         return copy
-
-
-def _first_free(folder: Path) -> tuple[Path, int]:
-    """Own the first copy that nobody has, or a new one."""
-    for number in count(1):
-        copy = folder / f"{COPY}{number}"
-        if (lock := _lock(copy)) is not None:
-            make_private_folder(copy)
-            return copy, lock
-    raise AssertionError("there is always another number")
 
 
 def _lock(copy: Path) -> int | None:

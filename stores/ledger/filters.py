@@ -5,6 +5,7 @@ list-valued field passes `$eq` and `$in` when one of its items does; text in a r
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from operator import eq, ge, gt, le, lt
 from typing import Any, cast, get_args
@@ -22,7 +23,9 @@ COMPARED: dict[str, Callable[[Any, Any], bool]] = {"eq": eq, "gt": gt, "gte": ge
 def conditions(filter: Mapping[str, Any] | None) -> tuple[Condition, ...]:
     """Translate a filter, or say what the engine cannot test."""
     tests = tests_of(filter or {}, OPERATORS)
-    return tuple(_condition(path, cast(Operator, name[1:]), operand) for path, name, operand in tests)
+    return tuple(
+        Condition(path, cast(Operator, name[1:]), _operand(name, given)) for path, name, given in tests
+    )
 
 
 def tests_of(filter: Mapping[str, Any], operators: Sequence[str], path: Path = ()) -> Iterator[Test]:
@@ -41,71 +44,51 @@ def tests_of(filter: Mapping[str, Any], operators: Sequence[str], path: Path = (
                 yield (*path, name), operator, operand
 
 
-def _condition(path: Path, operator: Operator, operand: Any) -> Condition:
-    if operator in RANGES:
-        return Condition(path, operator, _bound(operand))
-    if operator == "in":
-        return Condition(path, operator, _choices(operand))
-    if operand is not None and not isinstance(operand, (str, int, float)):
-        raise BadInput(f"A filter compares with text, a number, true, false or null, not {operand!r}.")
-    return Condition(path, operator, filterable(operand))
-
-
-def _choices(operand: Any) -> list[str] | list[int]:
-    if isinstance(operand, (list, tuple)) and operand:
-        for kind in (str, int):
-            if all(type(choice) is kind for choice in operand):
-                return list(operand)
-    raise BadInput(f"$in takes a list of texts, or of whole numbers, not {operand!r}.")
-
-
-def _bound(operand: Any) -> float | datetime:
-    if isinstance(operand, (int, float)) and not isinstance(operand, bool):
-        return operand
-    try:
-        return datetime.fromisoformat(operand)
-    except (TypeError, ValueError) as invalid:
-        raise BadInput(f"A range compares with a number or an ISO 8601 time, not {operand!r}.") from invalid
+def _operand(operator: str, given: Any) -> Any:
+    """Return what values are compared with, as the engines take it."""
+    if operator == "$in":
+        expected = "$in takes a list of texts, or of whole numbers"
+        if isinstance(given, list | tuple) and {*map(type, given)} in ({str}, {int}):
+            return [*given]
+    elif operator[1:] in RANGES:
+        expected = "A range compares with a number or an ISO 8601 time"
+        if isinstance(given, int | float) and not isinstance(given, bool):
+            return given
+        with suppress(TypeError, ValueError):
+            return datetime.fromisoformat(given)
+    else:
+        expected = "A filter compares with text, a number, true, false or null"
+        if given is None or isinstance(given, str | int | float):
+            return filterable(given)
+    raise BadInput(f"{expected}, not {given!r}.")
 
 
 def passes(value: Mapping[str, Any], wanted: Sequence[Condition]) -> bool:
     """Test a record's value as the engines do."""
-    return all(_passes(_at(value, condition.path), condition) for condition in wanted)
+    return all(_passes(value, condition) for condition in wanted)
 
 
-def _at(value: Any, path: Path) -> Any:
+def _passes(value: Any, condition: Condition) -> bool:
+    path, operator, wanted = condition
+    if operator == "ne":
+        return not _passes(value, condition._replace(operator="eq"))
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
-    return filterable(value)
-
-
-def _passes(found: Any, condition: Condition) -> bool:
-    operator, wanted = condition.operator, condition.value
-    if operator == "ne":
-        return not _passes(found, condition._replace(operator="eq"))
+    found = filterable(value)
     if wanted is None:
         return found is None or found == []
-    items = found if isinstance(found, list) else [found]
-    return any(_holds(item, operator, wanted) for item in items)
+    return any(_holds(item, operator, wanted) for item in (found if isinstance(found, list) else [found]))
 
 
 def _holds(item: Any, operator: Operator, wanted: Any) -> bool:
     if operator == "in":
         return any(_holds(item, "eq", each) for each in wanted)
     if isinstance(wanted, datetime):
-        moment = _moment(item)
-        return moment is not None and COMPARED[operator](moment, _zoned(wanted))
+        try:
+            times = [datetime.fromisoformat(item), wanted]
+        except (TypeError, ValueError):
+            return False
+        return COMPARED[operator](*(each if each.tzinfo else each.replace(tzinfo=UTC) for each in times))
     if isinstance(wanted, str) or isinstance(item, str):
         return bool(operator == "eq" and item == wanted)
     return isinstance(item, int | float) and COMPARED[operator](item, wanted)
-
-
-def _moment(item: Any) -> datetime | None:
-    try:
-        return _zoned(datetime.fromisoformat(item)) if isinstance(item, str) else None
-    except ValueError:
-        return None
-
-
-def _zoned(moment: datetime) -> datetime:
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -14,7 +14,6 @@ import shutil
 import time
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +30,8 @@ from mneme.core.private import (
 from mneme.stores.database import storage_errors
 
 LOCK, LOG, MANIFEST = "mneme.lock", "log.sqlite", "mneme.json"
+LOG_FILES = f"{LOG}*"
+"""The files of the log: a write-ahead log is there only after a kill."""
 GENERATIONS = "generation-*"
 """The folders of older ledgers."""
 MAKING = "mneme.making"
@@ -46,7 +47,7 @@ log = logging.getLogger(__name__)
 
 def has_ledger(path: Path) -> bool:
     """Say whether a folder has a ledger of this or an older version."""
-    return any(path.glob(f"{LOG}*")) or any(path.glob(GENERATIONS))
+    return any(path.glob(LOG_FILES)) or any(path.glob(GENERATIONS))
 
 
 def refuse_gone(path: Path) -> None:
@@ -130,7 +131,7 @@ class Folder:
         aside = self.path / f"{ASIDE}{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
         with storage_errors(f"move {self.log} to {aside}"):
             aside.mkdir(mode=0o700)
-            for each in self.path.glob(f"{LOG}*"):
+            for each in self.path.glob(LOG_FILES):
                 each.rename(aside / each.name)
             sync(self.path)
         log.warning("%s %s. It was moved to %s. Delete it if you do not need it.", self.log, why, aside)
@@ -182,6 +183,14 @@ class Folder:
             for name in files:
                 close_to_others(Path(folder, name))
 
+    def close(self) -> None:
+        """Seal the log where no other process has it open, and let go of the folder."""
+        try:
+            if self.log.exists() and self.is_alone():
+                seal(self.path, LOG_FILES)
+        finally:
+            self.release()
+
     def release(self) -> None:
         """Let go of the folder, which may have been deleted meanwhile."""
         with suppress(OSError):
@@ -202,16 +211,14 @@ def _check_kind(path: Path) -> None:
 
 
 SEAL = "mneme.seal"
-CONCURRENCY = 4
 CHUNK_BYTES = 4 * 1024 * 1024
 ZERO_PAGE = bytes(4096)
 
 
 def seal(folder: Path, files: str = "**/*") -> None:
     """Note what the closed files in a folder are; on a full disk nothing: they are checked when opened."""
-    sums = json.dumps(_sums(folder, files))
     try:
-        (folder / SEAL).write_text(f"{zlib.crc32(sums.encode()):08x} {sums}")
+        (folder / SEAL).write_text(_checksum(folder, files))
     except OSError:
         with suppress(OSError):
             unseal(folder)
@@ -220,13 +227,10 @@ def seal(folder: Path, files: str = "**/*") -> None:
 def is_sealed(folder: Path, files: str = "**/*") -> bool | None:
     """Say whether files are as they were closed; None where that was not noted."""
     try:
-        check, sums = (folder / SEAL).read_text(errors="replace").split(" ", 1)
-        noted = {name: tuple(each) for name, each in json.loads(sums).items()}
-        return int(check, 16) == zlib.crc32(sums.encode()) and noted == _sums(folder, files)
-    except FileNotFoundError:
-        return None if not (folder / SEAL).exists() else False
-    except (OSError, ValueError, TypeError, AttributeError):
-        return False
+        noted = (folder / SEAL).read_text(errors="replace")
+        return None if "{" in noted else noted == _checksum(folder, files)  # earlier versions noted JSON
+    except OSError:
+        return False if (folder / SEAL).exists() else None
 
 
 def unseal(folder: Path) -> None:
@@ -234,41 +238,32 @@ def unseal(folder: Path) -> None:
     (folder / SEAL).unlink(missing_ok=True)
 
 
-def _sums(folder: Path, files: str) -> dict[str, tuple[int, int]]:
-    paths = [path for path in sorted(folder.glob(files)) if path.is_file() and path.name != SEAL]
-    names = [str(path.relative_to(folder)) for path in paths]
-    with ThreadPoolExecutor(CONCURRENCY) as pool:
-        return dict(zip(names, pool.map(_checksum, paths), strict=True))
-
-
-def _checksum(path: Path) -> tuple[int, int]:
-    """Return a file's size in bytes and the checksum of what is not zero in it, wherever its holes are."""
+def _checksum(folder: Path, files: str) -> str:
+    """Return a checksum of files' names, sizes, and what is not zero in them, wherever their holes are."""
     total = 0
-    for offset, data in parts(path):
-        for start in range(0, len(data), len(ZERO_PAGE)):
-            page = data[start : start + len(ZERO_PAGE)]
-            if page != ZERO_PAGE[: len(page)]:
-                total = zlib.crc32(page, total ^ (offset + start) & 0xFFFFFFFF)
-    return path.stat().st_size, total
+    for path in sorted(each for each in folder.glob(files) if each.is_file() and each.name != SEAL):
+        total = zlib.crc32(f"{path.relative_to(folder)} {path.stat().st_size}".encode(), total)
+        for offset, data in parts(path):
+            for start in range(0, len(data), len(ZERO_PAGE)):
+                page = data[start : start + len(ZERO_PAGE)]
+                if page != ZERO_PAGE[: len(page)]:
+                    total = zlib.crc32(page, total ^ (offset + start) & 0xFFFFFFFF)
+    return f"{total:08x}"
 
 
 def parts(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield the parts of a file that are not holes, each with its offset; the engine's are mostly holes."""
-    with path.open("rb", buffering=0) as file:
-        size, at = os.fstat(file.fileno()).st_size, 0
+    with path.open("rb", buffering=0) as opened:
+        file, at = opened.fileno(), 0
+        size = os.fstat(file).st_size
         while at < size:
-            begin, end = _data(file.fileno(), at, size)
+            begin, end = at, size
+            with suppress(AttributeError):  # where the operating system knows no holes
+                try:
+                    begin = os.lseek(file, at, os.SEEK_DATA)
+                    end = os.lseek(file, begin, os.SEEK_HOLE)
+                except OSError as refusal:
+                    begin = size if refusal.errno == errno.ENXIO else at
             for offset in range(begin, end, CHUNK_BYTES):
-                yield offset, os.pread(file.fileno(), min(CHUNK_BYTES, end - offset), offset)
+                yield offset, os.pread(file, min(CHUNK_BYTES, end - offset), offset)
             at = end
-
-
-def _data(file: int, at: int, size: int) -> tuple[int, int]:
-    """Return where the next data begins and ends; all of the rest where the file system knows no holes."""
-    if not hasattr(os, "SEEK_DATA"):
-        return at, size
-    try:
-        begin = os.lseek(file, at, os.SEEK_DATA)
-        return begin, os.lseek(file, begin, os.SEEK_HOLE)
-    except OSError as refusal:
-        return (size, size) if refusal.errno == errno.ENXIO else (at, size)

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 from mneme.stores.database import Cursor, Database
 from mneme.stores.ledger.listing import vectors_by_ids
-from mneme.stores.ledger.log import SUM, Head, State, heads_of, kept, state_of
+from mneme.stores.ledger.log import SUM, State, heads_of, kept, state_of
 from mneme.stores.ledger.query import (
     CHANGED,
     DENSE,
@@ -46,26 +46,26 @@ DATED = re.compile(r"\d{4}-\d\d-\d\d([T ][\d:.,]+)?(Z|[+-][\d:]+)?")
 
 
 class Point(NamedTuple):
-    """A record as an index has it."""
+    """A record as an index has it; or the stamp, which has no words."""
 
     id: str
     payload: Payload
-    dense: list[float] | None
-    words: Words
+    dense: list[float] | None = None
+    words: Words | None = None
 
 
-def stamp_of(state: State) -> str:
-    """Return up to which entry of which log an index has followed it, and with whose vectors."""
-    return json.dumps(state._asdict() | {"chain": state.chain.hex()})
+def stamp_of(state: State) -> Point:
+    """Return the point that says up to which entry of which log an index has followed it."""
+    return Point(STAMP_ID, {"stamp": json.dumps(state._asdict() | {"chain": state.chain.hex()})})
 
 
 class Changes(NamedTuple):
     """What an index has to do to follow a log from one entry to another."""
 
     state: State
-    points: list[Point]
-    gone: list[str]
-    erases: bool
+    points: Sequence[Point] = ()
+    gone: Sequence[str] = ()
+    erases: bool = False
 
 
 def changes(cursor: Cursor, after: int) -> Changes:
@@ -110,51 +110,42 @@ def points_of(cursor: Cursor, records: Iterable[str], state: State) -> list[Poin
     """Return those of the records that an index has, as they are now."""
     heads = heads_of(cursor, records)
     heads = {record: head for record, head in heads.items() if head.version.is_searched}
-    vectors = {record: dense.tolist() for record, dense in vectors_by_ids(cursor, heads).items()}
-    return [
-        Point(record, _payload(head, state.ledger), vectors.get(record), words_of(head.version.text))
-        for record, head in heads.items()
-    ]
-
-
-def _payload(head: Head, key: str) -> Payload:
-    return {
-        "scope": head.scope,
-        "n": head.version.version,
-        CHANGED: head.version.at.timestamp() / 86_400,
-        "value": {name: _concealed(filterable(each), key) for name, each in head.version.value.items()},
-    }
+    vectors, points = vectors_by_ids(cursor, heads), list[Point]()
+    for record, (version, scope, _) in heads.items():
+        fields = {name: _concealed(filterable(each), state.ledger) for name, each in version.value.items()}
+        changed = version.at.timestamp() / 86_400
+        payload = {"scope": scope, "n": version.version, CHANGED: changed, "value": fields}
+        dense = vectors[record].tolist() if record in vectors else None
+        points.append(Point(record, payload, dense, words_of(version.text)))
+    return points
 
 
 def concealed(query: Query, key: str) -> Query:
     """Return a query that compares with what an index has in place of texts."""
-    if not query.where.conditions:
-        return query
-    conditions: list[Condition] = []
-    for (first, *below), operator, value in query.where.conditions:
-        path = (first, *(_hash(name, key) for name in below))
-        conditions.append(Condition(path, operator, _concealed(value, key)))
-    return query._replace(where=query.where._replace(conditions=tuple(conditions)))
+    conditions = tuple(
+        Condition((first, *(_concealed(name, key) for name in below)), operator, _concealed(value, key))
+        for (first, *below), operator, value in query.where.conditions
+    )
+    return query._replace(where=query.where._replace(conditions=conditions)) if conditions else query
 
 
 def _concealed(value: Any, key: str) -> Any:
     """Return a value with hashes in place of its texts, and of the names of fields in it."""
-    if isinstance(value, str):
-        return _hash(value, key)
+    if isinstance(value, str) and not DATED.fullmatch(value):
+        return (_hash if len(value) < 64 else _hash.__wrapped__)(value, key)
     if isinstance(value, dict):
-        return {_hash(name, key): _concealed(each, key) for name, each in value.items()}
+        return {_concealed(name, key): _concealed(each, key) for name, each in value.items()}
     return [_concealed(each, key) for each in value] if isinstance(value, list) else value
 
 
 @lru_cache(maxsize=4096)  # the same kinds, names and threads are on many records
-def _short_hash(text: str, key: str) -> str:
+def _hash(text: str, key: str) -> str:
     return blake2b(text.encode(), key=key.encode(), digest_size=9).hexdigest()
 
 
-def _hash(text: str, key: str) -> str:
-    if DATED.fullmatch(text):
-        return text
-    return _short_hash(text, key) if len(text) < 64 else _short_hash.__wrapped__(text, key)
+def stamp_in(payload: Payload) -> Payload:
+    """Return what the payload of a stamp says; nothing of one that is not there."""
+    return dict(json.loads(payload["stamp"])) if "stamp" in payload else {}
 
 
 def agrees(cursor: Cursor, stamp: Payload) -> str:
@@ -186,20 +177,19 @@ def differences(cursor: Cursor, points: Iterable[Point]) -> list[str]:
 
 def _rounded(payload: Payload) -> Any:
     """Return a payload with its numbers as far as an engine keeps them: not to the last of 17 digits."""
-    return json.loads(json.dumps(payload), parse_float=_digits, parse_int=_digits)
 
+    def digits(number: str) -> str:
+        return f"{float(number):.14g}"
 
-def _digits(number: str) -> str:
-    return f"{float(number):.14g}"
+    return json.loads(json.dumps(payload), parse_float=digits, parse_int=digits)
 
 
 def _differs(point: Point, found: Point) -> bool:
     if _rounded(point.payload) != _rounded(found.payload) or (point.dense is None) != (found.dense is None):
         return True
-    if {*point.words.indices} != {*found.words.indices}:
-        return True
-    if point.dense is None or found.dense is None:
-        return False
+    words, theirs = (each.words.indices if each.words else () for each in (point, found))
+    if {*words} != {*theirs} or point.dense is None or found.dense is None:
+        return {*words} != {*theirs}
     length = sum(x * x for x in point.dense) ** 0.5 or 1.0
     return any(abs(a / length - b) > 1e-4 for a, b in zip(point.dense, found.dense, strict=True))
 
@@ -227,8 +217,12 @@ class Engine(ABC):
         """Index a field of the payload."""
 
     @abstractmethod
-    def payload(self, point: str) -> Payload | None:
-        """Return the payload of a point; None where there is no such point."""
+    def read_stamp(self) -> Payload:
+        """Return up to which entry the collection has followed which log; nothing where it is not whole."""
+
+    def named(self, where: Where) -> Where:
+        """Return what selects the same, and is found sooner."""
+        return where
 
     @abstractmethod
     def page(self, after: Any, name: str = "") -> tuple[list[Point], Any]:
@@ -236,21 +230,23 @@ class Engine(ABC):
 
     def search(self, query: Query) -> list[Found]:
         """Return records, best first, each with the scores that are known of the parts of the query."""
+        query = query._replace(where=self.named(query.where))
         if not (legs := legs_of(query)):  # a query of stop words only
             return []
         if query.ranking is not None:
             self._index(query)
         [found] = self.ask([request_of(query, legs)])
-        if query.mode != "hybrid" or not found:
-            return [Found(record, score, {query.mode: score}) for record, score in found.items()]
-        parts = self._parts(legs, {"must": [{"has_id": [*found]}]}, len(found)).items()
+        parts: dict[str, Scores] = {query.mode: found}
+        if query.mode == "hybrid" and found:
+            parts = self._parts(legs, {"must": [{"has_id": [*found]}]}, len(found))
         return [
-            Found(record, score, {name: scores[record] for name, scores in parts if record in scores})
+            Found(record, score, {name: scores[record] for name, scores in parts.items() if record in scores})
             for record, score in found.items()
         ]
 
     def pool(self, query: Query) -> dict[str, Scores]:
-        """Return the records that each part of a query proposes."""
+        """Return the records that each part of a query proposes; what names its sections is left aside."""
+        query = query._replace(where=self.named(query.where._replace(sections=())))
         return self._parts(legs_of(query), filter_of(query.where), query.candidates)
 
     def _parts(self, legs: Mapping[str, Request], wanted: Request | None, limit: int) -> dict[str, Scores]:
@@ -279,11 +275,6 @@ class Engine(ABC):
             yield from (each for each in found if each.id != STAMP_ID)
             if following is None:
                 return
-
-    def read_stamp(self) -> Payload:
-        """Return up to which entry the collection has followed which log; nothing where it is not whole."""
-        payload = self.payload(STAMP_ID) or {}
-        return dict(json.loads(payload["stamp"])) if "stamp" in payload else {}
 
 
 def legs_of(query: Query) -> dict[str, Request]:

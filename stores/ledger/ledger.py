@@ -8,16 +8,17 @@ written. Any number of processes may have one ledger open.
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NotRequired, TypedDict, TypeVar, Unpack
 
 from mneme.core.errors import Conflict
 from mneme.models.embedding.embedders import Embedder, vectors_of
 from mneme.stores.ledger import listing
 from mneme.stores.ledger.log import Transaction
-from mneme.stores.ledger.lookup import Lookup, known_version, log, where_below
+from mneme.stores.ledger.lookup import Lookup, log, version_in, where_below
 from mneme.stores.ledger.opening import open_store, open_to_read
 from mneme.stores.ledger.records import (
     Change,
+    Event,
     Namespace,
     Value,
     Version,
@@ -34,64 +35,67 @@ from mneme.stores.ledger.writing import Forgotten, append, forget, missing
 T = TypeVar("T")
 
 
+class Stated(TypedDict):
+    """What is said of every write."""
+
+    change: Change
+    idempotency_key: NotRequired[str | None]
+
+
+class Expecting(Stated):
+    """What is said of a write to a record that is there."""
+
+    expected_version: int
+
+
 class Ledger(Lookup):
     """Everything that any workflow remembers. Open one with `open_ledger`; close it when done."""
 
-    async def insert(  # noqa: PLR0913 (one name for each thing a caller may say)
+    async def insert(
         self,
         namespace: Namespace,
         value: Value,
         *,
         text: str,
-        change: Change,
         key: str | None = None,
-        idempotency_key: str | None = None,
+        **stated: Unpack[Stated],
     ) -> Version:
         """Add a record. Raises Conflict where the key is taken, live or retired."""
-        return await self._one("insert", namespace, key, change, idempotency_key, value=value, text=text)
+        return await self._one("insert", namespace, key, value, text, **stated)
 
-    async def update(  # noqa: PLR0913 (one name for each thing a caller may say)
-        self,
-        namespace: Namespace,
-        key: str,
-        value: Value,
-        *,
-        text: str | None,
-        change: Change,
-        expected_version: int,
-        idempotency_key: str | None = None,
+    async def update(
+        self, namespace: Namespace, key: str, value: Value, *, text: str | None, **stated: Unpack[Expecting]
     ) -> Version:
         """Give a live record a new value; a text of None keeps the text. Raises Conflict, NotFound."""
-        stated = {"value": value, "text": text, "expected_version": expected_version}
-        return await self._one("update", namespace, key, change, idempotency_key, **stated)
+        return await self._one("update", namespace, key, value, text, **stated)
 
-    async def retire(
-        self,
-        namespace: Namespace,
-        key: str,
-        *,
-        change: Change,
-        expected_version: int,
-        idempotency_key: str | None = None,
-    ) -> Version:
+    async def retire(self, namespace: Namespace, key: str, **stated: Unpack[Expecting]) -> Version:
         """Take a record out of every search, keeping its history. Raises Conflict, NotFound."""
-        stated = {"expected_version": expected_version}
-        return await self._one("retire", namespace, key, change, idempotency_key, **stated)
+        return await self._one("retire", namespace, key, **stated)
 
-    async def restore(  # noqa: PLR0913 (one name for each thing a caller may say)
+    async def restore(
         self,
         namespace: Namespace,
         key: str,
         *,
-        change: Change,
-        expected_version: int,
         value: Value | None = None,
         text: str | None = None,
-        idempotency_key: str | None = None,
+        **stated: Unpack[Expecting],
     ) -> Version:
         """Bring a retired record back, as it was or with a new value. Raises Conflict, NotFound."""
-        stated = {"value": value, "text": text, "expected_version": expected_version}
-        return await self._one("restore", namespace, key, change, idempotency_key, **stated)
+        return await self._one("restore", namespace, key, value, text, **stated)
+
+    async def _one(
+        self,
+        event: Event,
+        namespace: Namespace,
+        key: str | None,
+        value: Value | None = None,
+        text: str | None = None,
+        **stated: Any,
+    ) -> Version:
+        write = make_write(event=event, namespace=namespace, key=key, value=value, text=text, **stated)
+        return (await self.write([write]))[0]
 
     async def write(self, writes: Sequence[Write]) -> list[Version]:
         """Store a batch, in order; a write whose idempotency key is known returns what it made then."""
@@ -106,39 +110,41 @@ class Ledger(Lookup):
         work = partial(append, batch=keyed, vectors=vectors, now=self._clock.now, embedder=made_with)
         return await self._written(work)
 
-    async def rollback(  # noqa: PLR0913 (one name for each thing a caller may say)
+    async def rollback(
         self,
         namespace: Namespace,
         key: str,
         to_version: int,
         *,
-        change: Change,
         expected_version: int | None = None,
-        idempotency_key: str | None = None,
+        **stated: Unpack[Stated],
     ) -> Version:
         """Write a new version that equals an older one: a rollback. Raises Conflict, NotFound."""
-        write = await self.rolled_back(namespace, key, to_version, change, expected_version)
-        return (await self.write([write.model_copy(update={"idempotency_key": idempotency_key})]))[0]
+        write = await self.rolled_back(namespace, key, to_version, expected_version, **stated)
+        return (await self.write([write]))[0]
 
     async def rolled_back(
-        self, namespace: Namespace, key: str, to_version: int, change: Change, expected_version: int | None
+        self,
+        namespace: Namespace,
+        key: str,
+        to_version: int,
+        expected_version: int | None,
+        **stated: Unpack[Stated],
     ) -> Write:
         """Return the write of a rollback. Raises Conflict, NotFound."""
         history = await self.history(namespace, key)
-        target = known_version({version.version: version for version in history}, key, to_version)
-        head = history[-1]
+        target, head = version_in(history, to_version), history[-1]
         if not target.live and not head.live:
             raise Conflict(f"Record {key} is retired now, as it was at version {to_version}.")
-        event = "retire" if not target.live else "update" if head.live else "restore"
         return make_write(
-            event=event,
+            event="retire" if not target.live else "update" if head.live else "restore",
             namespace=namespace,
             key=key,
             value=target.value,
             text=target.text,
             shelf=target.shelf,
-            change=change,
             expected_version=head.version if expected_version is None else expected_version,
+            **stated,
         )
 
     async def forget(self, namespace: Namespace, key: str, *, reason: str, actor: str) -> Forgotten:
@@ -164,19 +170,12 @@ class Ledger(Lookup):
         marks = await self.forget_records(heads, reason=reason, actor=actor, dropped=dropped)
         return sum(each is not None for each in marks)
 
-    async def drop(self, heads: Sequence[Version]) -> None:
-        """Erase records without a note of it: a later one of the same key begins with version 1 again.
-
-        So it is only for what nobody changes who read it before, such as answers that are too old.
-        """
-        await self.forget_records([], reason="", actor="", dropped=heads)
-
     async def forget_records(
         self,
-        heads: Sequence[Version],
+        heads: Sequence[Version] = (),
         *,
-        reason: str,
-        actor: str,
+        reason: str = "",
+        actor: str = "",
         rewritten: Sequence[tuple[Version, Value]] = (),
         dropped: Sequence[Version] = (),
     ) -> list[Forgotten | None]:
@@ -185,7 +184,8 @@ class Ledger(Lookup):
         Return a note of each; None where somebody else was first, whose note stays. `rewritten` records lose
         their history too, but stay, with the value given, as they were first written; they must be records
         that search does not look at. Raises Conflict where one of them has been written to since it was read.
-        Of `dropped` ones no note is left that they were there.
+        Of `dropped` ones no note is left that they were there: a later one of the same key begins with
+        version 1 again. So they must be what nobody changes who read it before, such as answers that are old.
         """
         mark = Forgotten(at=self._clock.now(), reason=reason, actor=actor)
         work = partial(forget, heads=heads, rewritten=rewritten, dropped=dropped, mark=mark)
@@ -221,18 +221,6 @@ class Ledger(Lookup):
         """Build the index anew from the log; it blocks."""
         self._store.index.rebuild()
         self._store.index.erased()  # what nobody has open of it is removed
-
-    async def _one(
-        self,
-        event: str,
-        namespace: Namespace,
-        key: str | None,
-        change: Change,
-        idempotency_key: str | None,
-        **stated: Any,
-    ) -> Version:
-        stated |= {"event": event, "namespace": namespace, "key": key, "change": change}
-        return (await self.write([make_write(**stated, idempotency_key=idempotency_key)]))[0]
 
 
 async def open_ledger(

@@ -1,6 +1,7 @@
 """What is read of the log: records, their histories, neighbours and vectors; each function takes a cursor."""
 # ruff: noqa: S608  (all that is put into these statements are constants, and marks)
 
+import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 from mneme.core.errors import Damaged
 from mneme.stores.database import REPAIR, Cursor
 from mneme.stores.ledger.filters import passes
-from mneme.stores.ledger.log import BODY, HEADS, dense_of, each_value, heads_of, state_of, versions_in
+from mneme.stores.ledger.log import BODY, HEADS, current, each_value, state_of, versions_in
 from mneme.stores.ledger.query import LAST, Where
 from mneme.stores.ledger.records import Version, gaps, microseconds
 
@@ -46,10 +47,9 @@ class Link(NamedTuple):
 CREATED = Order()
 
 
-def _selected(where: Where, order: Order = CREATED) -> tuple[str, list[Any]]:
-    """Return the conditions that the database tests, and what they compare with."""
-    tests: list[str] = []
-    given: list[Any] = []
+def _selected(where: Where, order: Order | None, *more: str) -> tuple[str, list[Any]]:
+    """Return the conditions that the database tests, `more` among them, and what they compare with."""
+    tests, given = [*more], list[Any]()
     if where.scopes:
         tests.append("(" + " OR ".join(["(h.scope >= ? AND h.scope < ?)"] * len(where.scopes)) + ")")
         given += [bound for prefix in where.scopes for bound in (prefix, prefix + LAST)]
@@ -58,11 +58,15 @@ def _selected(where: Where, order: Order = CREATED) -> tuple[str, list[Any]]:
         if operator in SQL and isinstance(value, kind) and not isinstance(value, bool):
             tests.append(f"{column} {SQL[operator]} ?")
             given.append(value)
+    if order is None:
+        return " WHERE " + (" AND ".join(tests) or "TRUE"), given
     for bound, sign in ((order.since, ">="), (order.until, "<")):
         if bound is not None:
             tests.append(f"h.{order.column} {sign} ?")
             given.append(bound)
-    return (" WHERE " + " AND ".join(tests) if tests else ""), given
+    way = " DESC" if order.descending else ""
+    ordered = f" ORDER BY h.{order.column}{way}, h.record{way}"
+    return " WHERE " + (" AND ".join(tests) or "TRUE") + ordered, given
 
 
 def records(
@@ -72,45 +76,30 @@ def records(
     if where.conditions:
         return [*islice(_passing(cursor, where, order), offset, offset + limit if limit else None)]
     tests, given = _selected(where, order)
-    rows = cursor.execute(f"{HEADS}{tests}{_by(order)} LIMIT ? OFFSET ?", [*given, limit or ALL, offset])
-    return versions_in(rows.fetchall())
+    rows = cursor.execute(f"{HEADS}{tests} LIMIT ? OFFSET ?", [*given, limit or ALL, offset]).fetchall()
+    return versions_in(rows)
 
 
-def _passing(cursor: Cursor, where: Where, order: Order = CREATED) -> Iterator[Version]:
+def _passing(cursor: Cursor, where: Where, order: Order | None = None) -> Iterator[Version]:
     """Yield the records that pass all conditions, those that only we can test among them."""
     tests, given = _selected(where, order)
-    for row in cursor.execute(f"{HEADS}{tests}{_by(order)}", given):
+    for row in cursor.execute(f"{HEADS}{tests}", given):
         [version] = versions_in([row])
         if passes(version.value, where.conditions):
             yield version
 
 
-def _by(order: Order) -> str:
-    way = " DESC" if order.descending else ""
-    return f" ORDER BY h.{order.column}{way}, h.record{way}"
-
-
-def _column(cursor: Cursor, asked: str, where: Where, order: Order = CREATED, end: str = "") -> list[Any]:
+def column(cursor: Cursor, asked: str, where: Where, order: Order | None = None) -> list[Any]:
     """Return what is asked of the heads that are meant, such as `h.record`, as one column."""
     tests, given = _selected(where, order)
-    return [row[0] for row in cursor.execute(f"SELECT {asked} FROM ledger_heads h{tests}{end}", given)]
-
-
-def ids(cursor: Cursor, where: Where, order: Order = CREATED) -> list[str]:
-    """Return the ids of records, in their order."""
-    return _column(cursor, "h.record", where, order, _by(order))
-
-
-def scopes(cursor: Cursor, where: Where) -> list[str]:
-    """Return the scopes in which there are records."""
-    return _column(cursor, "DISTINCT h.scope", where)
+    return [row[0] for row in cursor.execute(f"SELECT {asked} FROM ledger_heads h{tests}", given)]
 
 
 def count(cursor: Cursor, where: Where) -> int:
     """Return how many records there are."""
     if where.conditions:
         return sum(1 for _ in _passing(cursor, where))
-    return int(_column(cursor, "count(*)", where)[0])
+    return int(column(cursor, "count(*)", where)[0])
 
 
 def links(cursor: Cursor, records: Iterable[str], forward: bool = False) -> list[Link]:
@@ -122,9 +111,8 @@ def links(cursor: Cursor, records: Iterable[str], forward: bool = False) -> list
 
 def derived(cursor: Cursor, where: Where) -> list[Version]:
     """Return the records that were made from others, in the order in which they were first written."""
-    tests, given = _selected(where)
-    made = f"h.record IN (SELECT record FROM ledger_sources){_by(CREATED)}"
-    return versions_in(cursor.execute(f"{HEADS}{tests} AND {made}", given).fetchall())
+    tests, given = _selected(where, CREATED, "h.record IN (SELECT record FROM ledger_sources)")
+    return versions_in(cursor.execute(f"{HEADS}{tests}", given).fetchall())
 
 
 def tombstones(cursor: Cursor, prefix: str) -> list[str]:
@@ -148,7 +136,7 @@ def histories(cursor: Cursor, wanted: Sequence[str]) -> dict[str, list[Version]]
 
     Those that a repair has not found are left out.
     """
-    heads = {record: head.version for record, head in heads_of(cursor, wanted).items()}
+    heads = current(cursor, wanted)
     known = versions_of(cursor, gaps(heads, ()))
     if gone := {*gaps(heads, known)}:
         lost = "SELECT record, number FROM ledger_entries WHERE record IN ({}) AND kind = 'lost'"
@@ -175,16 +163,14 @@ def around(cursor: Cursor, places: Sequence[tuple[str, datetime]], reach: int) -
     return [*zip(sides[::2], sides[1::2], strict=True)]
 
 
-def vectors(cursor: Cursor, where: Where) -> dict[str, "array[float]"]:
-    """Return the vectors of live records by their ids."""
-    return vectors_by_ids(cursor, ids(cursor, where))
-
-
 def vectors_by_ids(cursor: Cursor, wanted: Iterable[str]) -> dict[str, "array[float]"]:
     """Return the vectors of these records; those that search passes over have none."""
     statement = "SELECT record, dense, sum FROM ledger_vectors WHERE embedder = ? AND record IN ({})"
     rows = each_value(cursor, statement, wanted, state_of(cursor).embedder)
-    return {record: dense_of(blob, checksum, record) for record, blob, checksum in rows}
+    for record, blob, checksum in rows:
+        if zlib.crc32(blob) != checksum:
+            raise Damaged(f"The vector of record {record} is damaged.", "`mneme repair` computes it anew.")
+    return {record: array("f", blob) for record, blob, _ in rows}
 
 
 def unembedded(cursor: Cursor, embedder: str, limit: int) -> dict[str, Version]:

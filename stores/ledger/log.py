@@ -18,7 +18,7 @@ import json
 import secrets
 import zlib
 from array import array
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -65,7 +65,7 @@ CREATE TABLE IF NOT EXISTS ledger_vectors (record TEXT, embedder TEXT, dense {bl
     PRIMARY KEY (record, embedder));
 """
 BODY = "e.seq, e.record, e.nonce, e.body, e.digest"
-"""What is read of an entry to take its body from it: see `body_of`."""
+"""What is read of an entry to take its body from it: see `versions_in`."""
 VERSIONS = TypeAdapter(list[Version])
 KEPT_VERSIONS, KEPT_CHARS = 4096, 4096
 """How many versions are kept in memory once they were read, and the characters of the longest of them."""
@@ -156,7 +156,7 @@ class Transaction:
 
     cursor: Cursor
     state: State
-    rows: dict[str, dict[Any, Any]] = field(default_factory=lambda: {table: {} for table in COLUMNS})
+    rows: dict[str, dict[Any, Any]] = field(default_factory=lambda: defaultdict(dict))
 
     def add_version(self, version: Version) -> None:
         """Add a version, which is the record as it is from now on."""
@@ -236,15 +236,16 @@ class Transaction:
         for table in ("heads", "sources", "vectors"):
             self.delete(table, records)
 
-    def attempt(self, work: "Callable[[Transaction], T]") -> T | MnemeError:
+    def attempt(self, work: "Callable[[Transaction], object]") -> object:
         """Do work and return its result; or its refusal, of which nothing stays."""
         before = self.state
         self.cursor.execute("SAVEPOINT job")
         try:
-            result: T | MnemeError = work(self)
+            result = work(self)
             self.flush()
         except MnemeError as refusal:
-            result, self.state, self.rows = refusal, before, {table: {} for table in COLUMNS}
+            result, self.state = refusal, before
+            self.rows.clear()
             self.cursor.execute("ROLLBACK TO SAVEPOINT job")
         self.cursor.execute("RELEASE SAVEPOINT job")
         return result
@@ -252,9 +253,8 @@ class Transaction:
     def flush(self) -> None:
         """Write what was put, and the state."""
         for table, rows in self.rows.items():
-            if rows:
-                self.cursor.executemany(UPSERTS[table], [*rows.values()])
-                rows.clear()
+            self.cursor.executemany(UPSERTS[table], [*rows.values()])
+        self.rows.clear()
         self.cursor.execute(
             """UPDATE ledger_state
             SET format = ?, embedder = ?, dimension = ?, seq = ?, chain = ?, indexed = ?""",
@@ -289,13 +289,15 @@ class Log(Worker):
             return
         try:
             self._check()
-            results = transact(self.database, lambda given: [given.attempt(work) for work, _ in jobs])
+            with self.database.writing() as cursor:
+                transaction = Transaction(cursor, state_of(cursor, self.database.locked))
+                results = [transaction.attempt(work) for work, _ in jobs]
         except BaseException as failure:  # noqa: BLE001  (it goes to those who wait)
-            results = [failure] * len(jobs)
+            results = [failure for _ in jobs]
         for (_, done), result in zip(jobs, results, strict=True):
-            if done.set_running_or_notify_cancel():
-                is_refused = isinstance(result, BaseException)
-                done.set_exception(result) if is_refused else done.set_result(result)
+            if not done.set_running_or_notify_cancel():
+                continue
+            done.set_exception(result) if isinstance(result, BaseException) else done.set_result(result)
 
 
 def transact(database: Database, work: Callable[[Transaction], T]) -> T:
@@ -390,13 +392,6 @@ def chained(before: bytes, seq: int, entry: Entry, digest: bytes) -> bytes:
     return hashlib.sha256(before + what + digest).digest()[:SUM]
 
 
-def dense_of(blob: bytes, checksum: int, record: str) -> "array[float]":
-    """Return a vector. Raises Damaged."""
-    if zlib.crc32(blob) != checksum:
-        raise Damaged(f"The vector of record {record} is damaged.", "`mneme repair` computes it anew.")
-    return array("f", blob)
-
-
 def each_value(cursor: Cursor, statement: str, values: Iterable[str], *given: Any) -> list[Any]:
     """Return the rows of a statement with `{}` in place of a list of values, for all of them."""
     found, wanted = list[Any](), [*dict.fromkeys(values)]
@@ -436,6 +431,11 @@ def heads_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Head]:
     rows = each_value(cursor, f"{HEADS} WHERE h.record IN ({{}})", records)
     found = zip(rows, versions_in(rows), strict=True)
     return {row[1]: Head(version, row[5], row[0]) for row, version in found}
+
+
+def current(cursor: Cursor, records: Iterable[str]) -> dict[str, Version]:
+    """Return the latest versions of those of the records that are there."""
+    return {record: head.version for record, head in heads_of(cursor, records).items()}
 
 
 def tombstones_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Tombstone]:

@@ -20,7 +20,7 @@ from mneme.stores.ledger.filters import conditions
 from mneme.stores.ledger.hints import Hints, hints_of
 from mneme.stores.ledger.index import concealed
 from mneme.stores.ledger.listing import CREATED, Link, Order
-from mneme.stores.ledger.log import KEPT_VERSIONS, Head, heads_of, state_of
+from mneme.stores.ledger.log import KEPT_VERSIONS, Head, current, heads_of, state_of
 from mneme.stores.ledger.opening import Store
 from mneme.stores.ledger.query import (
     MAX_QUERY,
@@ -91,12 +91,10 @@ class Lookup:
 
     async def diff(self, namespace: Namespace, key: str, older: int, newer: int) -> str:
         """Return what changed between two versions, as a unified diff of their values and texts."""
-        versions = {version.version: version for version in await self.history(namespace, key)}
-        before, after = (known_version(versions, key, number) for number in (older, newer))
-        lines = difflib.unified_diff(
-            _lines(before), _lines(after), f"version {older}", f"version {newer}", lineterm=""
-        )
-        return "\n".join(lines)
+        history = await self.history(namespace, key)
+        before, after = (_lines(version_in(history, number)) for number in (older, newer))
+        names = (f"version {older}", f"version {newer}")
+        return "\n".join(difflib.unified_diff(before, after, *names, lineterm=""))
 
     async def as_of(self, namespace_prefix: Namespace, at: datetime) -> list[Version]:
         """Return the records that were live at that time, as they were; forgotten ones are gone."""
@@ -258,19 +256,15 @@ class Lookup:
         """
         words = [{*words_of(each).indices} for each in texts]
         vectors = [*known, *[None] * (len(texts) - len(known))]
-        unknown = {text for text, each in zip(texts, vectors, strict=True) if each is None}
-        made = await self.embedded(unknown)
+        made = await self.embedded(text for text, each in zip(texts, vectors, strict=True) if each is None)
         best = [-math.inf] * len(texts)
         for query in queries:
             asked, asking = {*words_asked(query).indices}, await self.vector_of(query)
-            shares = [len(asked & each) / max(1, len(asked)) for each in words]
-            if asking is not None:
-                pairs = zip(shares, texts, vectors, strict=True)
-                shares = [
-                    share / 2 + sum(map(mul, asking, made[text] if vector is None else vector))
-                    for share, text, vector in pairs
-                ]
-            best = [*map(max, best, shares)]
+            for number, (text, vector) in enumerate(zip(texts, vectors, strict=True)):
+                share = len(asked & words[number]) / max(1, len(asked))
+                if asking is not None:
+                    share = share / 2 + sum(map(mul, asking, made[text] if vector is None else vector))
+                best[number] = max(best[number], share)
         return best
 
     async def embedded(self, texts: Iterable[str]) -> Mapping[str, Sequence[float]]:
@@ -280,34 +274,32 @@ class Lookup:
         """
         if self.goes_by_words:
             return {}
-        wanted = {*texts}
-        known = {text: self._compared[text] for text in wanted & self._compared.keys()}
-        if not (new := list(wanted - known.keys())):
-            return known
-        made = dict(zip(new, await self._embedder.embed_documents(new), strict=True))
-        self._compared = dict([*self._compared.items(), *made.items()][-COMPARED_KEPT:])
-        return known | made
+        wanted, known = {*texts}, self._compared
+        if new := [*wanted - known.keys()]:
+            known = known | dict(zip(new, await self._embedder.embed_documents(new), strict=True))
+            self._compared = dict([*known.items()][-COMPARED_KEPT:])
+        return {text: known[text] for text in wanted}
 
-    async def vectors(self, namespace: Namespace, shelf: str) -> dict[str, Sequence[float]]:
-        """Return the vectors of the live records on a shelf, by the ids of the records."""
-        return dict(await self._log.read(listing.vectors, where_below(namespace, shelf=shelf)))
-
-    async def vectors_by_ids(self, ids: Sequence[str]) -> dict[str, Sequence[float]]:
-        """Return the vectors of these records, by their ids; those that have none are left out."""
-        return dict(await self._log.read(listing.vectors_by_ids, ids))
-
-    async def by_ids(self, ids: Sequence[str]) -> dict[str, Version]:
+    async def by_ids(self, ids: Iterable[str]) -> dict[str, Version]:
         """Return records by the ids that `vectors` gives; those that are gone are left out."""
-        heads = await self._log.read(heads_of, ids)
-        return {record: head.version for record, head in heads.items()}
+        return await self._log.read(current, ids)
 
-    async def versions(self, wanted: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Version]:
+    async def versions(self, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Version]:
         """Return versions by their records' ids and numbers; those that are gone are left out."""
         return await self._log.read(listing.versions_of, wanted)
 
     async def links(self, records: Iterable[str], *, forward: bool = False) -> list[Link]:
         """Return what records were made from, whenever; `forward`, what was made from them."""
         return await self._log.read(listing.links, [*records], forward)
+
+    async def vectors_by_ids(self, ids: Iterable[str]) -> Mapping[str, Sequence[float]]:
+        """Return the vectors of these records, by their ids; those that have none are left out."""
+        return await self._log.read(listing.vectors_by_ids, ids)
+
+    async def vectors(self, namespace: Namespace, shelf: str) -> Mapping[str, Sequence[float]]:
+        """Return the vectors of the live records on a shelf, by the ids of the records."""
+        where = where_below(namespace, shelf=shelf)
+        return await self.vectors_by_ids(await self._log.read(listing.column, "h.record", where))
 
     async def derived(self, namespace_prefix: Namespace) -> list[Version]:
         """Return the live records below a prefix that were made from others."""
@@ -316,7 +308,7 @@ class Lookup:
     async def namespaces(self, prefix: Namespace = (), *, include_retired: bool = False) -> list[Namespace]:
         """Return the namespaces that hold records, sorted."""
         where = where_below(prefix, retired=include_retired)
-        return sorted({*map(namespace_of, await self._log.read(listing.scopes, where))})
+        return sorted({*map(namespace_of, await self._log.read(listing.column, "DISTINCT h.scope", where))})
 
     async def count(
         self,
@@ -362,19 +354,19 @@ class Lookup:
 
         Work that goes on beside gets a moment to end, and is stopped then.
         """
-        if not self._closed:
-            self._closed = True
-            here = asyncio.get_running_loop()
-            mine = [task for task in self._beside if task.get_loop() is here]
-            _, late = await asyncio.wait(mine, timeout=CLOSING_SECONDS) if mine else (set(), set())
+        if self._closed:
+            return
+        self._closed = True
+        if mine := [task for task in self._beside if task.get_loop() is asyncio.get_running_loop()]:
+            _, late = await asyncio.wait(mine, timeout=CLOSING_SECONDS)
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
-            await asyncio.to_thread(self._store.close)
+        await asyncio.to_thread(self._store.close)
 
     async def _histories(self, where: Where, order: Order = CREATED) -> AsyncIterator[list[Version]]:
         """Yield the histories of records in the order of their creation; some are read at a time."""
-        ids = await self._log.read(listing.ids, where, order)
+        ids = await self._log.read(listing.column, "h.record", where, order)
         for start in range(0, len(ids), PAGE_SIZE):
             page = await self._log.read(listing.histories, ids[start : start + PAGE_SIZE])
             for versions in page.values():
@@ -390,11 +382,14 @@ def where_below(
     return Where(tuple(scope(mark, prefix, shelf) for mark in marks), conditions(filter))
 
 
-def known_version(versions: Mapping[int, Version], key: str, number: int) -> Version:
+def version_in(history: Sequence[Version], number: int) -> Version:
     """Return the version of that number. Raises NotFound."""
-    if number not in versions:
-        raise NotFound(f"Record {key} has no version {number}; it has {min(versions)} to {max(versions)}.")
-    return versions[number]
+    found = next((each for each in history if each.version == number), None)
+    if found is None:
+        first, last = history[0], history[-1]
+        spread = f"it has {first.version} to {last.version}"
+        raise NotFound(f"Record {last.key} has no version {number}; {spread}.")
+    return found
 
 
 def _lines(version: Version) -> list[str]:

@@ -4,7 +4,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
@@ -16,22 +16,19 @@ from mneme.stores.ledger.checking import problems_of
 from mneme.stores.ledger.edge_index import EdgeIndex, copies_in
 from mneme.stores.ledger.folder import (
     GENERATIONS,
-    LOG,
+    LOG_FILES,
     MANIFEST,
     RESERVE,
     Folder,
     has_ledger,
     is_sealed,
     refuse_gone,
-    seal,
     unseal,
 )
 from mneme.stores.ledger.log import Log, check_embedder, current_state, make_tables, write_log
 from mneme.stores.ledger.query import FORMAT, LedgerInfo
 from mneme.stores.ledger.upgrading import JOURNAL, is_older, upgrade
 
-LOG_FILES = f"{LOG}*"
-"""The files of the log: a write-ahead log is there only after a kill."""
 MEMORY = "/dev/shm"  # noqa: S108  (the folder in it has a name by chance, and is for its owner alone)
 if TYPE_CHECKING:
     from mneme.stores.ledger.server_index import ServerIndex
@@ -60,10 +57,8 @@ class Store:
             kind="server" if self.place.index else "edge",
             location=self.origin.shown,
             entries=state.seq,
-            embedder=state.embedder,
-            dimension=state.dimension,
-            format=state.format,
             layout=self.index.layout(),
+            **state._asdict(),
         )
 
     def close(self) -> None:
@@ -80,8 +75,7 @@ class Store:
             if self.room is not None:
                 closed.callback(shutil.rmtree, self.room, ignore_errors=True)
             if self.folder is not None:
-                closed.callback(self.folder.release)
-                closed.callback(_seal_log, self.folder)
+                closed.callback(self.folder.close)
             closed.callback(self.log.close)
             self.index.close()
 
@@ -96,16 +90,13 @@ def open_store(location: str, embedder: str, dimension: int, api_key: str = "") 
     if not embedder and place.folder is not None and not has_ledger(place.folder):
         refuse_gone(place.folder)
         raise LedgerMismatch(f"There is no ledger at {place.folder}.", "Set MNEME_LEDGER, or MNEME_HOME.")
-    with _OPENING:
-        found = _OPEN.get(str(place))
-        store = found or _opened(place, embedder, dimension, api_key)
-        try:
-            if embedder:
-                check_embedder(place.shown, current_state(store.log.database), embedder, dimension)
-        except BaseException:
-            if found is None:
-                store._shut()
-            raise
+    with _OPENING, ExitStack() as opened:
+        if (store := _OPEN.get(str(place))) is None:
+            store = _opened(place, embedder, dimension, api_key)
+            opened.callback(store._shut)
+        if embedder:
+            check_embedder(place.shown, current_state(store.log.database), embedder, dimension)
+        opened.pop_all()
         _OPEN[str(place)] = store
         store.users += 1
         return store
@@ -172,11 +163,6 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
     return database
 
 
-def _seal_log(folder: Folder) -> None:
-    if folder.log.exists() and folder.is_alone():
-        seal(folder.path, LOG_FILES)
-
-
 def open_to_read(location: str, embedder: str = "", dimension: int = 0, api_key: str = "") -> Store:
     """Open what is at a location, or a copy of it where it cannot be written: see `open_store`. Blocks."""
     try:
@@ -199,8 +185,11 @@ def _copy(location: str, embedder: str, dimension: int, why: NotWritable) -> Sto
     files = [*path.glob(LOG_FILES), path / MANIFEST, *path.glob(f"{GENERATIONS}/{JOURNAL}")]
     files = [file for file in files if file.exists() and not file.name.endswith("-shm")]
     with storage_errors(f"copy the ledger at {path} to read it"), ExitStack() as copied:
-        needed = 5 * sum(file.stat().st_size for file in files) + RESERVE
-        room = Path(tempfile.mkdtemp(prefix="mneme-reading-", dir=_place(needed)))
+        needed, places = 5 * sum(file.stat().st_size for file in files) + RESERVE, [MEMORY]
+        with suppress(FileNotFoundError):  # there is none that can be written
+            places.insert(0, tempfile.gettempdir())
+        roomy = (each for each in places if Path(each).is_dir() and shutil.disk_usage(each).free > needed)
+        room = Path(tempfile.mkdtemp(prefix="mneme-reading-", dir=next(roomy, None)))
         copied.callback(shutil.rmtree, room, ignore_errors=True)
         for file in files:
             copy = room / "ledger" / file.relative_to(path)
@@ -214,14 +203,3 @@ def _copy(location: str, embedder: str, dimension: int, why: NotWritable) -> Sto
         copied.pop_all()
     store.refusal, store.origin, store.room = why, place, room
     return store
-
-
-def _place(needed: int) -> str | None:
-    """Return a folder with room for so many bytes; None for the usual one, where no other is better."""
-    try:
-        places = [tempfile.gettempdir(), MEMORY]
-    except FileNotFoundError:  # there is none that can be written
-        places = [MEMORY]
-    return next(
-        (each for each in places if Path(each).is_dir() and shutil.disk_usage(each).free > needed), None
-    )

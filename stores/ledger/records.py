@@ -28,13 +28,17 @@ SHELF = r"^[a-z]*(/[\w.~%-]*)?$"
 SEPARATOR = "\x1f"  # cannot occur inside a part: control characters are refused
 
 
+def _nested(value: Any, depth: int = 0) -> Iterator[tuple[Any, int]]:
+    """Yield a value and all that is nested in it, in their order, each with its depth."""
+    yield value, depth
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _nested(each, depth + 1)
+
+
 def texts_in(value: Any) -> Iterator[str]:
     """Yield all texts in a value, in their order."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from texts_in(each)
+    return (each for each, _ in _nested(value) if isinstance(each, str))
 
 
 class Source(BaseModel):
@@ -142,11 +146,6 @@ class Write(BaseModel):
     def record(self) -> str:
         """Return the record's id, once its key is decided."""
         return record_id(self.namespace, self.key or "")
-
-    @property
-    def receipt(self) -> str | None:
-        """Return the id of the proof that the write has been done."""
-        return receipt_id(self.record, self.idempotency_key) if self.idempotency_key else None
 
 
 class Clock:
@@ -256,24 +255,17 @@ def check(record: Write | Version) -> None:
     for name, what in ((record.key, "key"), (record.idempotency_key, "idempotency key")):
         if name is not None:
             check_name(name, what)
-    _check_numbers(record.value)
+    for each, depth in _nested(record.value):
+        if depth > MAX_VALUE_DEPTH:
+            raise BadInput(f"A value may be nested {MAX_VALUE_DEPTH} levels deep.")
+        if isinstance(each, int) and not -(2**63) <= each < 2**63:  # a reader may round it
+            raise BadInput(f"A value cannot hold an integer beyond 64 bits: {each}.")
     try:
         size = len(json.dumps([record.value, record.text], ensure_ascii=False, allow_nan=False).encode())
     except (TypeError, ValueError) as fault:
         raise BadInput(f"A value must be plain JSON: {fault}.") from fault
     if size > MAX_VALUE_BYTES:
         raise BadInput(f"A record's value may have {MAX_VALUE_BYTES} bytes; this one has {size}.")
-
-
-def _check_numbers(value: Any, depth: int = 0) -> None:
-    """Refuse integers that a reader may round, and what is nested too deeply for one."""
-    if depth > MAX_VALUE_DEPTH:
-        raise BadInput(f"A value may be nested {MAX_VALUE_DEPTH} levels deep.")
-    if isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            _check_numbers(each, depth + 1)
-    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise BadInput(f"A value cannot hold an integer beyond 64 bits: {value}.")
 
 
 def make_write(**fields: Any) -> Write:

@@ -12,7 +12,7 @@ no longer: so one replica is enough to read from. Writes of a shard go through a
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -31,6 +31,7 @@ from mneme.stores.ledger.index import (
     build,
     changes,
     differences,
+    stamp_in,
     stamp_of,
     words_in,
 )
@@ -137,21 +138,14 @@ class ServerIndex(Engine):
             self._call(
                 "POST", "/points/delete", {"points": gone[start : start + BATCH_SIZE]}, name, **ORDERED
             )
-        self._stamp(name, found.state)
+        self._upsert(name, [stamp_of(found.state)], found.state)
 
     def _upsert(self, name: str, points: Sequence[Point], state: State) -> None:
-        for start in range(0, len(points), BATCH_SIZE):
-            self._put(name, map(_point, points[start : start + BATCH_SIZE]), state)
-
-    def _stamp(self, name: str, state: State) -> None:
-        payload = {"stamp": stamp_of(state)}
-        self._put(name, [{"id": STAMP_ID, "vector": {}, "payload": payload}], state)
-
-    def _put(self, name: str, points: Iterable[Request], state: State) -> None:
         """Write points, each with the entry up to which the log was read for it."""
-        numbered = [point | {"payload": {**point["payload"], "seq": state.seq}} for point in points]
         older = {"must": [{"key": "seq", "range": {"lte": state.seq}}]}
-        self._call("PUT", "/points", {"points": numbered, "update_filter": older}, name, **ORDERED)
+        for start in range(0, len(points), BATCH_SIZE):
+            some = [_point(each, state.seq) for each in points[start : start + BATCH_SIZE]]
+            self._call("PUT", "/points", {"points": some, "update_filter": older}, name, **ORDERED)
 
     def ask(self, requests: Sequence[Request]) -> list[Scores]:
         answers = self._call("POST", "/points/query/batch", {"searches": requests}) if requests else []
@@ -160,9 +154,9 @@ class ServerIndex(Engine):
     def index_field(self, path: str, schema: Literal["keyword", "float"]) -> None:
         self._call("PUT", "/index", {"field_name": path, "field_schema": schema}, wait="true")
 
-    def payload(self, point: str) -> Payload | None:
-        found = self._call("POST", "/points", {"ids": [point], "with_payload": True})
-        return found[0]["payload"] if found else None
+    def read_stamp(self) -> Payload:
+        found = self._call("POST", "/points", {"ids": [STAMP_ID], "with_payload": True})
+        return stamp_in(found[0]["payload"] if found else {})
 
     def page(self, after: Any, name: str = "") -> tuple[list[Point], Any]:
         asked = {"limit": BATCH_SIZE, "offset": after, "with_payload": True, "with_vector": True}
@@ -290,8 +284,8 @@ class ServerIndex(Engine):
             log.warning("The collection %s was taken over, and can be deleted now.", older)
 
 
-def _point(point: Point) -> Request:
-    vectors: dict[str, Any] = {SPARSE: point.words._asdict()}
+def _point(point: Point, seq: int) -> Request:
+    vectors: dict[str, Any] = {SPARSE: point.words._asdict()} if point.words else {}
     if point.dense is not None:
         vectors[DENSE] = point.dense
-    return {"id": point.id, "vector": vectors, "payload": point.payload}
+    return {"id": point.id, "vector": vectors, "payload": {**point.payload, "seq": seq}}

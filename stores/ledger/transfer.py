@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 from mneme.core.errors import BadInput, Conflict, MnemeError, first_fault
 from mneme.models.embedding.embedders import Embedder, vectors_of
 from mneme.stores.ledger.listing import versions_of
-from mneme.stores.ledger.log import NEVER, Transaction, heads_of, put_vector, tombstones_of
+from mneme.stores.ledger.log import NEVER, Transaction, current, put_vector, tombstones_of
 from mneme.stores.ledger.records import Namespace, Value, Version, check, microseconds
 
 Written = Callable[[Callable[[Transaction], int | None]], Awaitable[int | None]]
@@ -113,7 +113,7 @@ def _brought_in(
     root, first, last = lines[0].record, lines[0].first, lines[0].first + lines[0].of - 1
     if [line.version for line in lines] != [*range(first, last + 1)]:
         raise Conflict(f"the record needs its versions {first} to {last}, each once and in order")
-    head = heads_of(transaction.cursor, [root]).get(root)
+    head = current(transaction.cursor, [root]).get(root)
     forgotten = tombstones_of(transaction.cursor, [root]).get(root, NEVER)
     if microseconds(lines[0].created) <= forgotten.at:
         return None
@@ -122,7 +122,7 @@ def _brought_in(
     versions = {(root, line.version): Version(**dict(line)) for line in lines}
     known = versions_of(transaction.cursor, versions) if head else {}
     differs = any(known[each] != versions[each] for each in known)
-    if differs or (head is not None and head.version.first != first):
+    if differs or (head is not None and head.first != first):
         raise Conflict("the ledger holds another history of this record")
     missing = [version for each, version in versions.items() if each not in known]
     for version in missing:

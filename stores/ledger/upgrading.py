@@ -64,8 +64,7 @@ class Contents:
             forgotten = json.loads(payload["forgotten"])
             last = payload.get("last") or forgotten["versions"]
             note = {"mark": forgotten, "created": payload["created"], "last": last, "receipts": void}
-            body = json.dumps({"id": mark} | note, ensure_ascii=False)
-            transaction.add(Entry("forget", "", 0, body))
+            transaction.add(Entry("forget", "", 0, json.dumps({"id": mark} | note, ensure_ascii=False)))
             void = []
         for version in sorted(self.versions.values(), key=lambda each: (each.at, each.version)):
             transaction.add_version(version)
@@ -88,33 +87,27 @@ def upgrade(folder: Folder) -> None:
 
     Raises LedgerMismatch, Damaged, StorageFailure; then the older ledger is as it was.
     """
-    manifest, journal = _found(folder.path)
+    copies = [folder.path / MANIFEST, *(path / MANIFEST for path in folder.path.glob(GENERATIONS))]
+    manifests = [manifest for path in copies if (manifest := read_manifest(path)) is not None]
+    newest = max(manifests, key=lambda manifest: manifest.generation, default=None)
+    if newest is None:
+        raise LedgerMismatch(f"{copies[0]} is missing or damaged; nothing was touched.", RESTORE)
+    check_format(folder.path, newest.format, FORMER)
+    journal = folder.path / f"generation-{newest.generation:06d}" / JOURNAL
+    if newest.format > FORMER or not journal.exists():
+        raise StorageFailure(f"The ledger's log in {folder.path} is missing.", RESTORE)
     log.warning("The ledger at %s is being upgraded to format %s, once.", folder.path, FORMAT)
     with storage_errors(f"read {journal}"):
         contents = Contents(journal_points(journal.read_bytes()))
     with folder.new_log() as path:
-        write_log(path, (manifest.embedder, manifest.dimension), contents.bring_in)
+        write_log(path, (newest.embedder, newest.dimension), contents.bring_in)
         if wrong := problems_in(path):
             raise Damaged(
                 f"The ledger's file {journal} is damaged: {wrong[0]}; nothing was changed.",
                 "`mneme repair` of the version that wrote it says what is lost. Or restore a backup.",
             )
-    folder.note_format(FORMAT, manifest.embedder, manifest.dimension)
+    folder.note_format(FORMAT, newest.embedder, newest.dimension)
     is_older(folder)
-
-
-def _found(folder: Path) -> tuple[Manifest, Path]:
-    """Return what an older ledger was made with, and its journal."""
-    copies = [folder / MANIFEST, *(path / MANIFEST for path in folder.glob(GENERATIONS))]
-    found = [manifest for path in copies if (manifest := read_manifest(path)) is not None]
-    newest = max(found, key=lambda manifest: manifest.generation, default=None)
-    if newest is None:
-        raise LedgerMismatch(f"{folder / MANIFEST} is missing or damaged; nothing was touched.", RESTORE)
-    check_format(folder, newest.format, FORMER)
-    journal = folder / f"generation-{newest.generation:06d}" / JOURNAL
-    if newest.format > FORMER or not journal.exists():
-        raise StorageFailure(f"The ledger's log in {folder} is missing.", RESTORE)
-    return newest, journal
 
 
 def read_manifest(path: Path) -> Manifest | None:

@@ -77,10 +77,8 @@ def _verify(location: str, api_key: str = "") -> Verified:
 def count_of(database: Database) -> tuple[int, int]:
     """Return how many records a log has, and how many versions."""
     with database.reading() as cursor:
-        [records] = cursor.execute("SELECT count(*) FROM ledger_heads").fetchone()
-        [versions] = cursor.execute(
-            "SELECT count(*) FROM ledger_entries WHERE kind = 'version' AND body IS NOT NULL"
-        ).fetchone()
+        records, versions = cursor.execute("""SELECT (SELECT count(*) FROM ledger_heads), count(*)
+            FROM ledger_entries WHERE kind = 'version' AND body IS NOT NULL""").fetchone()
         return records, versions
 
 
@@ -91,31 +89,28 @@ async def repair(location: str, embedder: Embedder, api_key: str = "") -> Repair
     StorageFailure.
     """
     found = await verify(location, api_key)
-    if not found.problems:
-        return Repaired(**found.model_dump(exclude={"problems"}))
-    folder = place_of(location).folder
-    done = Repaired(location=found.location, old=found.location)
-    if folder is not None and (wrong := await asyncio.to_thread(problems_in, folder / LOG)):
-        done = await asyncio.to_thread(_repair_log, Folder(folder), wrong)
-    ledger = await open_ledger(location, embedder, api_key=api_key)
-    try:
-        await asyncio.to_thread(ledger.rebuild_index)
-    finally:
-        await ledger.close()
-    again = await verify(location, api_key)
-    return done.model_copy(update={"records": again.records, "versions": again.versions})
+    folder, lost, old = place_of(location).folder, list[str](), found.location if found.problems else ""
+    if found.problems:
+        if folder is not None and (wrong := await asyncio.to_thread(problems_in, folder / LOG)):
+            lost, old = await asyncio.to_thread(_repair_log, Folder(folder), wrong)
+        ledger = await open_ledger(location, embedder, api_key=api_key)
+        try:
+            await asyncio.to_thread(ledger.rebuild_index)
+        finally:
+            await ledger.close()
+        found = await verify(location, api_key)
+    return Repaired(**found.model_dump(exclude={"problems"}), lost=lost, old=old)
 
 
-def _repair_log(folder: Folder, wrong: list[str]) -> Repaired:
-    """Write a damaged log anew. Raises LedgerInUse."""
+def _repair_log(folder: Folder, wrong: list[str]) -> tuple[list[str], str]:
+    """Write a damaged log anew; return what is lost, and where the damaged one is. Raises LedgerInUse."""
     try:
         if not folder.is_alone():
             raise folder.in_use()
         unseal(folder.path)
         with folder.new_log() as path:
             lost = _rewritten(folder, path)
-            old = folder.set_aside(f"is damaged ({wrong[0]}), and has been built anew")
-        return Repaired(location=str(folder.path), lost=lost, old=str(old))
+            return lost, str(folder.set_aside(f"is damaged ({wrong[0]}), and has been built anew"))
     finally:
         folder.release()
 

@@ -49,24 +49,19 @@ def words_asked(text: str) -> Words:
 def _prepared(text: str) -> str:
     """Let each Chinese character be a word, as Lucene's standard analyser does; add stems to other languages.
 
-    The stem of a word is its beginning, marked so that it only meets other stems: it serves every language
-    that changes the ends of words, as a stemmer for each would. Kana have pairs of letters in place of words.
+    A text is English where many of its words are stop words of English, which the weighing leaves out. The
+    stem of a word is its beginning, marked so that it only meets other stems: it serves every language that
+    changes the ends of words, as a stemmer for each would. Kana have pairs of letters in place of words.
     """
     spaced = HAN.sub(r" \g<0> ", text)
-    if _is_english(spaced):
-        return spaced
     found = WORD.findall(spaced)
-    pairs = (each[at : at + 2] for each in found if KANA.search(each) for at in range(max(len(each) - 1, 1)))
-    stems = (_folded(each)[:STEM_LETTERS] for each in found if not KANA.search(each) and not HAN.search(each))
-    return " ".join([spaced, *(f"{MARK}{each}" for each in (*stems, *pairs))])
-
-
-def _is_english(text: str) -> bool:
-    """Tell whether many of the words are stop words of English, which the weighing leaves out."""
-    count = len(WORD.findall(text))
-    return count == 0 or len(_bm25().embed_query(text).indices) <= STOP_WORDS_LEAVE * count
-
-
-def _folded(text: str) -> str:
-    parted = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(each for each in parted if not unicodedata.combining(each))
+    if not found or len(_bm25().embed_query(spaced).indices) <= STOP_WORDS_LEAVE * len(found):
+        return spaced
+    stems: list[str] = []
+    for word in found:
+        if KANA.search(word):
+            stems += [word[at : at + 2] for at in range(max(len(word) - 1, 1))]
+        elif not HAN.search(word):
+            parted = unicodedata.normalize("NFKD", word.casefold())
+            stems.append("".join(each for each in parted if not unicodedata.combining(each))[:STEM_LETTERS])
+    return " ".join([spaced, *(f"{MARK}{stem}" for stem in stems)])

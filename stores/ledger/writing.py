@@ -19,12 +19,12 @@ from mneme.stores.ledger.log import (
     Entry,
     Transaction,
     check_embedder,
+    current,
     each_value,
-    heads_of,
     put_vector,
     tombstones_of,
 )
-from mneme.stores.ledger.records import Namespace, Value, Version, Write, microseconds
+from mneme.stores.ledger.records import Namespace, Value, Version, Write, microseconds, receipt_id
 
 retry_on_conflict = retry(
     retry=retry_if_exception_type(Conflict),
@@ -48,16 +48,16 @@ def append(
     Raises Conflict, NotFound, LedgerMismatch.
     """
     check_embedder("hand", transaction.state, *embedder)
-    cursor, named = transaction.cursor, [(each, each.record, each.receipt) for each in batch]
-    found = heads_of(cursor, (record for _, record, _ in named))
-    heads = {record: head.version for record, head in found.items()}
-    forgotten = tombstones_of(cursor, (record for _, record, _ in named if record not in heads))
+    cursor, records = transaction.cursor, [write.record for write in batch]
+    heads = current(cursor, records)
+    forgotten = tombstones_of(cursor, (record for record in records if record not in heads))
+    once = [write.idempotency_key for write in batch]
+    receipts = [receipt_id(record, key) if key else "" for record, key in zip(records, once, strict=True)]
     asked = "SELECT id, record, number FROM ledger_receipts WHERE id IN ({})"
-    receipts = each_value(cursor, asked, filter(None, (receipt for *_, receipt in named)))
-    done = {receipt: (record, number) for receipt, record, number in receipts}
+    done = {id: (record, number) for id, record, number in each_value(cursor, asked, filter(None, receipts))}
     known, versions = versions_of(cursor, done.values()), list[Version]()
-    for write, record, receipt in named:
-        if (made := done.get(receipt or "")) is None:
+    for write, record, receipt in zip(batch, records, receipts, strict=True):
+        if (made := done.get(receipt)) is None:
             last = forgotten.get(record, NEVER).last
             version = next_version(write, heads.get(record), write.at or now(), last)
             made = record, version.version
@@ -152,9 +152,9 @@ def forget(
     ones nothing is left.
     """
     known = [*heads, *(head for head, _ in rewritten), *dropped]
-    found, now = heads_of(transaction.cursor, (head.record for head in known)), dict[str, Version]()
+    found, now = current(transaction.cursor, (head.record for head in known)), dict[str, Version]()
     for head in known:  # which are there still, maybe in a later version; not under the name of a new one
-        latest = found[head.record].version if head.record in found else None
+        latest = found.get(head.record)
         if latest is not None and latest.first <= head.version <= latest.version:
             now[head.record] = latest
     gone = {head.record: now.pop(head.record) for head in heads if head.record in now}

@@ -82,6 +82,11 @@ def test_many_small_losses_do_not_add_up() -> None:
     assert not kept and "fewer than untrained" in reason
 
 
+def test_what_only_chance_parts_from_the_serving_version_is_not_called_no_worse_than_it() -> None:
+    kept, reason, _ = better(judging([0.9, 0.6] * 20), judging([0.6, 0.9] * 20), judging([0.3] * 40))
+    assert kept and reason.startswith("Kept: no worse than untrained on 40 held-out memories")
+
+
 async def test_a_rollback_lets_an_earlier_version_serve_again(taught: MemoryPool) -> None:
     retrievers, first = await kept_version(taught)
     second = await successor(retrievers, first)

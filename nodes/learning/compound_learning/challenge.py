@@ -4,7 +4,6 @@ import asyncio
 from textwrap import shorten
 from typing import Literal
 
-from mneme.environments.worlds import World
 from mneme.nodes.learning.compound_learning.state import (
     LoggedObjection,
     State,
@@ -46,19 +45,15 @@ async def challenge(step: Step) -> Update:
     )
     said, by = await step.ask("devils_advocate", challenge_draft, given)
     probes = [*dict.fromkeys([*state["probes"], said.hidden_check])] if said.hidden_check else state["probes"]
-    found = [*said.objections, *[each for probe in probes for each in await _probed(draft, probe, world)]]
+    found = [*said.objections]
+    for probe in probes:  # a hidden check, this draft's or an earlier one's
+        if wrong := await asyncio.to_thread(world.probe, draft.made, probe):
+            failed = f"{wrong} It is: {shorten(probe, MAX_CHECK_CHARS_TOLD, placeholder=' …')}"
+            found.append(Objection(evidence=failed, kind="missing_edge_case", severity="blocking"))
     raised = [LoggedObjection(round=len(state["drafts"]), objection=each) for each in found]
     step.tell("challenge", trial=trial.summary if trial else "", objections=worded(raised))
     drafts = [*state["drafts"][:-1], TriedDraft(draft=draft, trial=trial)]
     return {"drafts": drafts, "log": [*state["log"], *raised], "probes": probes, **by}
-
-
-async def _probed(draft: Draft, command: str, world: World) -> list[Objection]:
-    """Run a hidden check on a draft, this one's or an earlier one's; object to what fails it."""
-    wrong = await asyncio.to_thread(world.probe, draft.made, command)
-    said = f"{wrong} It is: {shorten(command, MAX_CHECK_CHARS_TOLD, placeholder=' …')}"
-    failed = Objection(evidence=said, kind="missing_edge_case", severity="blocking")
-    return [failed] if wrong else []
 
 
 def needs_patch(state: State) -> Literal["patch", "verify"]:

@@ -5,7 +5,6 @@ from mneme.models.asking.counting import Asked, added, counting, tokens_in
 from mneme.nodes.learning.compound_learning.state import (
     LoggedObjection,
     Packet,
-    State,
     Step,
     Update,
     timed,
@@ -34,9 +33,20 @@ async def verify(step: Step) -> Update:
 
 @timed
 async def decide(step: Step) -> Update:
-    """Let the leader resolve the task: the packet of §3, step 4."""
+    """Let the leader resolve the task: the packet of §3, step 4.
+
+    What was objected to drafts that were not chosen is closed, and what the final one suffers from is open:
+    also where a patch answered it, a later draft that was not chosen, unless the final draft was measured and
+    solves the task.
+    """
     state, first = step.state, not step.state["final"]
-    trial, task, log = state["measured"], {state["task_id"]}, _settled(state)
+    trial, task, log = state["measured"], {state["task_id"]}, list[LoggedObjection]()
+    for each in state["log"]:
+        if each.round == state["final"] + 1:
+            log.append(each.closed("") if trial is not None and not trial.solved else each)
+        else:
+            by = f"draft {state['final'] + 1} was chosen"
+            log.append(each.closed(by) if each.status == "open" else each)
     given = Case(
         **step.setting,
         draft=step.draft(state["final"]),
@@ -51,25 +61,10 @@ async def decide(step: Step) -> Update:
         ],
     )
     with counting() as asked:
-        made, by = await step.ask("leader", resolve_task, given)
+        made, who = await step.ask("leader", resolve_task, given)
     packet = _packet(step, made, log, trial, added(state["asked"], asked))
     step.tell("decide", solved=packet["solved"], confidence=packet["confidence"])
-    return {"packet": packet, "log": log, **by}
-
-
-def _settled(state: State) -> list[LoggedObjection]:
-    """Close what was objected to drafts that were not chosen; what the final one suffers from is open.
-
-    That is so even where a patch answered it, a later draft that was not chosen, unless the final draft was
-    measured and solves the task.
-    """
-    final, trial, settled = state["final"] + 1, state["measured"], list[LoggedObjection]()
-    for each in state["log"]:
-        if each.round != final:
-            settled.append(each.closed(f"draft {final} was chosen") if each.status == "open" else each)
-        else:
-            settled.append(each.closed("") if trial is not None and not trial.solved else each)
-    return settled
+    return {"packet": packet, "log": log, **who}
 
 
 def _packet(

@@ -223,33 +223,17 @@ MAX_LISTED = 3
 
 
 def as_shown(card: Card, world: World) -> Known:
-    """Return a card as agents are shown it, in short, its rules made out for the task where they can be."""
-    rules = card.rules if card.status != "deprecated" else ()
-    advice = [advice_of(world, each.condition, each.pattern) for each in rules]
-    words = [each for each in advice if each.is_text and each.applies is not False]
-    fails = card.failure_modes[:MAX_LISTED]
-    return Known(
-        id=card.id,
-        tasks=card.evidence.task_ids,
-        claim=card.claim,
-        status=card.status,
-        confidence=card.confidence,
-        successes=card.evidence.success_count,
-        failures=card.evidence.failure_count,
-        advice=advice,
-        example=card.example if words else "",
-        valid_for=card.valid_for,
-        rationale=_short(card.rationale),
-        in_vain=_in_vain(card, world),
-        served=[each.features for each in card.evidence.recent if each.success and each.features],
-        fails=[Failing(**{name: _short(text) for name, text in each}) for each in fails],
-    )
+    """Return a card as agents are shown it, in short, its rules made out for the task where they can be.
 
-
-def _in_vain(card: Card, world: World) -> list[InVain]:
-    """Return what fails here, and a few others; what a deprecated card advises has failed as well."""
-    why, rules = card.deprecated_because, card.rules if card.status == "deprecated" else ()
-    advised = [DeprecatedApproach(approach=e.pattern, condition=e.condition, reason=why) for e in rules]
+    Of its dead ends those that hold here are shown, and a few others; what a deprecated card advises has
+    failed as well.
+    """
+    why, is_out = card.deprecated_because, card.status == "deprecated"
+    advice = [advice_of(world, each.condition, each.pattern) for each in (() if is_out else card.rules)]
+    advised = [
+        DeprecatedApproach(approach=each.pattern, condition=each.condition, reason=why)
+        for each in (card.rules if is_out else ())
+    ]
     here, others = list[InVain](), list[InVain]()
     for part in (*card.deprecated_approaches, *advised):
         applies = world.applies(part.condition) if part.condition else None
@@ -264,7 +248,24 @@ def _in_vain(card: Card, world: World) -> list[InVain]:
             gained=part.gained,
         )
         (here if applies else others).append(shown)
-    return here + others[:MAX_LISTED]
+    words = [each for each in advice if each.is_text and each.applies is not False]
+    fails = card.failure_modes[:MAX_LISTED]
+    return Known(
+        id=card.id,
+        tasks=card.evidence.task_ids,
+        claim=card.claim,
+        status=card.status,
+        confidence=card.confidence,
+        successes=card.evidence.success_count,
+        failures=card.evidence.failure_count,
+        advice=advice,
+        example=card.example if words else "",
+        valid_for=card.valid_for,
+        rationale=_short(card.rationale),
+        in_vain=here + others[:MAX_LISTED],
+        served=[each.features for each in card.evidence.recent if each.success and each.features],
+        fails=[Failing(**{name: _short(text) for name, text in each}) for each in fails],
+    )
 
 
 def _short(text: str) -> str:

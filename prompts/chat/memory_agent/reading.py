@@ -164,14 +164,12 @@ def check_candidate(given: Incoming, memory: Candidate, where: str = "") -> None
 
 @read_message.doubt
 def doubt_reading(given: Incoming, answer: Reading) -> None:
-    """Doubt a number in place of another one that was said, and a name that nobody said."""
-    doubt_candidates(given, answer.memories)
+    """Doubt a number in place of another one that was said, and a name that nobody said.
 
-
-def doubt_candidates(given: Incoming, memories: Sequence[Candidate]) -> None:
-    """Doubt what a memory says other than its sources; a doubt is stated once, and may be wrong."""
+    A doubt is stated once, and may be wrong.
+    """
     sources = [given.message, *given.preceding, *given.known]
-    for number, memory in enumerate(memories):
+    for number, memory in enumerate(answer.memories):
         if name := strange_name(memory.entities, memory.content, sources):
             raise ValueError(f"memories[{number}].content names {name!r}: did the user say that?")
         if figure := changed_number(memory.content, memory.quote, sources[1:]):

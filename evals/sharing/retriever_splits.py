@@ -1,0 +1,117 @@
+"""Which retriever finds memories of the asker's kind, over many splits of pools.
+
+Items are split by seed as in `memory_sharing`. A pool for each domain, and one for all, holds the standard
+answers of all but the test; its retriever learns from them through the graph, graded by rules. Counted is the
+share of the first three memories found for a test question that are of its own agent; no test item is nearly
+in the pool. Differences to the untrained embedder are paired, with a bootstrap interval of 95 %.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from statistics import fmean
+
+from pydantic import Field
+
+from mneme.evals.measuring import home_beside, in_environment, ledger_at
+from mneme.evals.options import RunOptions
+from mneme.evals.report import Journal, Progress, Report, Row, digest, table
+from mneme.evals.sharing.data import Item, Split, read_items, split
+from mneme.evals.sharing.pool_runs import MAX_SHOTS, PoolRun, Pools, pools_of
+from mneme.models.retriever.retriever import Learning
+from mneme.nodes.sharing.choosing import found_by
+from mneme.nodes.sharing.context import SharingContext
+from mneme.nodes.sharing.pools import LookUp, look_up
+from mneme.nodes.sharing.retriever_judging import gain
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.pools.memory_pool import MemoryPool
+
+LEARNINGS: tuple[Learning, ...] = ("reranker", "projection")
+UNTRAINED = "untrained"
+
+
+class Options(RunOptions):
+    """Which items, and how many splits."""
+
+    data: Path | None = Field(None, description="A folder of AGENT.jsonl, or one file; default: the shipped.")
+    seeds: list[int] = Field([1, 2, 3], min_length=1, description="Each draws another split.")
+
+
+async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
+    """Fill each pool of each split, let it learn, and look its test questions up."""
+    items = await asyncio.to_thread(read_items, options.data)
+    embedder = await options.opened_embedder()
+    told = {"items": digest({item.id: item.model_dump() for item in items}), "embedder": embedder.name}
+    journal = options.journal("retrievers", told)
+    home = home_beside(journal)
+    cases = {
+        f"{seed}/{pool}": (seed, kind, pool, own)
+        for seed in options.seeds
+        for kind, pool, own in pools_of(await asyncio.to_thread(split, items, seed))
+    }
+    with in_environment({"MNEME_HOME": str(home.resolve())}):
+        async with ledger_at(home / "ledger", embedder) as ledger:
+            rows = await journal.play(cases, partial(_measured, ledger, journal), progress)
+    return report(rows, journal, embedder.name)
+
+
+async def _measured(ledger: Ledger, journal: Journal, case: tuple[int, Pools, str, Split]) -> Row:
+    """Return what each test question found, by what chose the memories, and whether a version was kept."""
+    seed, kind, pool, items = case
+    found = dict[str, Row]()
+    for learning in LEARNINGS:
+        roles = SharingContext(answerer="rules", scorer="rules", grader="rules", learning=learning)
+        beside = (ledger, roles, journal, asyncio.Semaphore(), print)
+        one = PoolRun(seed, kind, "standard", pool, items, *beside, learning)
+        await one.store([*items["archived"], *items["new"]])
+        await one.train(100)
+        found[learning] = {"kept": bool((await one.state())["serving"])}
+        for name, trained in ((learning, True), (UNTRAINED, False)):
+            own = [await _own(one.memories, each, trained=trained) for each in items["test"]]
+            found.setdefault(name, {})["own"] = own
+    return {"pool": pool, "memories": await one.memories.count(), "found": found}
+
+
+async def _own(pool: MemoryPool, item: Item, *, trained: bool) -> float:
+    """Return the share of the first memories found for a question that are of its own agent."""
+    asked = await look_up(pool, item.question) if trained else LookUp()
+    found = (await found_by(pool, item.question, MAX_SHOTS, asked))[:MAX_SHOTS]
+    return fmean(each.pair.agent == item.agent for each in found)
+
+
+def report(rows: Sequence[Row], journal: Journal, embedder: str) -> Report:
+    """Put the splits of each pool into a line, and all of them into the last."""
+    pools = {
+        pool: [row for row in rows if row["pool"] == pool] for pool in dict.fromkeys(r["pool"] for r in rows)
+    }
+    summary = {pool: _summary(own) for pool, own in {**pools, "all splits": rows}.items()}
+    columns = ["pool", "splits", "memories", "questions", UNTRAINED]
+    for each in LEARNINGS:
+        columns += [each, "splits above, below, kept"]
+    cells = [
+        [pool, *(f"{each:.3f}" if isinstance(each, float) else str(each) for each in line.values())]
+        for pool, line in summary.items()
+    ]
+    made = table(f"Share of the first {MAX_SHOTS} memories that are of the asker's kind", columns, cells)
+    notes = [" ".join((__doc__ or "").split("\n\n")[1].split())]
+    return Report("retrievers", embedder, journal.path, list(rows), summary, [made], notes=notes)
+
+
+def _summary(rows: Sequence[Row]) -> Row:
+    """Return the means of splits, and what each way to learn changes, paired by question."""
+    untrained = [row["found"][UNTRAINED]["own"] for row in rows]
+    line: Row = {
+        "splits": len(rows),
+        "memories": round(fmean(row["memories"] for row in rows)),
+        "questions": sum(map(len, untrained)),
+        UNTRAINED: fmean(chain(*untrained)),
+    }
+    for each in LEARNINGS:
+        own = [row["found"][each]["own"] for row in rows]
+        gains = [fmean(new) - fmean(old) for new, old in zip(own, untrained, strict=True)]
+        kept = sum(row["found"][each]["kept"] for row in rows)
+        line[each] = f"{fmean(chain(*own)):.3f}: {gain([*chain(*own)], [*chain(*untrained)])}"
+        line[f"{each}, splits"] = f"{sum(g > 0 for g in gains)}, {sum(g < 0 for g in gains)}, {kept}"
+    return line
