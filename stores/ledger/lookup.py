@@ -91,8 +91,11 @@ class Lookup:
 
     async def diff(self, namespace: Namespace, key: str, older: int, newer: int) -> str:
         """Return what changed between two versions, as a unified diff of their values and texts."""
-        history = await self.history(namespace, key)
-        before, after = (_lines(version_in(history, number)) for number in (older, newer))
+        history, shown = await self.history(namespace, key), {"value", "text", "live"}
+        states = (version_in(history, number).model_dump(include=shown) for number in (older, newer))
+        before, after = (
+            json.dumps(each, indent=2, sort_keys=True, ensure_ascii=False).splitlines() for each in states
+        )
         names = (f"version {older}", f"version {newer}")
         return "\n".join(difflib.unified_diff(before, after, *names, lineterm=""))
 
@@ -335,7 +338,15 @@ class Lookup:
                 yield f'{{"of":{len(versions)},{version.model_dump_json()[1:]}'
 
     async def info(self) -> LedgerInfo:
-        return await self._log.thread(self._store.info)
+        """Return what the ledger says of itself."""
+        store, state = self._store, await self._log.read(state_of)
+        return LedgerInfo(
+            kind="server" if store.place.index else "edge",
+            location=store.origin.shown,
+            entries=state.seq,
+            layout=await self._log.thread(store.index.layout),
+            **state._asdict(),
+        )
 
     def begin(self, work: Coroutine[object, object, object]) -> "asyncio.Task[object]":
         """Do work beside what the caller goes on with: work that may be stopped, and is done again then."""
@@ -390,8 +401,3 @@ def version_in(history: Sequence[Version], number: int) -> Version:
         spread = f"it has {first.version} to {last.version}"
         raise NotFound(f"Record {last.key} has no version {number}; {spread}.")
     return found
-
-
-def _lines(version: Version) -> list[str]:
-    shown = {"value": version.value, "text": version.text, "live": version.live}
-    return json.dumps(shown, indent=2, sort_keys=True, ensure_ascii=False).splitlines()

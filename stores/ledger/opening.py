@@ -26,7 +26,7 @@ from mneme.stores.ledger.folder import (
     unseal,
 )
 from mneme.stores.ledger.log import Log, check_embedder, current_state, make_tables, write_log
-from mneme.stores.ledger.query import FORMAT, LedgerInfo
+from mneme.stores.ledger.query import FORMAT
 from mneme.stores.ledger.upgrading import JOURNAL, is_older, upgrade
 
 MEMORY = "/dev/shm"  # noqa: S108  (the folder in it has a name by chance, and is for its owner alone)
@@ -49,17 +49,6 @@ class Store:
         self.origin = place
         self.room: Path | None = None  # of a copy that is only read, what it is a copy of, and where
         self.key = current_state(log.database).ledger
-
-    def info(self) -> LedgerInfo:
-        """Return what the ledger says of itself."""
-        state = current_state(self.log.database)
-        return LedgerInfo(
-            kind="server" if self.place.index else "edge",
-            location=self.origin.shown,
-            entries=state.seq,
-            layout=self.index.layout(),
-            **state._asdict(),
-        )
 
     def close(self) -> None:
         """Close it once its last user in this process has closed it."""
