@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from mneme.api.copies import backups_with
 from mneme.core.settings import settings
+from mneme.stores.access import SHARED
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Version, team_namespace, unescaped
+from mneme.stores.ledger.listing import Order
+from mneme.stores.ledger.records import Version, microseconds, team_namespace, unescaped
 from mneme.stores.ledger.writing import Forgotten
 
 if TYPE_CHECKING:  # slow to import
     from mneme.api.threads import Cleaned
 
-READS = 10_000
-"""Lines of a team's audit that are looked through, the latest."""
 NOUNS = {"agreement": "discussion", "synopsis": "episode", "turns": "turn", "proposals": "proposal"}
 
 
@@ -38,6 +38,8 @@ class Erased(Forgotten):
     turns: int = 0
     threads: Sequence[str] = ()
     """The threads from which something was taken, or which were deleted."""
+    stopped: Sequence[str] = ()
+    """Runs that were under way: the command that began one goes on with it, without what was erased."""
     left: Sequence[str] = ()
     """Files that may still hold it, and what was made of it in other words, with what to do."""
     backups: Sequence[str] = ()
@@ -53,8 +55,9 @@ async def told_to(ledger: Ledger, made: Sequence[Version], owner: str) -> list[s
             since[team] = min(each.created, since.get(team, each.created))
     found = list[str]()
     for team, begun in since.items():
-        reads = await ledger.records(team_namespace(team, "audit"), limit=READS, newest_first=True)
-        who = sorted({str(each.value["by"]) for each in reads if each.at >= begun} - {owner})
+        since_then = Order(since=microseconds(begun))
+        notes = await ledger.records(team_namespace(team, "audit"), limit=None, order=since_then)
+        who = sorted({str(each.value["by"]) for each in notes if each.change.reason != SHARED} - {owner})
         found += [f"{', '.join(who)}, who read the memory of {team}: their conversations stay"] if who else []
     return found
 

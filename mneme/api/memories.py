@@ -365,7 +365,7 @@ class Memories(Operations):
         async with self._threads().erasing(told, [source, *derived], whole=whole) as cleaned:
             await self._ledger.forget_records(derived, reason=reason, actor=self._caller)
             mark = await self._kept.forget(found, reason=reason, actor=self._caller)
-        cleaned.add(await told_to(self._ledger, derived, self._owner))
+        cleaned.add(await told_to(self._ledger, [*derived, *rest], self._owner))
         names = {found, *told.messages, *(each.key for each in derived)}
         return await erased_of(mark, cleaned, [source, *derived], rest, names)
 
@@ -389,7 +389,7 @@ class Memories(Operations):
             count = len(derived) + await self._kept.forget_all(reason=reason, actor=self._caller)
         if threads:  # the root of their ids, once they are deleted
             await ThreadIds(self._ledger, self._owner).forget(reason=reason, actor=self._caller)
-        cleaned.add(await told_to(self._ledger, derived, self._owner))
+        cleaned.add(await told_to(self._ledger, [*derived, *rest], self._owner))
         mark = Forgotten(at=datetime.now(UTC), reason=reason, actor=self._caller)
         erased = await erased_of(mark, cleaned, made, rest, {*keys, *told.messages})
         return erased.model_copy(update={"records": count})

@@ -22,12 +22,15 @@ class ServerState:
         return {}
 
     @asynccontextmanager
-    async def quiet(self, threads: Collection[str], background: Collection[str]) -> AsyncIterator[None]:
-        """See that nothing runs on these threads meanwhile; what runs in the background goes on afterwards.
+    async def quiet(
+        self, threads: Collection[str], background: Collection[str]
+    ) -> AsyncIterator[Collection[str]]:
+        """See that nothing runs on these threads meanwhile; return those whose work was stopped for it.
 
-        Whoever has the ledger open without a server starts no run. Raises Conflict where one does not end.
+        What runs in the background goes on afterwards. Whoever has the ledger open without a server starts no
+        run. Raises Conflict where a reply does not end.
         """
-        yield
+        yield ()
 
     async def delete(self, threads: Collection[str]) -> list[str]:
         """Delete all that is kept of these threads; return the files where that cannot be done, and why."""

@@ -64,6 +64,8 @@ class Cleaned(BaseModel):
     threads: list[str] = []
     left: list[str] = []
     """Files that may still hold it, and what to do."""
+    stopped: list[str] = []
+    """Runs that were under way: the command that began one goes on with it, without what was erased."""
 
     def add(self, left: Sequence[str]) -> None:
         """Note files that may still hold it, each once."""
@@ -181,7 +183,8 @@ class Threads(Operations):
         `clean` is given the threads on which is remembered. A reply that does not end at the end is said.
         """
         background = await self._background()
-        async with self._state.quiet(await self._all() - background, background):
+        names = {each.id: str(each.metadata.get(THREAD_NAME) or each.id) for each in await kept_threads()}
+        async with self._state.quiet(await self._all() - background, background) as stopped:
             cleaned = await clean(background)
             yield cleaned
             background = await self._background()
@@ -190,6 +193,8 @@ class Threads(Operations):
                     cleaned.add((await clean(background)).left)
             except Conflict:
                 cleaned.add(["a reply that began meanwhile may repeat it: delete its conversation"])
+        runs = {names.get(each, each) for each in stopped} - {*cleaned.threads}
+        cleaned.stopped = sorted(runs)
 
     async def _erase_runs(
         self, told: Told, made: Sequence[Version], mine: Set[str], also: Set[str]

@@ -26,7 +26,7 @@ from mneme.api.threads import Threads
 from mneme.client.home import Place, asked_server, opened_at, operations_at
 from mneme.client.remote import api_key, gone
 from mneme.core import errors
-from mneme.core.errors import BadInput, Forbidden, MnemeError, ModelUnavailable, TooMany
+from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, ModelUnavailable, TooMany
 from mneme.graphs import load
 from mneme.nodes.background import THREAD_NAME, known_id
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
@@ -114,11 +114,17 @@ class Workflows:
         """Run a graph on a thread and yield its stream.
 
         With `sync` a step is in the checkpoint before the next begins; otherwise it can be streamed earlier.
+        Raises Conflict where a server stopped the run before its end.
         """
         how: Values = {"stream_mode": stream_mode, "durability": durability}
         with server_errors():
             async for each in self.graphs[graph].astream(given, config, context=context, **how):
                 yield each
+            if self.server is not None:
+                left = (await self.server.threads.get_state(config["configurable"]["thread_id"]))["tasks"]
+                if any(not task["interrupts"] for task in left):
+                    hint = "Something was forgotten, or it was cancelled: the same command goes on."
+                    raise Conflict("The run was stopped.", hint)
 
     async def pieces(
         self,

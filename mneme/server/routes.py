@@ -70,8 +70,7 @@ def opens(kind: type[Operations], **more: Any) -> Opened:
         if kind.OWNER == "user":
             return kind(ledger, own_user(identity, owner), caller, **more)
         team = own_team(identity, owner, "read" if reads else "write")
-        if reads:
-            await audit(ledger, identity, team, reads)
+        await audit(ledger, identity, team, reads or request.url.path)  # a change shows what it changed
         return kind(ledger, team, caller, **more)
 
     return opened

@@ -28,6 +28,8 @@ PATIENCE = 20.0
 """Seconds to wait for the end of a reply."""
 POLL = 0.1
 PAGE = 1000
+REPLIES = "chatbot"
+"""The graph whose runs somebody waits for; others go on with the command that began them."""
 UNKNOWN = (NotFoundError, UnprocessableEntityError)
 """The server knows no such id, or takes none such."""
 
@@ -46,26 +48,29 @@ class ServerRows(ServerState):
         return found
 
     @asynccontextmanager
-    async def quiet(self, threads: Collection[str], background: Collection[str]) -> AsyncIterator[None]:
+    async def quiet(
+        self, threads: Collection[str], background: Collection[str]
+    ) -> AsyncIterator[Collection[str]]:
         client, stopped = _client(), list[dict[str, Any]]()
-        for thread in {*background} & await _busy(client):
+        found = await _busy(client)
+        works = {each for each in {*threads, *background} & found.keys() if found[each] != REPLIES}
+        for thread in works:
             runs: list[Any] = await client.runs.list(thread, limit=PAGE)
             for run in runs:
                 if run["status"] in ("pending", "running"):
                     given = (run.get("kwargs") or {}).get("context") or {}
                     name = str(run["metadata"].get(THREAD_NAME, ""))
                     user = name.removeprefix(MEMORY_THREAD.format(user="")) or LOCAL
-                    stopped.append({"user": user, **given})
+                    stopped += [{"user": user, **given}] if thread in background else []
                     with suppress(APIError):  # it has ended meanwhile
                         await client.runs.cancel(thread, run["run_id"], wait=True)
         try:
             end = time.monotonic() + PATIENCE
-            while {*threads, *background} & await _busy(client):
+            while {*threads, *background} & (await _busy(client)).keys():
                 if time.monotonic() > end:
-                    hint = "Wait for its end, then forget again."
-                    raise Conflict("A reply is still being written, or another run is under way.", hint)
+                    raise Conflict("A reply is still being written.", "Wait for its end, then forget again.")
                 await asyncio.sleep(POLL)
-            yield
+            yield works - {*background}
         finally:
             if stopped:
                 ledger = (await store()).ledger
@@ -101,6 +106,7 @@ async def _renew(client: LangGraphClient, thread: str) -> None:
     await client.threads.create(thread_id=thread, metadata=known["metadata"], if_exists="do_nothing")
 
 
-async def _busy(client: LangGraphClient) -> set[str]:
-    found = await client.threads.search(status="busy", limit=PAGE, select=["thread_id"])
-    return {each["thread_id"] for each in found}
+async def _busy(client: LangGraphClient) -> Mapping[str, str]:
+    """Return the threads on which something runs, with the graph of each."""
+    found = await client.threads.search(status="busy", limit=PAGE, select=["thread_id", "metadata"])
+    return {each["thread_id"]: str((each["metadata"] or {}).get("graph_id")) for each in found}

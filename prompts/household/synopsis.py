@@ -13,7 +13,10 @@ from mneme.prompts.household.household import DATA, Container, Item, Room, Worke
 from mneme.prompts.prompt import Prompt, Schemas, one_of_ids, some_of
 
 NAMED = re.compile(r"<([^<>]+)> ?\((\d+)\)")
-EMPTY = re.compile(r"\b(?:is|was|are|were) (?:\w+ )?empty\b|\b(?:had|has|found) nothing\b")
+EMPTY = re.compile(
+    r"\b(?:is|was|are|were) (?:\w+ )?empty\b|\b(?:had|has|found|contain(?:s|ed)) nothing\b"
+    r"|\bnothing (?:\w+ )?in(?:side)?\b"
+)
 UNCERTAIN = re.compile(r"\b(?:whether|if|not known|unknown|may|might|unchecked)\b")
 NARRATIVE = 1500
 """The most characters of a synopsis in words."""

@@ -11,7 +11,7 @@ the first back.
 dispute, whose tests on similar tasks show which of the two is better (`DeprecateOld`).
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Literal
@@ -206,9 +206,13 @@ def with_details(card: Card, lesson: Lesson) -> Card:
     """
     if flags_of(lesson):
         return card
-    dead_ends = {_name(each): each for each in card.deprecated_approaches}
-    for each in lesson.deprecated_approaches:
-        dead_ends[_name(each)] = _joined(dead_ends.get(_name(each), each), each)
+    dead_ends = dict[tuple[str, str], DeprecatedApproach]()
+    for each in (*card.deprecated_approaches, *lesson.deprecated_approaches):
+        name = normalised(each.approach), normalised(each.condition)
+        here = dead_ends.get(name, each)  # the tasks of both count; of what was gained, the best is known
+        gained = max((part.gained for part in (here, each) if part.gained is not None), default=None)
+        failed_in = list(dict.fromkeys([*here.failed_in, *each.failed_in]))
+        dead_ends[name] = here.model_copy(update={"failed_in": failed_in, "gained": gained})
     failures: dict[str, FailureMode] = {}
     for mode in (*card.failure_modes, *lesson.failure_modes):
         failures.setdefault(normalised(mode.condition), mode)
@@ -220,17 +224,6 @@ def with_details(card: Card, lesson: Lesson) -> Card:
             "tags": list(dict.fromkeys([*card.tags, *lesson.tags])),
         }
     )
-
-
-def _name(dead_end: DeprecatedApproach) -> Hashable:
-    return normalised(dead_end.approach), normalised(dead_end.condition)
-
-
-def _joined(here: DeprecatedApproach, new: DeprecatedApproach) -> DeprecatedApproach:
-    """Count the tasks of both; of what it gained, the best is known."""
-    gained = max((each.gained for each in (here, new) if each.gained is not None), default=None)
-    failed_in = list(dict.fromkeys([*here.failed_in, *new.failed_in]))
-    return here.model_copy(update={"failed_in": failed_in, "gained": gained})
 
 
 def holds_for(valid_for: str, versions: Mapping[str, str]) -> bool | None:

@@ -22,6 +22,9 @@ from tests.doubles.household import item, passage, seen
     ("Bob found <juice> (72).", "(72) is <wine>"),
     ("On its way to <fridge> (17) Bob passed <cabinet> (33).", None),
     ("Bob examined <stove> (18): it is empty.", "nobody looked into <stove> (18)"),
+    ("Bob checked <stove> (18), which contained nothing.", "nobody looked into <stove> (18)"),
+    ("There is nothing inside <stove> (18).", "nobody looked into <stove> (18)"),
+    ("Bob holds nothing and goes to <stove> (18).", None),
     ("Bob passed <cabinet> (33), which was empty.", "nobody looked into <cabinet> (33)"),
     ("Bob opened <fridge> (17): it is empty. Nobody knows whether <stove> (18) is empty.", None),
 ])  # fmt: skip

@@ -1,8 +1,10 @@
 """What is forgotten is in no file any more, of the data folder and of the server, with one and without."""
 
+import asyncio
 import json
 import pickle
 import stat
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -264,3 +266,41 @@ def test_a_household_run_that_was_shown_it_and_repeats_it_goes(tmp_path: Path, m
     assert [each.name for each in (tmp_path / "home" / "household").iterdir()] == ["alone.jsonl"]
     (thread,) = lines(mneme("threads", "list", "--json"))
     assert thread["name"].startswith("household/alone/")
+
+
+@pytest.mark.xdist_group("server")
+async def test_a_run_under_way_is_stopped_and_goes_on_without_what_was_forgotten(tmp_path: Path) -> None:
+    """One that was shown it and repeats it goes, as it does at rest; neither holds up who forgets."""
+    known = "At home we keep each waterglass in the bathroom cabinet."
+    with serving(tmp_path / "home") as server:
+        async with server.client() as client, server.operations(Memories, "local") as memories:
+            for text, is_shown in (("At home we keep the wine in the fridge.", False), (known, True)):
+                words = (
+                    "--task",
+                    "Set up Table",
+                    "--members",
+                    "3",
+                    "--seed",
+                    "4",
+                    "--name",
+                    f"r{is_shown:d}",
+                )
+                command = ("household", "run", *words, "--agents", "rules")
+                key = (await memories.add(text)).key
+                playing = asyncio.create_task(asyncio.to_thread(server.mneme, *command))
+                await eventually(partial(under_way, client, f"household/r{is_shown:d}/"))
+                erased = await memories.forget(key)
+                told = (len(erased.stopped), erased.kinds.get("household run", 0))
+                assert told == ((0, 1) if is_shown else (1, 0)) and not erased.left
+                failed(await playing, "The run was stopped.", "the same command goes on")
+                assert "done in 16 steps" in ok(await asyncio.to_thread(server.mneme, *command))
+                assert holding(tmp_path / "home", text) == []
+
+
+async def under_way(client: LangGraphClient, name: str) -> bool:
+    """Say whether a household run has played a step and goes on."""
+    for thread in await client.threads.search(status="busy", metadata={"graph_id": "mita"}):
+        state: Any = await client.threads.get_state(thread["thread_id"])
+        if (state["metadata"] or {}).get("thread_name", "").startswith(name):
+            return bool(state["values"].get("steps"))
+    return False

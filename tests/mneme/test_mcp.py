@@ -226,7 +226,8 @@ async def test_who_may_only_read_a_team_reads_it_and_that_is_in_its_audit(tmp_pa
         assert "bob may not write" in await calls(bob, "propose_card", claim="They sing.")
     ledger = await open_ledger(str(tmp_path / "home" / "ledger"), await open_embedder("bundled"))
     read = await ledger.records(team_namespace("birds", "audit"))
-    assert [(each.value["by"], each.value["what"]) for each in read] == [("bob", "search_cards")]
+    noted = [(each.value["by"], each.value["what"]) for each in read]
+    assert noted == [("ann", MCP), ("bob", "search_cards")], "who changes something sees it"
     await ledger.close()
 
 

@@ -302,6 +302,17 @@ class TestRoles:
         erased = await Memories(bundled, "ann").forget(told.key)
         assert erased.left == ["bob, rob, who read the memory of analysts: their conversations stay"]
 
+    async def test_forget_names_also_who_read_what_was_made_of_it_in_other_words(
+        self, bundled: Ledger
+    ) -> None:
+        told = await Memories(bundled, "rob").add("Reporting uses the database PostgreSQL.")
+        source = Source(records=[(await UserMemories(bundled, "rob").head(told.key)).reference])
+        lesson, made = Lesson(claim="Index the day column."), WHY.model_copy(update={"source": source})
+        await KnowledgeCards(bundled, "analysts").propose(lesson, change=made)
+        await SharedMemory(bundled, "bob").recall("Which column needs an index?", teams=["analysts"])
+        erased = await Memories(bundled, "rob").forget(told.key)
+        assert "bob, who read the memory of analysts: their conversations stay" in erased.left
+
     async def test_an_accepted_proposal_is_a_fact_also_where_it_ends_in_the_middle(
         self, bundled: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -118,7 +118,7 @@ class Terminal:
             if words := await self.talk.left_unanswered():
                 about = f"[dim]answering your last message:[/] {escape(shorten(words, 80))}"
                 say(about)
-                await self._say(self.talk.say())
+                await self.talk.say()
                 emit({"message": words, "reply": self.talk.reply})
                 console.print()
         except Damaged:
@@ -165,7 +165,7 @@ class Terminal:
         message_id = uuid4().hex
         self.open.append(message_id)
         try:
-            await self._say(self.talk.say(words, message_id))
+            await self.talk.say(words, message_id)
         except (TooMany, StorageFailure):  # it was not taken in, so nothing will become of it
             self.open.remove(message_id)
             raise
@@ -174,14 +174,10 @@ class Terminal:
             errors.print("[yellow]The server has ended. Your message is kept, and is answered without it.[/]")
             await self.lasting.close()
             self.talk.session = await self.lasting.open()
-            await self._say(self.talk.again(words, message_id))
+            await self.talk.again(words, message_id)
         emit({"message_id": message_id, "message": words, "reply": self.talk.reply})
         console.print()
         await self._report(wait=False)
-
-    async def _say(self, pieces: AsyncIterator[str]) -> None:
-        async for piece in pieces:
-            console.print(escape(piece), end="", soft_wrap=True)
 
     async def _report(self, wait: bool) -> None:
         """Print what the memory agent did with each message; with `wait`, wait for the last one."""
@@ -220,7 +216,7 @@ class Terminal:
 
 
 class Talk:
-    """One conversation: send messages, stream the replies, and see what was remembered.
+    """One conversation: send messages, print the replies, and see what was remembered.
 
     `asked` counts the questions of the replies and, unless a server runs it, of the memory agent.
     """
@@ -232,8 +228,8 @@ class Talk:
         self.reply = ""
         self.asked = NOTHING
 
-    async def say(self, text: str = "", message_id: str = "") -> AsyncIterator[str]:
-        """Send a message, or none to go on with the unfinished turn; yield the reply piece by piece.
+    async def say(self, text: str = "", message_id: str = "") -> None:
+        """Send a message, or none to go on with the unfinished turn; print the reply piece by piece.
 
         Count what it took; an attempt that broke off is marked as withdrawn. Then the memory agent starts.
         """
@@ -242,11 +238,9 @@ class Talk:
         try:
             config = await self.session.conversation(self._thread)
             async for piece, is_anew in self.session.flows.pieces("chatbot", given, config, self._context):
-                if is_anew:
-                    self.reply = ""
-                    yield WITHDRAWN
-                self.reply += piece
-                yield piece
+                self.reply = piece if is_anew else self.reply + piece
+                shown = f"{WITHDRAWN}{piece}" if is_anew else piece
+                console.print(escape(shown), end="", soft_wrap=True)
             _, values = await self.session.flows.left_at("chatbot", config)
             self.asked = added(self.asked, values.get("asked", NOTHING))  # an older version's turn has none
         except BadAnswer:
@@ -255,8 +249,8 @@ class Talk:
         finally:
             self.remember()
 
-    async def again(self, text: str, message_id: str) -> AsyncIterator[str]:
-        """Yield the reply to a message in whose turn the server ended, on what the session is now.
+    async def again(self, text: str, message_id: str) -> None:
+        """Print the reply to a message in whose turn the server ended, on what the session is now.
 
         The turn goes on where the server left it; if the message had not reached it, it is sent again.
         """
@@ -264,10 +258,9 @@ class Talk:
         is_known = message_id in [message.id for message in spoken]
         if is_known and not steps:  # only the end of the reply was lost on the way
             self.reply = spoken[-1].text
-            yield self.reply
-            return
-        async for piece in self.say() if is_known else self.say(text, message_id):
-            yield piece
+            console.print(escape(self.reply), end="", soft_wrap=True)
+        else:
+            await (self.say() if is_known else self.say(text, message_id))
 
     async def left_unanswered(self) -> str:
         """Return the message whose turn a killed process or an error left unfinished, or ""."""

@@ -52,8 +52,7 @@ async def _turn(talk: Talk, message: str) -> None:
     """Send one message; print the reply as it streams, then what the memory agent did and why."""
     message_id, started = uuid4().hex, time.perf_counter()
     console.print(f"\n[bold]you:[/] {escape(message)}\n[bold]mneme:[/] ", end="", soft_wrap=True)
-    async for piece in talk.say(message, message_id):
-        console.print(escape(piece), end="", soft_wrap=True)
+    await talk.say(message, message_id)
     replied = time.perf_counter() - started
     outcome = await talk.outcome(message_id)
     remembered = time.perf_counter() - started

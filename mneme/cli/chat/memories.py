@@ -136,6 +136,8 @@ def print_erased(erased: Erased) -> int:
     what = ", ".join(count_of(number, noun) for noun, number in erased.kinds.items()) or "nothing"
     say(f"forgotten: {what}; messages: {erased.turns}, threads: {len(erased.threads)}")
     _print_left(erased.left)
+    for each in erased.stopped:
+        say(f"- stopped: {escape(each)}; the command that began it goes on, without what was forgotten")
     for each in erased.backups:
         say(f"- a backup may hold it: {escape(each)}")
     return 1 if erased.left else 0

@@ -96,7 +96,12 @@ async def _keep(finding: Finding, step: Step) -> Learned | None:
         if not is_measured:
             return None  # what a model says of itself is no evidence
         known = used[finding.card]
-        if not finding.success and not _failed_with(known, step):
+        number = state["cards"].index(known)
+        trials = [each["trial"] for each in state["drafts"] if number in each["draft"].used]
+        trials += [state["measured"]] if number in step.draft(state["final"]).used else []
+        # Did a draft that rested on it fail? What failed after a patch dropped it is no matter.
+        has_failed = any(trial is not None and not trial.nearly_does for trial in trials)
+        if not finding.success and not has_failed:
             return None
         details = _lesson(finding, step, known)
         if finding.success:
@@ -117,14 +122,6 @@ async def _keep(finding: Finding, step: Step) -> Learned | None:
         card = await cards.deprecate(card.id, change=change) if event == "created" else card
         event = "dead end" if card.status == "deprecated" and event != "unchanged" else event
     return _learned(event, card, finding.rationale)
-
-
-def _failed_with(card: Known, step: Step) -> bool:
-    """Say whether a draft that rested on a card failed; what failed after a patch dropped it is no matter."""
-    number, state = step.state["cards"].index(card), step.state
-    trials = [each["trial"] for each in state["drafts"] if number in each["draft"].used]
-    trials += [state["measured"]] if number in step.draft(state["final"]).used else []
-    return any(trial is not None and not trial.nearly_does for trial in trials)
 
 
 async def _dispute(finding: Finding, card: Known, step: Step, change: Change) -> Learned:
