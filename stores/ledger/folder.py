@@ -2,7 +2,7 @@
 
 `log.sqlite` is the log, `index-…` are copies of the index (see `edge_index`). Every process that has the
 ledger open shares a lock; whoever is alone checks the log when opening it, and seals it when closing it. A
-seal has the size and checksum of files as they were closed, by which damage to them is noticed.
+seal has the checksum of files as they were closed, by which damage to them is noticed.
 """
 
 import errno

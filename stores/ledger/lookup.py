@@ -197,7 +197,10 @@ class Lookup:
                 state = state_of(cursor)
                 if not attempt and state.seq != followed:
                     continue
-                heads = self._heads_at(state.chain)
+                chain, heads = self._heads  # read while the log ended with this checksum; others add to them
+                if chain != state.chain or len(heads) > KEPT_VERSIONS:
+                    heads = dict[str, Head]()
+                    self._heads = state.chain, heads
                 if hints is not None:
                     return blended(cursor, pool, asked, hints, heads)
                 heads |= heads_of(cursor, [record for record, *_ in found if record not in heads])
@@ -211,12 +214,6 @@ class Lookup:
         if (ranking := asked.ranking) is not None:
             return [hit._replace(parts=ranking.parts(hit, asked.now)) for hit in hits]
         return hits
-
-    def _heads_at(self, chain: bytes) -> dict[str, Head]:
-        """Return the records that were read while the log ended with this checksum; more may be added."""
-        if self._heads[0] != chain or len(self._heads[1]) > KEPT_VERSIONS:
-            self._heads = chain, {}
-        return self._heads[1]
 
     async def _unrankable(self, asked: Query) -> BadInput | None:
         """Return the error for a record that has several numbers to be ranked by, over which engines fail."""
@@ -313,17 +310,11 @@ class Lookup:
         where = where_below(prefix, retired=include_retired)
         return sorted({*map(namespace_of, await self._log.read(listing.column, "DISTINCT h.scope", where))})
 
-    async def count(
-        self,
-        prefix: Namespace = (),
-        *,
-        filter: Mapping[str, Any] | None = None,
-        include_retired: bool = False,
-        shelf: str = "",
-    ) -> int:
+    async def count(self, prefix: Namespace = (), *, include_retired: bool = False, shelf: str = "") -> int:
         """Return the number of records; a shelf's are always live."""
-        where = where_below(prefix, filter, retired=include_retired, shelf=shelf)
-        return await self._log.read(listing.count, where)
+        where = where_below(prefix, retired=include_retired, shelf=shelf)
+        [count] = await self._log.read(listing.column, "count(*)", where)
+        return int(count)
 
     async def forgotten(self, namespace_prefix: Namespace = ()) -> list[Forgotten]:
         """Return the log of erasures."""

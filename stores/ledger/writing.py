@@ -59,7 +59,7 @@ def append(
     for write, record, receipt in zip(batch, records, receipts, strict=True):
         if (made := done.get(receipt)) is None:
             last = forgotten.get(record, NEVER).last
-            version = next_version(write, heads.get(record), write.at or now(), last)
+            version = next_version(write, heads.get(record), now(), last)
             made = record, version.version
             heads[record] = known[made] = version
             done |= {receipt: made} if receipt else {}
