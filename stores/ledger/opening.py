@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Index = Union[EdgeIndex, "ServerIndex"]
 
-_OPEN: dict[str, "Store"] = {}
+_OPEN: dict[Place, "Store"] = {}
 _OPENING = threading.RLock()
 
 
@@ -55,7 +55,7 @@ class Store:
         with _OPENING:
             self.users -= 1
             if not self.users:
-                _OPEN.pop(str(self.place), None)
+                _OPEN.pop(self.place, None)
                 self._shut()
 
     def _shut(self) -> None:
@@ -80,13 +80,13 @@ def open_store(location: str, embedder: str, dimension: int, api_key: str = "") 
         refuse_gone(place.folder)
         raise LedgerMismatch(f"There is no ledger at {place.folder}.", "Set MNEME_LEDGER, or MNEME_HOME.")
     with _OPENING, ExitStack() as opened:
-        if (store := _OPEN.get(str(place))) is None:
+        if (store := _OPEN.get(place)) is None:
             store = _opened(place, embedder, dimension, api_key)
             opened.callback(store._shut)
         if embedder:
             check_embedder(place.shown, current_state(store.log.database), embedder, dimension)
         opened.pop_all()
-        _OPEN[str(place)] = store
+        _OPEN[place] = store
         store.users += 1
         return store
 
