@@ -14,8 +14,9 @@ from pydantic import BaseModel, Field
 from mneme.models.asking.budget import tokens
 from mneme.nodes.context import authenticated, ledger_of
 from mneme.stores.access import Agent, asker_of, audit, is_own, may_read, own_team, roles
-from mneme.stores.ledger.records import LOCAL
+from mneme.stores.ledger.records import LOCAL, user_namespace
 from mneme.stores.recall import Recallable, read_again, recall
+from mneme.stores.users.activity import was_shown
 
 
 class SharesMemory(BaseModel):
@@ -57,6 +58,8 @@ async def look_up(
     kinds = roles().shown_to(agent, team)
     found = await recall(ledger_of(runtime), question, asker, kinds=kinds, budget=budget, cost=tokens)
     if found:
+        own = user_namespace(user, "memories")
+        was_shown(ledger_of(runtime), user, agent, (each.key for each in found if each.is_in(own)))
         runtime.stream_writer({"step": "shared", "shown": [each.line for each in found]})
     return [each.name for each in found]
 

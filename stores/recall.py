@@ -23,7 +23,15 @@ from pydantic import BaseModel, ConfigDict
 
 from mneme.stores.discussions.discussions import Discussion
 from mneme.stores.ledger.lookup import Lookup
-from mneme.stores.ledger.records import LOCAL, Namespace, Version, team_namespace, unescaped, user_namespace
+from mneme.stores.ledger.records import (
+    LOCAL,
+    Namespace,
+    Version,
+    record_id,
+    team_namespace,
+    unescaped,
+    user_namespace,
+)
 from mneme.stores.pools.memory_pool import Pair
 from mneme.stores.provenance import everything, outdated, stale
 from mneme.stores.users.traces import named
@@ -84,7 +92,8 @@ class Recalled(BaseModel):
     """One thing that was recalled: what it says, of which kind and whose it is, and how sure it is.
 
     `reference` names the version, for what is made from it, and `part` which of its texts this is; `stale`
-    says why it no longer rests on what it was made from, where that is so.
+    says why it no longer rests on what it was made from, where that is so. The score is the product of the
+    `scores`, and 1 at most: `relevance` to the question, `standing` with validity, and `recency`.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -97,12 +106,17 @@ class Recalled(BaseModel):
     text: str
     origin: str
     score: float = 0.0
+    scores: Mapping[str, float] = {}
     stale: str = ""
 
     @property
     def name(self) -> str:
         """What names the text itself: the version and the part of it."""
         return f"{self.reference}#{self.part}"
+
+    def is_in(self, namespace: Namespace) -> bool:
+        """Whether its record is in this namespace."""
+        return self.reference.partition("@")[0] == record_id(namespace, self.key)
 
     @property
     def is_whole(self) -> bool:
@@ -267,11 +281,13 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
     alike = await ledger.scores([question], texts, known=known)
     in_part = await ledger.scores(_sentences(question), texts, known=known)
     recent = _recency(found)
-    ranked = [
-        part.model_copy(update={"score": relevance * _weight(part, version) * recent[version.record]})
-        for (part, version), relevance, of_sentence in zip(parts, alike, in_part, strict=True)
-        if max(relevance, of_sentence) >= KINDS[part.kind].floor
-    ]
+    ranked = list[Recalled]()
+    for (part, version), relevance, of_sentence in zip(parts, alike, in_part, strict=True):
+        if max(relevance, of_sentence) >= KINDS[part.kind].floor:
+            standing, recency = _weight(part, version), recent[version.record]
+            scores = {"relevance": relevance, "standing": standing, "recency": recency}
+            score = relevance * standing * recency
+            ranked.append(part.model_copy(update={"score": score, "scores": scores}))
     return _packed(ranked, budget, cost)
 
 

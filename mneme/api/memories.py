@@ -19,6 +19,7 @@ from mneme.stores.ledger.records import Version, check_name, unescaped
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.ledger.writing import Forgotten
 from mneme.stores.provenance import told_again
+from mneme.stores.users.activity import Day, Reading, by_day, readings
 from mneme.stores.users.inbox import Inbox, complete
 from mneme.stores.users.memories import Kind, Memory, MemoryRecord, UserMemories, both_sides
 from mneme.stores.users.promotion import OwnMemories, linked
@@ -231,6 +232,7 @@ class Memories(Operations):
             among = [each for each in await self._then(at, as_of) if kind in {None, each.memory.kind}]
             return await self._kept.ranked(query, among, limit)
         found = await self._kept.similar(query, limit, mode=mode, kind=kind, min_similarity=min_similarity)
+        self._was_shown(each.key for each in found)
         return await self._kept.linked(found)
 
     @reads("memories")
@@ -271,6 +273,20 @@ class Memories(Operations):
     async def latest_changes(self, limit: Limit = 100) -> Sequence[Version]:
         """Return the latest versions of all memories, the newest first."""
         return await self._kept.latest_changes(limit)
+
+    @reads("memories/activity")
+    async def activity(
+        self, days: Annotated[int, Field(ge=1, le=3660, description="How far back.")] = 30
+    ) -> Sequence[Day]:
+        """Return how many memories changed on each day on which any did, the oldest first."""
+        return await by_day(self._kept, days)
+
+    @reads("memories/readings")
+    async def readings(
+        self, key: Annotated[str, Field(description="The whole key of one.")] = "", limit: Limit = 100
+    ) -> Sequence[Reading]:
+        """Return which programs were shown memories in the last 90 days, the newest first."""
+        return await readings(self._ledger, self._owner, key, limit)
 
     @reads("memories/{key}")
     async def show(self, key: Key) -> MemoryRecord:

@@ -16,6 +16,7 @@ from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.stores.answers import KeptAnswers
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, check_name, team_namespace, user_namespace
+from mneme.stores.users.activity import was_shown
 
 Owner = Literal["user", "team"]
 Method = Literal["GET", "POST"]
@@ -26,6 +27,8 @@ USER = "user"
 ROUTE = "__mneme_route__"
 API_PATH = "/mneme/v1"
 """Below this path a server has the routes of all operations."""
+CONSOLE = "console"
+"""The caller who is a person at the console."""
 CONSOLE_PATH = "/console"
 """At this path a server has the console, a page for people."""
 PROBLEM = "application/problem+json"
@@ -104,6 +107,11 @@ class Operations:
         """The answers that are kept for repetitions of requests on the owner's data."""
         namespace = user_namespace if self.OWNER == "user" else team_namespace
         return KeptAnswers(self._ledger, namespace(self._owner))
+
+    def _was_shown(self, keys: Iterable[str]) -> None:
+        """Note which of the user's memories a program is shown; a person is not noted."""
+        if self._caller != USER and not self._caller.endswith(CONSOLE):
+            was_shown(self._ledger, self._owner, self._caller, keys)
 
     def _change(self, reason: str, otherwise: str) -> Change:
         """Return why a version is written, and by whom."""

@@ -121,9 +121,11 @@ class SharedMemory(Operations):
         """Return what is known that answers a question, of every kind, best first, each with its origin."""
         own = [own_team(self._who, team, "read") for team in teams]
         asker = await asker_of(self._ledger, self._who, self._owner, own)
-        return await recall(
+        found = await recall(
             self._ledger, question, asker, kinds=kinds, budget=budget, cost=tokens, show_stale=include_stale
         )
+        self._was_shown(each.key for each in found if each.is_in(self._facts.namespace))
+        return found
 
     @reads("trace/{key}")
     async def trace(

@@ -14,12 +14,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from mneme.api.conversations import (
+    ConversationSummary,
+    ConversationTurn,
+    conversations,
+    messages_in,
+    told,
+    turns_of_thread,
+)
 from mneme.api.copies import erase_files
-from mneme.api.operation import LARGEST, USER, Operations, changes, reads
+from mneme.api.operation import LARGEST, USER, Limit, Operations, changes, reads
 from mneme.api.server_state import ServerState
 from mneme.core.errors import BadInput, Conflict, Damaged, NotFound
 from mneme.core.settings import settings
 from mneme.nodes.background import MEMORY_THREAD, THREAD_NAME, known_id, named_thread
+from mneme.stores.access import may_read
 from mneme.stores.checkpoints.checkpointer import kept_threads, opened_checkpointer
 from mneme.stores.checkpoints.tables import Kept
 from mneme.stores.ledger.ledger import Ledger
@@ -114,6 +123,37 @@ class Threads(Operations):
         if len(found) > 1:
             raise BadInput(f"{len(found)} threads match {name}.", "Give the whole id.")
         return found[0]
+
+    @reads("threads/conversations")
+    async def conversations(self, limit: Limit = 50) -> Sequence[ConversationSummary]:
+        """Return the conversations in which the user said something, by whichever door, the latest first."""
+        names = {each.id: each.name for each in await self.list()}
+        return await conversations(self._ledger, self._owner, names, limit)
+
+    @reads("threads/conversation")
+    async def conversation(
+        self,
+        thread: Annotated[str, Field(description="The conversation's thread; empty: the message's.")] = "",
+        message_id: Annotated[
+            str, Field(description="A message in it, around which turns are returned.")
+        ] = "",
+        limit: Limit = 100,
+    ) -> Sequence[ConversationTurn]:
+        """Return what was said in a conversation, oldest first, and what was remembered of each message.
+
+        Of a thread of the chatbot: also what the replies were shown. Raises NotFound.
+        """
+        messages = await messages_in(self._ledger, self._owner, thread, message_id)
+        thread = thread or (str(messages[0].value["thread"]) if messages else "")
+        who, turns = None if settings().auth is None else self._owner, []
+        if thread and thread in await self._all():
+            turns = await turns_of_thread(self._ledger, thread, lambda place: may_read(who, place))
+        if not (turns := turns or await told(self._ledger, messages)):
+            raise NotFound(f"Nothing is kept of {thread or message_id}.", "See `mneme threads list`.")
+        at = [number for number, each in enumerate(turns, 1) if each.message_id == message_id]
+        end = min(len(turns), max(limit, at[0] + limit // 2)) if message_id and at else len(turns)
+        heads = {each.key: each for each in messages}
+        return [each.of(heads.get(each.message_id)) for each in turns[max(0, end - limit) : end]]
 
     @changes("threads/delete", erases=True)
     async def delete(self, name: ThreadName) -> Cleaned:

@@ -38,6 +38,7 @@ from mneme.server.rest import Api, Opened, Segments, offer, refuse_all_else
 from mneme.stores.access import audit, own_team, own_user, roles
 from mneme.stores.answers import KEPT_FOR, drop_old_answers
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.users.activity import drop_old_readings
 
 log = logging.getLogger(__name__)
 
@@ -122,10 +123,11 @@ def api_of(state: ServerState, remembering: Remembering | None, serving: Serving
 
 
 async def _dropping(ledger: Ledger) -> None:
-    """Erase kept answers that are too old, once a day: on the embedded engine that rewrites the ledger."""
+    """Erase answers and readings that are too old, once a day: on the embedded engine that is slow."""
     while True:
         try:
             await drop_old_answers(ledger)
+            await drop_old_readings(ledger)
         except MnemeError as error:
-            log.warning("Answers that are too old are still kept: %s", error)
+            log.warning("What is too old is still kept: %s", error)
         await asyncio.sleep(KEPT_FOR.total_seconds())

@@ -95,15 +95,16 @@ async def ask(  # noqa: PLR0913  (the interface of every node)
     """
     record = AskRecord(prompt.name, await resolve(who))
     prepare = prepared.get(record.responder)
-
-    async def answer(run: RunnableConfig) -> A:
+    async with as_one_run(record, given, config) as run:
         if record.responder != "rules" and prepare is None:
             own = await in_own_words(prompt)
-            return await ask_with_repairs(_question(own, given, history, lane), record, run)
+            record.value = await ask_with_repairs(_question(own, given, history, lane), record, run)
+            return Answered(**vars(record))
         # What a rule says, or what was prepared, is checked and counted like any other answer.
+        record.attempts = 1
         value = cast(A, prepare(prompt.name, prompt.answer)) if prepare else await by_rules(prompt, given)
         raw = value.model_dump_json() if isinstance(value, BaseModel) else value
-        record.attempts, record.reply_tokens = 1, tokens(raw)
+        record.value, record.reply_tokens = value, tokens(raw)
         record.prompt_tokens = tokens("\n".join(prompt.wording(given)))
         try:
             prompt.verify(given, value)
@@ -112,10 +113,7 @@ async def ask(  # noqa: PLR0913  (the interface of every node)
         if isinstance(value, str):
             message = await FixedReply(text=value).ainvoke([], attempt_config(run, record, lane == "user"))
             record.message_id = message.id or ""
-        return value
-
-    value = await as_one_run(record, given, answer, config)
-    return Answered(**vars(record), value=value)
+    return Answered(**vars(record))
 
 
 class FixedReply(BaseChatModel):

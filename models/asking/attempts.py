@@ -6,15 +6,20 @@ where one was copied, and the temperature is higher each time. The seed of such 
 run asks a question that failed in the same words, and the same replies would fail for ever.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from random import randrange
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
-from langchain_core.callbacks import AsyncCallbackManagerForChainRun
 from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.runnables import RunnableConfig, RunnableLambda
-from langchain_core.runnables.config import ensure_config, merge_configs
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import (
+    ensure_config,
+    get_async_callback_manager_for_config,
+    merge_configs,
+    patch_config,
+)
 from langchain_core.tracers.base import BaseTracer
 
 from mneme.core.errors import BadAnswer, PromptTooLong
@@ -41,7 +46,7 @@ INTERNAL = RunnableConfig(tags=["nostream", "langsmith:nostream"])  # LangGraph 
 
 @dataclass
 class AskRecord:
-    """One question to one responder, and what the attempts at its answer cost so far."""
+    """One question to one responder, its answer once there is one, and what the attempts cost so far."""
 
     name: str
     responder: str
@@ -50,6 +55,7 @@ class AskRecord:
     reply_tokens: int = 0
     message_id: str = ""
     doubt: str = ""
+    value: Any = None
 
     def add(self, message: AIMessage) -> None:
         """Count what a reply cost."""
@@ -172,35 +178,31 @@ def cut_off(raw: str, counted: int | None = None) -> Unusable:
     return CutShort("The reply was cut off at its limit of tokens.", raw)
 
 
+@asynccontextmanager
 async def as_one_run(
-    record: AskRecord,
-    given: object,
-    work: Callable[[RunnableConfig], Awaitable[T]],
-    config: RunnableConfig | None,
-) -> T:
-    """Do the work as one traced run: named after its prompt, tagged with who answers, attempts counted.
+    record: AskRecord, given: object, config: RunnableConfig | None
+) -> AsyncIterator[RunnableConfig]:
+    """Give the config of one traced run: named after its prompt, tagged with who answers, attempts counted.
 
     For LangSmith the attempts stand in the run, and what was repaired or refused in its root.
     """
-
-    async def run(_: object, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig) -> T:
-        is_answered = False
-        try:
-            value = await work(config)
-            is_answered = True
-            return value
-        finally:
-            count(record.attempts, is_answered, record.prompt_tokens, record.reply_tokens)
-            counts = {"repaired": is_answered and record.attempts > 1, "refused": not is_answered}
-            tracers = [each for each in run_manager.handlers if isinstance(each, BaseTracer)]
-            for runs in [each.run_map for each in tracers]:
-                if question := runs.get(str(run_manager.run_id)):
-                    question.add_metadata({"attempts": record.attempts})
-                    if (root := runs.get(str(question.trace_id))) and root is not question:
-                        root.add_metadata(
-                            {name: root.metadata.get(name, 0) + n for name, n in counts.items()}
-                        )
-
-    who = record.responder
-    marks = RunnableConfig(run_name=record.name, tags=[who], metadata={"responder": who})
-    return await RunnableLambda(run).ainvoke(given, merge_configs(ensure_config(config), marks))
+    who, failure = record.responder, cast(BaseException | None, None)
+    marks = RunnableConfig(tags=[who], metadata={"responder": who})
+    config = merge_configs(ensure_config(config), marks)
+    callbacks = get_async_callback_manager_for_config(config)
+    run = await callbacks.on_chain_start(None, given, name=record.name, run_id=config.pop("run_id", None))
+    try:
+        yield patch_config(config, callbacks=run.get_child())
+    except BaseException as error:  # noqa: BLE001  (it is raised again, once the run is counted)
+        failure = error
+    count(record.attempts, failure is None, record.prompt_tokens, record.reply_tokens)
+    told = {"repaired": failure is None and record.attempts > 1, "refused": failure is not None}
+    for runs in [each.run_map for each in run.handlers if isinstance(each, BaseTracer)]:
+        if question := runs.get(str(run.run_id)):
+            question.add_metadata({"attempts": record.attempts})
+            if (root := runs.get(str(question.trace_id))) and root is not question:
+                root.add_metadata({name: root.metadata.get(name, 0) + n for name, n in told.items()})
+    if failure is not None:
+        await run.on_chain_error(failure)
+        raise failure
+    await run.on_chain_end(record.value)

@@ -105,8 +105,9 @@ async def _measured(
         "Reply again, with the JSON object only.",
     )
     record = AskRecord(prompt.name, responder)
-    found = await as_one_run(record, given, lambda run: ask_with_repairs(question, record, run), None)
-    return None if found is None else Probability(found, responder)
+    async with as_one_run(record, given, None) as run:
+        record.value = await ask_with_repairs(question, record, run)
+    return None if record.value is None else Probability(record.value, responder)
 
 
 def likelihood_of(tokens: Tokens) -> float | None:

@@ -50,21 +50,20 @@ async def call_tools(  # noqa: PLR0913  (the interface of every node)
     """
     record = AskRecord(name, await resolve(who))
     prepare = prepared.get(record.responder)
-
-    async def answer(run: RunnableConfig) -> AIMessage:
-        if prepare or record.responder == "rules":
-            record.attempts = 1
-            made = prepare(name, AIMessage) if prepare else await rule(messages)
-            turn = _without_repeats(made, messages)
-            try:
-                check(turn)
-            except ValueError as error:
-                wrong = f"{record.responder} answered {name} wrongly: {error}"
-                raise BadAnswer(wrong, str(turn.tool_calls)) from error
+    async with as_one_run(record, list(messages), config) as run:
+        if not prepare and record.responder != "rules":
+            question = _question(system, messages, tools, check, lane)
+            record.value = turn = await ask_with_repairs(question, record, run)
             return turn
-        return await ask_with_repairs(_question(system, messages, tools, check, lane), record, run)
-
-    return await as_one_run(record, list(messages), answer, config)
+        record.attempts = 1
+        made = prepare(name, AIMessage) if prepare else await rule(messages)
+        record.value = turn = _without_repeats(made, messages)
+        try:
+            check(turn)
+        except ValueError as error:
+            wrong = f"{record.responder} answered {name} wrongly: {error}"
+            raise BadAnswer(wrong, str(turn.tool_calls)) from error
+    return turn
 
 
 def _question(

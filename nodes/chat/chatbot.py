@@ -28,6 +28,7 @@ from mneme.nodes.messages import EXAMPLE, turn
 from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.nodes.workflow import counted
 from mneme.prompts.chat.chatbot import Turn, reply
+from mneme.stores.users.activity import was_shown
 from mneme.stores.users.inbox import PRECEDING, Message, is_new
 
 SHOWN_BEFORE = 20
@@ -48,9 +49,10 @@ class Conversation(TypedDict):
 
 
 class State(Conversation, total=False):
-    """The conversation, what was recalled for its last message, and what its reply took."""
+    """The conversation, what was recalled for its last message, under which keys, and what its reply took."""
 
     recalled: list[dict[str, str]]
+    keys: list[str]
     unclear: list[str]
     said: list[str]
     shared: list[str]
@@ -87,13 +89,15 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
         "asked": Overwrite(NOTHING),
     }
     if context.recall == 0:
-        return begun | {"recalled": []}
+        return begun | {"recalled": [], "keys": []}
     found = await memories.similar(message.text, k=context.recall, mode=context.search)
     recalled = [
         {"content": each.memory.timed, "told_on": each.memory.time[:10] or f"{each.at:%Y-%m-%d}"}
         for each in found
     ]
-    return begun | {"recalled": recalled}
+    keys = [each.key for each in found]
+    was_shown(ledger_of(runtime), user_of(runtime), "chatbot", keys)
+    return begun | {"recalled": recalled, "keys": keys}
 
 
 def must_fit(message: str, window: int) -> None:

@@ -1,7 +1,6 @@
 """How rules answer the memory agents' questions, in `prompts/chat/`: keep, link, never overwrite."""
 
 import re
-from collections.abc import Sequence
 from typing import Literal
 
 from mneme.prompts.chat import paper_versions as paper
@@ -10,7 +9,7 @@ from mneme.prompts.chat.evidence import sentences
 from mneme.prompts.chat.memory_agent import comparing, forgetting, reading, rewriting
 from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.rules.chat.comparison import corrected, correction, count, relations, stems
-from mneme.rules.chat.english import CLAUSES, GRAMMAR, MAX_READ, OPENING, Statement, asks, says, statements
+from mneme.rules.chat.english import CLAUSES, GRAMMAR, MAX_READ, OPENING, asks, says, statements
 from mneme.rules.registry import rule
 
 FORGET = re.compile(
@@ -36,7 +35,13 @@ def read_message(given: reading.Incoming, most: int = reading.MAX_STATED) -> rea
     told = [each for each in sentences(given.message) if each not in wishes]
     found = statements(" ".join(told) if wishes else given.message, given.preceding)
     step = max(1, -(-len(found) // most))
-    memories = [_memory(found[at : at + step]) for at in range(0, len(found), step)]
+    memories = list[reading.Read]()
+    for together in [found[at : at + step] for at in range(0, len(found), step)]:
+        content = " ".join(each.content for each in together)[:MAX_CHARS]
+        quote = " … ".join(each.quote for each in together)[:MAX_CHARS]
+        ended = content if content[-1] in ".!?…。！？" else f"{content}."[:MAX_CHARS]
+        read = reading.Read(content=ended, quote=quote, kind="semantic", entities=entities_of(content))
+        memories.append(read)
     cut = f" Only its first {MAX_READ} characters." if len(given.message) > MAX_READ else ""
     kept = f"It states something; kept in the user's own words.{cut}"
     if wishes:
@@ -58,13 +63,6 @@ def _wishes(message: str) -> list[str]:
         for each, wish in wishes.items()
         if not any(says(part) and not asks(part) for part in CLAUSES.split(wish)[1:])
     ]
-
-
-def _memory(together: Sequence[Statement]) -> reading.Read:
-    content = " ".join(each.content for each in together)[:MAX_CHARS]
-    quote = " … ".join(each.quote for each in together)[:MAX_CHARS]
-    ended = content if content[-1] in ".!?…。！？" else f"{content}."[:MAX_CHARS]
-    return reading.Read(content=ended, quote=quote, kind="semantic", entities=entities_of(content))
 
 
 def entities_of(content: str) -> list[str]:

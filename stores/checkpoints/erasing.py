@@ -48,19 +48,15 @@ class Eraser:
 
     def find(self, value: Any) -> None:
         """Note the messages in a value that are erased, and those that answer them."""
-        if isinstance(value, list):
-            self._find_in_turn(value)
-        for each in _parts(value):
-            self.find(each)
-
-    def _find_in_turn(self, items: list[Any]) -> None:
         answers = False
-        for message in filter(None, map(_message, items)):
+        for message in filter(None, map(_message, value if isinstance(value, list) else ())):
             is_answer = answers and _is_reply(message) and _text(message) != ERASED
             is_found = is_answer or self._is_found(message)
             answers = answers if _is_reply(message) else is_found
             if is_found:
                 self._note(message)
+        for each in _parts(value):
+            self.find(each)
 
     def _note(self, message: Mapping[str, Any]) -> None:
         """Note a message; what a person said is looked for wherever else it stands."""
@@ -87,21 +83,17 @@ class Eraser:
         """Return a value with `[erased]` for what is erased."""
         if isinstance(value, str):
             return self._erase() if any(part in value for part in self._told.passages) else value
+        if isinstance(value, dict) and _message(value) is value and self._is_found(value):
+            blank = {name: type(each)() for name, each in BLANK.items() if name in value}
+            return value | {"content": self._erase()} | blank
         if isinstance(value, dict):
-            return self._clean_fields(value)
+            return {
+                name: self._erase() if name in TEXTS and self._is_said(each) else self.clean(each)
+                for name, each in value.items()
+            }
         if isinstance(value, list):
             return [self.clean(each) for each in value]
         return Extension(value.code, self.clean(value.inside)) if isinstance(value, Extension) else value
-
-    def _clean_fields(self, fields: dict[Any, Any]) -> dict[Any, Any]:
-        if _message(fields) is fields and self._is_found(fields):
-            self._erase()
-            blank = {name: type(each)() for name, each in BLANK.items() if name in fields}
-            return fields | {"content": ERASED} | blank
-        return {
-            name: self._erase() if name in TEXTS and self._is_said(each) else self.clean(each)
-            for name, each in fields.items()
-        }
 
     def _is_said(self, text: Any) -> bool:
         return isinstance(text, str) and bool(text) and (text in self._said or text in self._told.sayings)

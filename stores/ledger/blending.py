@@ -46,7 +46,7 @@ class Own(NamedTuple):
 def blended(
     cursor: Cursor, pool: Mapping[str, Scores], query: Query, hints: Hints, heads: dict[str, Head]
 ) -> list[Hit]:
-    """Search in the mode `blend`; a score's parts are `dense`, `bm25`, `words`, `hints` and `lent`.
+    """Search in the mode `blend`; a score's parts are `dense`, `bm25` and `words`, the hints, and `lent`.
 
     The cosine and BM25 propose their best records, the `pool`, and the best of these are weighed in full. A
     record that words did not propose counts as sharing none. What is read of the log is added to `heads`.
@@ -116,15 +116,15 @@ class _Scoring:
             if self._query.dense is not None and record not in cosines:
                 continue
             value, thread = head.version.value, head.version.value.get("thread")
-            hinted = self._worth * named[record] + KIND_WEIGHT * self._hints.suits(value)
+            hinted = {"names": self._worth * named[record], "kind": KIND_WEIGHT * self._hints.suits(value)}
             if self._hints.periods:
                 written = head.version.created.astimezone(UTC).date()
-                hinted += DATE_WEIGHT * self._hints.dates(value, written)
+                hinted["dates"] = DATE_WEIGHT * self._hints.dates(value, written)
             parts = {
                 name: of[record] for name, of in ((DENSE, cosines), (SPARSE, self._words)) if record in of
             }
-            parts |= {"words": self._shares.get(record, 0.0), "hints": hinted}
-            score = cosines.get(record, 0.0) + parts["words"] + hinted
+            parts |= {"words": self._shares.get(record, 0.0)} | hinted
+            score = cosines.get(record, 0.0) + parts["words"] + sum(hinted.values())
             found.append(Own(score, record, thread if isinstance(thread, str) else "", parts, head))
         return found
 
@@ -134,7 +134,8 @@ class _Scoring:
             return {}
         import numpy as np  # noqa: PLC0415  (slow to import)
 
-        vectors, asked = np.array([*found.values()], dtype=float), np.array(self._query.dense, dtype=float)
+        rows = np.frombuffer(b"".join(found.values()), np.float32).reshape(len(found), -1)
+        vectors, asked = rows.astype(float), np.array(self._query.dense, dtype=float)
         lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(asked)
         return dict(zip(found, (vectors @ asked / np.where(lengths, lengths, 1.0)).tolist(), strict=True))
 

@@ -173,6 +173,7 @@ class Ledger(Lookup):
         mark = Forgotten(at=self._clock.now(), reason=reason, actor=actor)
         work = partial(forget, heads=heads, rewritten=rewritten, dropped=dropped, mark=mark)
         marks = await self._written(work, erases=True)
+        self._heads = b"", {}  # they may have what was erased
         if self._store.folder is not None:
             await asyncio.to_thread(self._store.folder.warn_of_aside)
         return marks

@@ -131,6 +131,8 @@ class MemoryRecord(BaseModel):
     at: datetime
     memory: Memory
     similarity: float | None = None
+    scores: Mapping[str, float] = Field({}, exclude_if=lambda scores: not scores)
+    """What gave it its place in a search: the `total` and its parts, such as `dense` and `words`."""
     shared_with: Sequence[str] = Field((), exclude_if=lambda teams: not teams)
     """Where it was just written: the teams that its owner's policy told."""
 
@@ -140,7 +142,9 @@ class MemoryRecord(BaseModel):
         return self.memory.content
 
     @classmethod
-    def of(cls, version: Version, similarity: float | None = None) -> "MemoryRecord":
+    def of(
+        cls, version: Version, similarity: float | None = None, scores: Mapping[str, float] | None = None
+    ) -> "MemoryRecord":
         """Read a memory back from its version."""
         return cls(
             key=version.key,
@@ -149,6 +153,7 @@ class MemoryRecord(BaseModel):
             at=version.at,
             memory=Memory.model_validate(version.value),
             similarity=similarity,
+            scores=scores or {},
         )
 
 
@@ -214,8 +219,14 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         """
         wanted = {"kind": kind} if kind else {}
         hits = await self.search(query, limit=k, mode=mode, filter=wanted)
-        alike = {hit.version.key: hit.parts.get("dense") for hit in hits}
-        found = readable(lambda each: MemoryRecord.of(each, alike[each.key]), (hit.version for hit in hits))
+        of = {hit.version.key: hit for hit in hits}
+
+        def read(version: Version) -> MemoryRecord:
+            score, parts = of[version.key][1:]
+            scores = {"total": score, **parts} if mode == "blend" else None
+            return MemoryRecord.of(version, parts.get(DENSE), scores)
+
+        found = readable(read, (hit.version for hit in hits))
         found = newest_of_linked_first(found)
         if self.ledger.goes_by_words:
             return found if (min_similarity or 0.0) > 0 else await self._filled(found, k, wanted)
@@ -303,7 +314,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         """Return the latest versions of all memories, the newest first."""
         last_changed = Order("updated", descending=True)
         heads = await self.heads(limit, include_retired=True, order=last_changed)
-        versions = [each for head in heads for each in await self._changes(head)]
+        versions = [each for head in heads for each in await self.changes(head)]
         return sorted(versions, key=lambda each: each.at, reverse=True)[:limit]
 
     async def keys(self, beginning: str) -> Sequence[str]:
@@ -334,7 +345,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
     async def valid_at(self, day: date) -> Sequence[MemoryRecord]:
         """Return what held on a day, as far as is known now: of each memory the version that held then."""
         held = [
-            valid_at(await self._changes(head), day)
+            valid_at(await self.changes(head), day)
             for head in await self.heads(include_retired=True)
             if head.live
         ]
@@ -353,7 +364,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         """
         heads = await self.heads(include_retired=True)
         known = {each.key for each in self.read(heads)}
-        stacks = [standing(await self._changes(head)) for head in heads if head.key in known]
+        stacks = [standing(await self.changes(head)) for head in heads if head.key in known]
         latest = max(filter(None, stacks), key=lambda stack: stack[-1].at, default=None)
         return None if latest is None else await self._take_back(latest, actor)
 
@@ -414,7 +425,8 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
             lines, within=self.namespace, check=partial(check, Memory.model_validate)
         )
 
-    async def _changes(self, head: Version) -> Sequence[Version]:
+    async def changes(self, head: Version) -> Sequence[Version]:
+        """Return all versions of a record, oldest first."""
         return [head] if head.version == head.first else await self.history(head.key)
 
     async def _take_back(self, standing: Sequence[Version], actor: str) -> MemoryRecord:

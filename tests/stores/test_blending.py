@@ -86,7 +86,7 @@ class TestBlending:
         assert (await texts(ledger, "Where did we walk in June?"))[0].endswith("06")
         await put(ledger, "The organ", entities=["Bea"])
         hits = await found(ledger, "Which instrument is Bea's?")
-        assert [hit.version.text for hit in hits if hit.parts["hints"]] == ["The organ"]
+        assert [hit.version.text for hit in hits if hit.parts["names"]] == ["The organ"]
 
     async def test_when_asks_for_what_happened(self, ledger: Ledger) -> None:
         await put(ledger, "The user visits Rome", kind="semantic")

@@ -1,6 +1,7 @@
 // The graph of names: drawn and moved by React Flow, laid out by forces.
 
 import { type Edge, type Node, Controls, ReactFlow, useEdgesState, useNodesState } from "@xyflow/react";
+import { useComputedColorScheme } from "@mantine/core";
 import "@xyflow/react/dist/style.css";
 import { type Force, forceLink, forceManyBody, forceSimulation, forceX, forceY } from "d3-force";
 import { useEffect, useMemo } from "react";
@@ -128,7 +129,7 @@ export default function Graph({ names, chosen, choose }: Shown) {
         onSelectionChange={({ nodes: [picked] }) => picked && choose([called(picked.id)])}
         onPaneClick={() => choose([])}
         nodesConnectable={false}
-        colorMode="system"
+        colorMode={useComputedColorScheme()}
         fitView
         fitViewOptions={{ maxZoom: 1.1, minZoom: 0.6, padding: 0.05 }}
         minZoom={0.2}

@@ -6,7 +6,6 @@ import {
   Autocomplete,
   Burger,
   Button,
-  type MantineColorSchemeManager,
   MantineProvider,
   NavLink,
   PasswordInput,
@@ -15,18 +14,12 @@ import {
 import { type FormEvent, useEffect, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { type Owner, Problem, keep, read, session } from "./api";
+import { useCounts } from "./counts";
 import { type Route, focusHeading, go, useNotice, useRoute } from "./hooks";
 import { GROUPS } from "./pages";
 import { Failure, Title } from "./parts";
+import { ThemeSwitch, kept } from "./theme";
 
-// The browser's own choice of day or night is followed, and nothing is stored.
-const followed: MantineColorSchemeManager = {
-  get: (preset) => preset,
-  set: () => {},
-  subscribe: () => {},
-  unsubscribe: () => {},
-  clear: () => {},
-};
 const theme = createTheme({
   primaryColor: "indigo",
   primaryShade: { light: 7, dark: 8 },
@@ -142,7 +135,20 @@ function AskKey({ error, found }: { error: Problem | null; found: () => void }) 
   );
 }
 
-function Menu({ at }: { at: Route }) {
+const MOST_COUNTED = 99;
+
+function Menu({ at, turn }: { at: Route; turn: number }) {
+  const counts = useCounts(turn, at.name);
+  const badge = (name: string) => {
+    const of = counts[name];
+    if (!of?.count) return undefined;
+    return (
+      <span className="count" title={`${of.count} ${of.says}`}>
+        {of.count > MOST_COUNTED ? `${MOST_COUNTED}+` : of.count}
+        <span className="unseen"> {of.says}</span>
+      </span>
+    );
+  };
   return (
     <nav aria-label="Pages of the console" id="menu">
       {GROUPS.map(({ title, pages }) => (
@@ -155,6 +161,7 @@ function Menu({ at }: { at: Route }) {
                   href={`#/${name}`}
                   label={label}
                   leftSection={<Icon size={18} aria-hidden />}
+                  rightSection={badge(name)}
                   active={name === at.name}
                   variant="filled"
                   aria-current={name === at.name ? "page" : undefined}
@@ -168,7 +175,14 @@ function Menu({ at }: { at: Route }) {
   );
 }
 
-function Top({ who, at, changed }: { who: string; at: Route; changed: () => Promise<void> }) {
+interface OfTop {
+  who: string;
+  at: Route;
+  turn: number;
+  changed: () => Promise<void>;
+}
+
+function Top({ who, at, turn, changed }: OfTop) {
   const [opened, open] = useState(false);
   useEffect(() => open(false), [at.name, at.id]);
   const out = () => {
@@ -214,7 +228,8 @@ function Top({ who, at, changed }: { who: string; at: Route; changed: () => Prom
           )}
           <OwnerField name="team" label="Team" changed={changed} />
         </div>
-        <Menu at={at} />
+        <Menu at={at} turn={turn} />
+        <ThemeSwitch />
       </div>
     </header>
   );
@@ -241,7 +256,8 @@ function Shown({ at }: { at: Route }) {
     );
   }
   const { all: All, one: One } = page;
-  return at.id && One ? <One key={place} id={at.id} query={at.query} /> : <All key={place} query={at.query} />;
+  const asked = `${place}?${at.query}`;
+  return at.id && One ? <One key={asked} id={at.id} query={at.query} /> : <All key={asked} query={at.query} />;
 }
 
 function App() {
@@ -282,7 +298,7 @@ function App() {
   }
   return (
     <div className="shell">
-      <Top who={who} at={at} changed={enter} />
+      <Top who={who} at={at} turn={turn} changed={enter} />
       <main id="main">
         <NoticeLine />
         <Shown key={turn} at={at} />
@@ -296,7 +312,7 @@ createRoot(document.getElementById("root") as HTMLElement).render(
   <MantineProvider
     theme={theme}
     defaultColorScheme="auto"
-    colorSchemeManager={followed}
+    colorSchemeManager={kept}
     withCssVariables={false}
     withGlobalClasses={false}
     deduplicateCssVariables={false}

@@ -32,6 +32,8 @@ export const percent = (share: number) => `${Math.round(100 * share)} %`;
 export const spaced = (name: string) => name.replaceAll("_", " ");
 export const words = (name: string) => spaced(name).replace(/^./, (letter) => letter.toUpperCase());
 
+export const EVENTS = { insert: "remembered", update: "changed", retire: "retired", restore: "brought back" };
+
 const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
   ["year", 31_557_600],
   ["month", 2_629_800],
@@ -463,7 +465,7 @@ export function Row({ href, title, id, onOpen, before, after, children }: InRow)
         <a href={href} id={id} onClick={onOpen}>
           {title}
         </a>
-        <p className="quiet">{children}</p>
+        <div className="quiet">{children}</div>
       </div>
       {after}
     </li>

@@ -65,7 +65,22 @@ async def _run(wanted: dict[str, Any], context: dict[str, Any]) -> int:
         return await consolidate(wanted, context, anew=anew)
     pool = context.get("pool", "")
     async with open_operations(Cards, context["team"], reading=asks) as on:
-        await (_print_status(on, pool) if asks else _roll_back(on, pool, reason))
+        if not asks:  # the cards of the latest come back, and the model before it serves
+            undone = await on.roll_back_consolidation(pool, reason)
+            emit(undone)
+            now = undone.before or "no tuned model"
+            told = "its pairs never left the pool" if pool else f"{len(undone.ids)} cards are as before"
+            console.print(f"{undone.tag} is taken back: {told}; {escape(now)} serves.")
+            if undone.serves:
+                console.print(f"[dim]Ollama still has {escape(undone.serves.removeprefix('ollama:'))}.[/]")
+            return 0
+        due, serving = await on.consolidation_due(pool), await on.serving(pool)
+        attempts = await on.consolidations(pool)
+    emit({"due": [*due], "serving": serving, "attempts": [each.model_dump() for each in attempts]})
+    console.print(f"due: {escape('; '.join(due)) or 'no'}")
+    console.print(f"serving: {escape(serving) or 'no tuned model'}")
+    if attempts:
+        print_rows(attempts)
     return 0
 
 
@@ -149,25 +164,3 @@ def _costs(found: dict[str, Any]) -> list[list[str]]:
         repaid = f"after {seconds / saved:,.0f} answers" if saved > 0 else "never: an answer takes no less"
         rows.append(["training repaid", "", repaid])
     return rows
-
-
-async def _print_status(on: Cards, pool: str) -> None:
-    """Print why a consolidation is due, which model serves, and how earlier ones ended."""
-    due, serving = await on.consolidation_due(pool), await on.serving(pool)
-    attempts = await on.consolidations(pool)
-    emit({"due": [*due], "serving": serving, "attempts": [each.model_dump() for each in attempts]})
-    console.print(f"due: {escape('; '.join(due)) or 'no'}")
-    console.print(f"serving: {escape(serving) or 'no tuned model'}")
-    if attempts:
-        print_rows(attempts)
-
-
-async def _roll_back(on: Cards, pool: str, reason: str) -> None:
-    """Undo the latest consolidation: its cards come back, and the model before it serves."""
-    undone = await on.roll_back_consolidation(pool, reason)
-    emit(undone)
-    now = undone.before or "no tuned model"
-    told = "its pairs never left the pool" if pool else f"{len(undone.ids)} cards are as before"
-    console.print(f"{undone.tag} is taken back: {told}; {escape(now)} serves.")
-    if undone.serves:
-        console.print(f"[dim]Ollama still has {escape(undone.serves.removeprefix('ollama:'))}.[/]")

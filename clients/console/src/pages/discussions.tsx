@@ -25,6 +25,7 @@ import {
   Title,
   plural,
 } from "../parts";
+import type { Link } from "../way";
 
 type Discussion = Schemas["Discussion"];
 type Turn = Schemas["Turn"];
@@ -33,6 +34,7 @@ interface Whole {
   discussion: Discussion;
   turns: Turn[];
   withdrawn: Withdrawal[];
+  shown: Link[];
 }
 
 const newestFirst = (signal: AbortSignal) =>
@@ -49,7 +51,7 @@ export const DiscussionsPage = () => (
   </ListPage>
 );
 
-const shown = (memory: unknown) =>
+const lines = (memory: unknown) =>
   JSON.stringify(memory, null, 2)
     .replace(/[{}[\]",]/g, "")
     .replace(/^\s*\n/gm, "");
@@ -75,7 +77,7 @@ function Memory({ discussion, agent }: { discussion: string; agent: string }) {
             <p className="quiet">
               <Time at={now.at} /> <span>{now.reason}</span>
             </p>
-            <Diff older={shown((versions[at - 1] ?? now).memory)} newer={shown(now.memory)} />
+            <Diff older={lines((versions[at - 1] ?? now).memory)} newer={lines(now.memory)} />
           </>
         );
       }}
@@ -92,6 +94,45 @@ function Agents({ discussion, speakers }: { discussion: string; speakers: string
         <Choice label="Agent" value={agent} set={choose} data={speakers} />
         <Memory key={agent} discussion={discussion} agent={agent} />
       </Choices>
+    </Section>
+  );
+}
+
+/** How much of its context a turn filled, with how many earlier turns in it. */
+function Filled({ turn, most }: { turn: Turn; most: number }) {
+  const { context_tokens: context, turns_shown: earlier, tokens } = turn;
+  if (turn.person || !context) return null;
+  return (
+    <p className="quiet">
+      {most > 0 && (
+        <span className="bar" aria-hidden>
+          <span className="of-meaning" style={{ width: `${Math.min(100, (100 * context) / most)}%` }} />
+        </span>
+      )}{" "}
+      shown {context.toLocaleString()} {most > 0 && `of ${most.toLocaleString()} `}tokens: its task, its memory and{" "}
+      {plural(earlier, "earlier turn")}
+      {tokens > 0 && `; ${tokens.toLocaleString()} tokens in all with the reply`}
+    </p>
+  );
+}
+
+/** What the agents were shown of what other workflows know. */
+function ShownOfOthers({ of }: { of: Link[] }) {
+  if (of.length === 0) return null;
+  return (
+    <Section title="What its agents were shown of others" id="shown">
+      <ul>
+        {of.map((each, at) => (
+          <li key={at}>
+            {each.key ? <a href={`#/recall/${part(each.key)}`}>{each.text || each.kind}</a> : each.kind}{" "}
+            <span className="quiet">
+              {each.kind}
+              {each.owner && `, ${each.owner}`}
+            </span>{" "}
+            <Stale why={each.stale} />
+          </li>
+        ))}
+      </ul>
     </Section>
   );
 }
@@ -133,7 +174,7 @@ function Withdrawn({ discussion, of, again }: { discussion: string; of: Withdraw
   );
 }
 
-function One({ discussion, turns, withdrawn, again }: Whole & { again: () => void }) {
+function One({ discussion, turns, withdrawn, shown, again }: Whole & { again: () => void }) {
   const speakers = [...new Set(turns.filter((each) => !each.person).map((each) => each.speaker))];
   const { stale } = discussion;
   return (
@@ -154,6 +195,7 @@ function One({ discussion, turns, withdrawn, again }: Whole & { again: () => voi
         ]}
       />
       <Withdrawn discussion={discussion.id} of={withdrawn} again={again} />
+      <ShownOfOthers of={shown} />
       <Agents discussion={discussion.id} speakers={speakers} />
       <Section title="Turns" id="turns">
         <Entries>
@@ -169,6 +211,7 @@ function One({ discussion, turns, withdrawn, again }: Whole & { again: () => voi
               ]}
             >
               <p className="diff">{each.message}</p>
+              <Filled turn={each} most={discussion.context_tokens} />
             </Entry>
           ))}
         </Entries>
@@ -179,12 +222,13 @@ function One({ discussion, turns, withdrawn, again }: Whole & { again: () => voi
 
 async function whole(id: string, signal: AbortSignal): Promise<Whole> {
   const path = `discussions/${part(id)}`;
-  const [discussion, turns, withdrawn] = await Promise.all([
+  const [discussion, turns, withdrawn, [, ...from]] = await Promise.all([
     read<Discussion>(path, {}, signal),
     read<Turn[]>(`${path}/turns`, {}, signal),
     read<Withdrawal[]>(`${path}/withdrawn`, {}, signal),
+    read<Link[]>(`trace/${part(id)}`, { team: team() }, signal),
   ]);
-  return { discussion, turns, withdrawn };
+  return { discussion, turns, withdrawn, shown: from.filter(({ distance }) => distance === 1) };
 }
 
 export const DiscussionPage = ({ id }: { id: string }) => (

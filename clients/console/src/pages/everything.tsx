@@ -17,7 +17,13 @@ function Found({ question }: { question: string }) {
     <Listed of={loaded} label="Results" empty={<Empty>Nothing that is known bears on it.</Empty>}>
       {(each) => (
         <Row key={`${each.reference}#${each.part}`} href={`#/recall/${part(each.key)}`} title={<Marked text={each.text} query={question} />}>
-          <span>{each.kind}</span> <span>{each.origin}</span> <span>score {each.score.toFixed(2)}</span>
+          <span>{each.kind}</span> <span>{each.origin}</span> <span>
+            score {each.score.toFixed(2)} ={" "}
+            {Object.entries(each.scores)
+              .map(([name, value]) => `${name} ${value.toFixed(2)}`)
+              .join(" × ")}
+            {Object.values(each.scores).reduce((before, value) => before * value, 1) > 1 && ", 1 at most"}
+          </span>
           <Stale why={each.stale} />
         </Row>
       )}

@@ -7,15 +7,19 @@ import {
   IconChecklist,
   IconClock,
   IconDatabase,
+  IconEye,
   IconHome,
   IconInbox,
+  IconMessage,
   IconMessages,
   IconNotebook,
   IconSearch,
   IconTopologyStar3,
 } from "@tabler/icons-react";
 import type { ComponentType } from "react";
+import { AccessPage } from "./access";
 import { CardPage, Cards } from "./cards";
+import { ConversationPage, Conversations } from "./conversations";
 import { DiscussionPage, DiscussionsPage } from "./discussions";
 import { DisputePage, Disputes } from "./disputes";
 import { Everything, TracePage } from "./everything";
@@ -43,9 +47,11 @@ export const GROUPS: { title: string; pages: Page[] }[] = [
     pages: [
       { name: "memories", title: "Memories", icon: IconDatabase, all: Memories, one: Memory },
       { name: "recall", title: "Recall", icon: IconSearch, all: Everything, one: TracePage },
+      { name: "conversations", title: "Conversations", icon: IconMessage, all: Conversations, one: ConversationPage },
       { name: "inbox", title: "Inbox", icon: IconInbox, all: InboxPage },
       { name: "timeline", title: "Timeline", icon: IconClock, all: Timeline },
       { name: "names", title: "Names", icon: IconTopologyStar3, all: NamesPage },
+      { name: "access", title: "Access", icon: IconEye, all: AccessPage },
     ],
   },
   {

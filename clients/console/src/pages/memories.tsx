@@ -27,6 +27,7 @@ import {
   useFound,
 } from "../parts";
 import { useRemembering } from "../remembering";
+import { Legend, Why } from "../why";
 import { held, written } from "./memory";
 import { Welcome } from "./welcome";
 
@@ -128,8 +129,18 @@ function RowMenu({ record, picking }: { record: Record; picking: Picking }) {
   );
 }
 
-function MemoryRow({ record, picking, query = "" }: { record: Record; picking: Picking; query?: string }) {
-  const { key, live, at, memory, similarity, version } = record;
+interface InList {
+  record: Record;
+  /** The one after it in the list. */
+  next?: Record;
+  picking: Picking;
+  query?: string;
+  most?: number;
+}
+
+function MemoryRow({ record, next, picking, query = "", most = 0 }: InList) {
+  const { key, live, at, memory, similarity, scores = {}, version } = record;
+  const isRaised = (next?.scores?.total ?? 0) > (scores.total ?? 0);
   return (
     <Row
       href={`#/memories/${part(key)}`}
@@ -173,7 +184,12 @@ function MemoryRow({ record, picking, query = "" }: { record: Record; picking: P
       {memory.may_contradict.length > 0 && <Mark>may contradict another</Mark>}
       {memory.read_by === "rules" && <span>read by rules</span>}
       {memory.past[0] && <span>{held(memory.past[0])}</span>}
-      {similarity ? <span>{percent(similarity)} alike in meaning</span> : null}
+      {scores.total === undefined && similarity ? <span>{percent(similarity)} alike in meaning</span> : null}
+      <Why
+        scores={scores}
+        most={most}
+        before={isRaised ? "It stands before an older one of a higher score, which it may contradict." : undefined}
+      />
     </Row>
   );
 }
@@ -208,8 +224,15 @@ function List({ records, label, picking, query }: Listed) {
         />
       )}
       <Rows label={label}>
-        {records.map((each) => (
-          <MemoryRow key={each.key} record={each} picking={picking} query={query} />
+        {records.map((each, at) => (
+          <MemoryRow
+            key={each.key}
+            record={each}
+            next={records[at + 1]}
+            picking={picking}
+            query={query}
+            most={Math.max(...records.map(({ scores }) => scores?.total ?? 0))}
+          />
         ))}
       </Rows>
     </>
@@ -295,9 +318,13 @@ function Results({ query, then, filters, turn, ...picking }: Listing & { query: 
             <p>No memory fits.</p>
           ) : (
             <>
-              <Text c="dimmed" size="sm" mt="sm">
-                {plural(records.length, "memory", "memories")}, the best first: by meaning and by words together
-              </Text>
+              {records[0]?.scores?.total === undefined ? (
+                <Text c="dimmed" size="sm" mt="sm">
+                  {plural(records.length, "memory", "memories")}, the best first
+                </Text>
+              ) : (
+                <Legend />
+              )}
               <List records={records} label="Results" picking={picking} query={query} />
             </>
           )

@@ -9,6 +9,7 @@ import {
   Detail,
   Diff,
   Do,
+  EVENTS,
   Facts,
   Failure,
   Field,
@@ -24,6 +25,8 @@ import {
   plural,
 } from "../parts";
 import { type Link, Way } from "../way";
+import { WhoRead } from "./access";
+import { WhereSaid, saidAt } from "./conversations";
 
 type Record = Schemas["MemoryRecord"];
 type Version = Schemas["Version"];
@@ -109,18 +112,15 @@ function Forget({ record, action, close }: Editing) {
   );
 }
 
-export const EVENTS = { insert: "remembered", update: "changed", retire: "retired", restore: "brought back" };
-
 const source = ({ thread, messages }: Schemas["Source"]) =>
   (thread || messages.length > 0) && (
     <>
-      {thread && `conversation ${thread}`}
       {messages.map((each) => (
         <span key={each}>
-          {" "}
-          message <Key of={each} />
+          <a href={saidAt(thread, each)}>the message</a> <Key of={each} />{" "}
         </span>
       ))}
+      {thread && messages.length === 0 && <a href={saidAt(thread, "")}>a conversation</a>}
     </>
   );
 
@@ -255,11 +255,7 @@ function Said({ memory }: { memory: Schemas["Memory"] }) {
             {each.content} <q>{each.quote}</q>{" "}
             <span className="quiet">
               <Time at={each.time} />{" "}
-            {each.message_id && (
-              <>
-                message <Key of={each.message_id} />
-              </>
-            )}
+            {each.message_id && <a href={saidAt(memory.thread, each.message_id)}>the message</a>}
             </span>
           </li>
         ))}
@@ -320,6 +316,9 @@ function One({ record, history, others, alike, back, forward, again, editing }: 
           <Others title="May contradict" id="contradicts" of={others} />
           <Before past={memory.past} />
           <Said memory={memory} />
+          {memory.message_id && (
+            <WhereSaid memory={record.key} thread={memory.thread} message={memory.message_id} />
+          )}
           <Versions
             of={history.map((each, at) => shown(each, history[at - 1]))}
             action={action}
@@ -334,6 +333,7 @@ function One({ record, history, others, alike, back, forward, again, editing }: 
           <Way back={back} forward={forward} />
         </div>
         <div>
+          <WhoRead id={record.key} />
           <Others title="Close to it in meaning" id="alike" of={alike} />
         </div>
       </div>

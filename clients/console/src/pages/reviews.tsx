@@ -1,20 +1,21 @@
 // What waits for a person: runs that were interrupted with a question, and disputes that no run waits for.
 
-import { NativeSelect, Radio, Text, Textarea } from "@mantine/core";
+import { Group, NativeSelect, Radio, Text, Textarea } from "@mantine/core";
 import { useState } from "react";
-import { type Problem, type Schemas, part, read, runs } from "../api";
+import { type Problem, type Schemas, change, part, read, runs, team } from "../api";
 import { leave, useAction, useLoaded } from "../hooks";
-import { Detail, Failure, Form, Key, Loaded, Row, Rows, Time, Title, words } from "../parts";
+import { Detail, Do, Failure, Field, Form, Key, Loaded, Row, Rows, Section, Time, Title, words } from "../parts";
 
 const MOST = 100;
+type Proposal = Schemas["MemoryRecord"];
 type Args = { [name: string]: unknown };
 interface Question {
   action_requests?: { name: string; args: Args; description?: string }[];
-  review_configs?: { allowed_decisions: string[]; args_schema?: { properties?: { [name: string]: Field } } }[];
+  review_configs?: { allowed_decisions: string[]; args_schema?: { properties?: { [name: string]: Asked } } }[];
   dispute?: { id: string };
   wrong?: string;
 }
-interface Field {
+interface Asked {
   description?: string;
   enum?: string[];
 }
@@ -36,13 +37,53 @@ async function waiting(signal: AbortSignal) {
     if (error.status === 404 || error.status === 405) return null;
     throw error;
   };
-  const [threads, disputes] = await Promise.all([
+  const unless = (error: Problem) => {
+    if (error.status === 403) return []; // who may not review them
+    throw error;
+  };
+  const [threads, disputes, proposals] = await Promise.all([
     runs<Thread[]>("POST", "threads/search", search, signal).catch(without),
     read<Schemas["Dispute"][]>("disputes", { status: "escalated" }, signal),
+    read<Proposal[]>("proposals", { team: team() }, signal).catch(unless),
   ]);
-  if (threads === null) return { threads: [], disputes, hasRuns: false };
+  if (threads === null) return { threads: [], disputes, proposals, hasRuns: false };
   const held = new Set(threads.map((each) => asked(each).dispute?.id));
-  return { threads, disputes: disputes.filter(({ id }) => !held.has(id)), hasRuns: true };
+  return { threads, disputes: disputes.filter(({ id }) => !held.has(id)), proposals, hasRuns: true };
+}
+
+/** What members propose as facts of the team, with the decision on each. */
+function Proposals({ of, again }: { of: Proposal[]; again: () => void }) {
+  const [reason, set] = useState("");
+  const action = useAction(again);
+  const decide = (key: string, accept: boolean) => () =>
+    change<Proposal>(`proposals/${part(key)}/review`, { team: team(), accept, reason });
+  if (of.length === 0) return null;
+  return (
+    <Section title="Proposed as facts of the team" id="proposals">
+      <Field label="Reason" value={reason} set={set} />
+      <Failure error={action.error} />
+      <ol className="rows" aria-label="Proposed as facts of the team">
+        {of.map(({ key, at, memory }) => (
+          <li className="row" key={key}>
+            <article aria-label={memory.content}>
+              <p>{memory.content}</p>
+              <p className="quiet">
+                proposed <Time at={at} />
+              </p>
+              <Group gap="sm">
+                <Do action={action} work={decide(key, true)} said={() => "It is a fact of the team now."}>
+                  Accept
+                </Do>
+                <Do action={action} work={decide(key, false)} said={() => "Turned down."}>
+                  Turn down
+                </Do>
+              </Group>
+            </article>
+          </li>
+        ))}
+      </ol>
+    </Section>
+  );
 }
 
 export function Reviews() {
@@ -51,33 +92,37 @@ export function Reviews() {
     <>
       <Title>Reviews</Title>
       <p className="quiet">
-        Runs that stopped to ask a person, and disputes that the tests did not decide. A run goes on with your answer.
+        Facts that members propose, runs that stopped to ask a person, and disputes that the tests did not decide. A run
+        goes on with your answer.
       </p>
       <Loaded of={loaded}>
-        {({ threads, disputes, hasRuns }) =>
-          threads.length + disputes.length === 0 ? (
+        {({ threads, disputes, proposals, hasRuns }) =>
+          threads.length + disputes.length + proposals.length === 0 ? (
             <p>
               {hasRuns
                 ? "Nothing waits for you."
                 : "No dispute waits for you. Runs that ask a person are on the LangGraph server (make dev)."}
             </p>
           ) : (
-            <Rows label="What waits">
-              {threads.map((each) => (
-                <Row
-                  key={each.thread_id}
-                  href={`#/reviews/${part(each.thread_id)}`}
-                  title={first(about(asked(each))) || "A question"}
-                >
-                  <span>{words(each.metadata?.graph_id ?? "run")}</span> <Time at={each.updated_at} />
-                </Row>
-              ))}
-              {disputes.map((each) => (
-                <Row key={each.id} href={`#/disputes/${part(each.id)}`} title={each.new.claim}>
-                  <span>Dispute</span> <Time at={each.opened_at} />
-                </Row>
-              ))}
-            </Rows>
+            <>
+              <Proposals of={proposals} again={loaded.again} />
+              <Rows label="What waits">
+                {threads.map((each) => (
+                  <Row
+                    key={each.thread_id}
+                    href={`#/reviews/${part(each.thread_id)}`}
+                    title={first(about(asked(each))) || "A question"}
+                  >
+                    <span>{words(each.metadata?.graph_id ?? "run")}</span> <Time at={each.updated_at} />
+                  </Row>
+                ))}
+                {disputes.map((each) => (
+                  <Row key={each.id} href={`#/disputes/${part(each.id)}`} title={each.new.claim}>
+                    <span>Dispute</span> <Time at={each.opened_at} />
+                  </Row>
+                ))}
+              </Rows>
+            </>
           )
         }
       </Loaded>
@@ -106,7 +151,7 @@ function typed(text: string, before: unknown): unknown {
 type Texts = { [name: string]: string };
 interface Editing {
   args: Args;
-  fields: { [name: string]: Field };
+  fields: { [name: string]: Asked };
   texts: Texts;
   set: (texts: Texts) => void;
 }

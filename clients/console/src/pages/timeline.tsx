@@ -3,10 +3,10 @@
 import { Button } from "@mantine/core";
 import { useState } from "react";
 import { type Schemas, part, read } from "../api";
+import { Chart } from "../chart";
 import { useLoaded } from "../hooks";
-import { Loaded, Empty, Row, Rows, Time, Title, plural, spaced } from "../parts";
+import { EVENTS, Empty, Loaded, Row, Rows, Time, Title, plural, spaced } from "../parts";
 import { useRemembering } from "../remembering";
-import { EVENTS } from "./memory";
 
 type Version = Schemas["Version"];
 const STEP = 50;
@@ -31,6 +31,7 @@ export function Timeline() {
     <>
       <Title>Timeline</Title>
       {remembering}
+      <Chart turn={loaded.value} />
       <Loaded of={loaded}>
         {(versions) => (
           <>

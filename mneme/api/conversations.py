@@ -1,0 +1,149 @@
+"""Conversations of a user: what was said, what was remembered of it, and what each reply was shown.
+
+What the user said is in the inbox, whichever door it came by, with the turns before it; a thread of the
+chatbot has all turns, and what was recalled for each.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, cast
+
+from pydantic import BaseModel
+
+from mneme.models.asking.budget import tokens
+from mneme.models.asking.counting import Asked
+from mneme.stores.checkpoints.checkpointer import opened_checkpointer
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.records import Namespace, Version, user_namespace
+from mneme.stores.recall import read_again
+from mneme.stores.users.inbox import Message, MessageOutcome, outcome_of
+
+MAX_MESSAGES = 1000
+"""Messages of the user, the latest, that are looked through."""
+MAX_SHOWN = 50
+"""Turns of a thread, the latest, of which is looked up what the reply was shown."""
+ROLES = {"human": "user", "ai": "assistant"}
+
+
+class ConversationSummary(BaseModel):
+    """A conversation: where it was held, how it begins, and how many messages of the user it has."""
+
+    thread: str
+    name: str = ""
+    begins_with: str
+    messages: int
+    last: datetime
+
+
+class ShownText(BaseModel):
+    """One text that a reply was shown beside the conversation, with its tokens."""
+
+    kind: str
+    text: str
+    key: str = ""
+    tokens: int
+
+
+class ConversationTurn(BaseModel):
+    """One turn of a conversation; of the user's, what became of it and what the reply to it was shown."""
+
+    role: str
+    text: str
+    message_id: str = ""
+    at: datetime | None = None
+    outcome: MessageOutcome | None = None
+    shown: Sequence[ShownText] | None = None
+    """What the reply was shown; None where that is not known."""
+    asked: Asked | None = None
+    """The tokens of the reply's whole prompt, and its own."""
+
+    def of(self, head: Version | None) -> "ConversationTurn":
+        """Return it with what the inbox knows of the message."""
+        known = {"at": head.created, "outcome": outcome_of(head)} if head else {}
+        return self.model_copy(update=known)
+
+
+async def conversations(
+    ledger: Ledger, user: str, names: Mapping[str, str], limit: int
+) -> list[ConversationSummary]:
+    """Return the conversations of a user, the latest first; `names` are those of threads by their ids."""
+    inbox, threads = user_namespace(user, "inbox"), defaultdict[str, list[Version]](list)
+    for head in await ledger.records(inbox, limit=MAX_MESSAGES, include_retired=True, newest_first=True):
+        if head.value["thread"] and not head.value.get("rereads"):
+            threads[str(head.value["thread"])].append(head)
+    found = list[ConversationSummary]()
+    for thread, heads in [*threads.items()][:limit]:
+        (*_, first) = await told(ledger, heads[-1:])
+        known = {"begins_with": first.text, "messages": len(heads), "last": heads[0].created}
+        found.append(ConversationSummary(thread=thread, name=names.get(thread, ""), **known))
+    return found
+
+
+async def messages_in(ledger: Ledger, user: str, thread: str, message_id: str) -> list[Version]:
+    """Return the user's messages in a thread, or in that of a message, the oldest first."""
+    inbox = user_namespace(user, "inbox")
+    head = await ledger.get(inbox, message_id) if message_id and not thread else None
+    if not (thread := thread or (str(head.value["thread"]) if head else "")):
+        return [head] if head else []
+    of_thread = {"thread": thread}
+    found = await ledger.records(
+        inbox, filter=of_thread, limit=MAX_MESSAGES, include_retired=True, newest_first=True
+    )
+    return [each for each in reversed(found) if not each.value.get("rereads")]
+
+
+async def told(ledger: Ledger, messages: Sequence[Version]) -> list[ConversationTurn]:
+    """Return what was said, as far as the inbox has it: each message with the turns before it."""
+    said, turns = list[str](), list[ConversationTurn]()
+    for head in messages:
+        message = cast(Message, (await ledger.history(head.namespace, head.key))[0].value)
+        before = message.get("preceding", [])
+        known = next(n for n in range(len(before), -1, -1) if said[len(said) - n :] == before[:n])
+        for each in before[known:]:
+            role, _, text = each.partition(": ")
+            turns.append(ConversationTurn(role=role, text=text))
+        turns.append(ConversationTurn(role="user", text=message["message"], message_id=head.key))
+        said += [*before[known:], f"user: {message['message']}"]
+    return turns
+
+
+async def turns_of_thread(
+    ledger: Ledger, thread: str, sees: Callable[[Namespace], bool]
+) -> list[ConversationTurn]:
+    """Return all turns of a graph's thread, and what the latest replies were shown."""
+    place: Any = {"configurable": {"thread_id": thread}}
+    async with opened_checkpointer(to_read=True) as saver:
+        latest = await saver.aget_tuple(place)
+        # What a turn ended with is where the next one begins.
+        begun = [each async for each in saver.alist(place, filter={"source": "input"}, limit=MAX_SHOWN)]
+    states = [each.checkpoint["channel_values"] for each in (latest, *begun) if each]
+    if not (states and "recalled" in states[0]):  # another graph's
+        return []
+    replies = {_last_said(each): each for each in reversed(states)}
+    names = [name for state in states for name in state.get("shared") or ()]
+    read = {each.name: each for each in await read_again(ledger, list(dict.fromkeys(names)), sees)}
+
+    def shown(state: Mapping[str, Any]) -> list[ShownText]:
+        keys = state.get("keys") or [""] * len(state["recalled"])
+        memories = zip(state["recalled"], keys, strict=True)
+        shared = [read[name] for name in state.get("shared") or () if name in read]
+        texts = [
+            *(("memory", each["content"], key) for each, key in memories),
+            *((each.kind, each.line, each.key) for each in shared),
+            *(("not remembered yet", each, "") for each in state.get("said") or ()),
+        ]
+        return [ShownText(kind=kind, text=text, key=key, tokens=tokens(text)) for kind, text, key in texts]
+
+    def turn(message: Any) -> ConversationTurn:
+        role, state = ROLES.get(message.type, message.type), replies.get(message.id, {})
+        known = {"shown": shown(state), "asked": state.get("asked")} if "recalled" in state else {}
+        return ConversationTurn(role=role, text=message.text, message_id=message.id or "", **known)
+
+    return [turn(each) for each in states[0].get("messages") or ()]
+
+
+def _last_said(state: Mapping[str, Any]) -> str:
+    """Return the id of the user's last message in a state of a thread."""
+    said = [each.id for each in state.get("messages") or () if each.type == "human"]
+    return said[-1] if said else ""

@@ -1,0 +1,83 @@
+"""What went on with a user's memories: which program was shown which, and how many changed on each day.
+
+Of what a program asked nothing is kept.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from pydantic import BaseModel, JsonValue
+
+from mneme.core.errors import MnemeError
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.listing import Order
+from mneme.stores.ledger.records import Change, microseconds, user_namespace
+from mneme.stores.users.memories import UserMemories
+
+PLACE = "readings"
+KEPT_FOR = timedelta(days=90)
+DID = {"insert": "added", "update": "changed", "restore": "changed", "retire": "retired"}
+
+
+class Reading(BaseModel):
+    """That a program was shown memories, and when."""
+
+    at: datetime
+    by: str
+    keys: list[str]
+
+
+class Day(BaseModel):
+    """How many memories were added, changed, retired and forgotten on a day of the server's calendar."""
+
+    day: date
+    added: int = 0
+    changed: int = 0
+    retired: int = 0
+    forgotten: int = 0
+
+
+def was_shown(ledger: Ledger, user: str, by: str, keys: Iterable[str]) -> None:
+    """Note what a program is shown, beside what the caller goes on with, which does not fail with it."""
+
+    async def note() -> None:
+        with suppress(MnemeError):
+            change = Change(reason="shown", actor=by)
+            await ledger.insert(user_namespace(user, PLACE), {"keys": shown}, text="", change=change)
+
+    shown: list[JsonValue] = [*keys]
+    if shown:
+        ledger.begin(note())
+
+
+async def readings(ledger: Ledger, user: str, key: str, limit: int) -> list[Reading]:
+    """Return which programs were shown memories, or one of them, the newest first."""
+    of_one = {"keys": {"$in": [key]}} if key else {}
+    place = user_namespace(user, PLACE)
+    found = await ledger.records(place, filter=of_one, limit=limit, newest_first=True)
+    values: list[tuple[Any, Any]] = [(each.value["keys"], each) for each in found]
+    return [Reading(at=each.at, by=each.change.actor, keys=keys) for keys, each in values]
+
+
+async def drop_old_readings(ledger: Ledger) -> None:
+    """Erase what is over 90 days old, of all users."""
+    until = Order(until=microseconds(datetime.now(UTC) - KEPT_FOR))
+    for place in await ledger.namespaces(("users",)):
+        if place[2:] == (PLACE,) and (old := await ledger.records(place, limit=None, order=until)):
+            await ledger.forget_records(dropped=old)
+
+
+async def by_day(kept: UserMemories, days: int) -> list[Day]:
+    """Return the days on which anything changed, of the last so many, the oldest first."""
+    since = datetime.now().astimezone() - timedelta(days=days)
+    changed = Order("updated", since=microseconds(since))
+    counts = defaultdict[date, Counter[str]](Counter)
+    for head in await kept.heads(include_retired=True, order=changed):
+        for version in await kept.changes(head):
+            counts[version.at.astimezone().date()][DID[version.event]] += version.at >= since
+    for note in await kept.ledger.forgotten(kept.namespace):
+        counts[note.at.astimezone().date()]["forgotten"] += note.at >= since
+    return [Day(day=day, **of) for day, of in sorted(counts.items()) if any(of.values())]
