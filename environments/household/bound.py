@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement, product
+from operator import sub
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -231,10 +232,10 @@ class _Sharing:
                 spot for spot, is_shut in enumerate(self._shut) if is_shut and any(s[spot] for s in shares)
             ]
             return self._can_open(shut, shares, spare, steps)
-        parts = _parts(rest) if agent < self._agents - 1 else [rest]
+        parts = product(*(range(count + 1) for count in rest)) if agent < self._agents - 1 else [rest]
         return any(
             self._busy(agent, share) <= steps
-            and self._can_share(steps, _difference(rest, share), [*shares, share])
+            and self._can_share(steps, tuple(map(sub, rest, share)), [*shares, share])
             for share in parts
         )
 
@@ -257,12 +258,3 @@ class _Sharing:
                 if self._can_open(others, shares, left, steps):
                     return True
         return False
-
-
-def _parts(load: Load) -> Iterator[Load]:
-    """List the loads that are part of a load, the whole and nothing included."""
-    return product(*(range(count + 1) for count in load))
-
-
-def _difference(load: Load, part: Load) -> Load:
-    return tuple(whole - taken for whole, taken in zip(load, part, strict=True))

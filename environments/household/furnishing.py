@@ -81,7 +81,10 @@ def furnish(room: Room, doors: Sequence[Door], chance: Random) -> list[Box]:
                 box = _draw(piece, room, chance)
                 taken = [(each.center, each.size) for each in placed]
                 ways = [((x, box.center[1], z), (2 * DOORWAY,) * 3) for *_, (x, z) in doors]
-                if not any(_meet(box, *area) for area in [*taken, *ways]):
+                if not any(  # shares room with something of this middle and extent
+                    all(abs(box.center[n] - center[n]) < (box.size[n] + size[n]) / 2 for n in range(3))
+                    for center, size in [*taken, *ways]
+                ):
                     break
             placed.append(box)
     return placed
@@ -100,8 +103,3 @@ def _draw(piece: Piece, room: Room, chance: Random) -> Box:
     x = chance.choice((room.x + depth / 2, room.x + room.width - depth / 2))
     z = chance.uniform(room.z + width / 2, room.z + room.depth - width / 2)
     return Box(piece, (round(x, 2), y, round(z, 2)), (depth, height, width))
-
-
-def _meet(box: Box, center: Extent, size: Extent) -> bool:
-    """Return whether a piece shares room with something that has this middle and extent."""
-    return all(abs(box.center[axis] - center[axis]) < (box.size[axis] + size[axis]) / 2 for axis in range(3))

@@ -44,7 +44,8 @@ class Layout:
         while room != goal:
             used = min((door for door in self._exits[room] if door != used), key=length_by)
             length += math.dist(here, self.doors[used][2])
-            here, room = self.doors[used][2], self._other(used, room)
+            first, second, here = self.doors[used]
+            room = second if room == first else first
             legs.append((room, here))
         return length, legs
 
@@ -57,10 +58,6 @@ class Layout:
                 return room, along(position, center, budget)
             room, position, budget = beyond, center, max(0.0, budget - leg)
         return room, along(position, self.centers[room], budget)
-
-    def _other(self, door: int, room: int) -> int:
-        first, second, _ = self.doors[door]
-        return second if room == first else first
 
 
 @lru_cache(maxsize=256)

@@ -57,7 +57,10 @@ class Reach:
     def _measure(self) -> Metres:
         """Measure straight within a room, and through the centres of doors between rooms."""
         metres: Metres = np.full((len(self._points), len(self._points)), math.inf)
-        exits = {int(room): self._exits(int(room)) for room in set(self._rooms)}
+        exits = {
+            int(room): [door for door, (one, other, _) in enumerate(self._doors) if room in (one, other)]
+            for room in set(self._rooms)
+        }
         inside = {room: np.flatnonzero(self._rooms == room) for room in exits}
         plan = tuple((first, second, *center) for first, second, center in self._doors)
         beyond = np.array(between_doors(plan)).reshape(len(plan), len(plan))
@@ -70,9 +73,6 @@ class Reach:
                     way = least(least(out, beyond[np.ix_(exits[room], exits[other])]), back)
                     metres[np.ix_(here, there)] = way
         return metres
-
-    def _exits(self, room: int) -> list[int]:
-        return [door for door, (first, second, _) in enumerate(self._doors) if room in (first, second)]
 
     def _centers(self, doors: Iterable[int]) -> Points:
         return np.array([self._doors[door][2] for door in doors]).reshape(-1, 2)

@@ -36,6 +36,7 @@ HALF_OF_ROWS = 0.5
 ROWS = 60_000
 SIMILAR_TASKS_DRAWN = 160
 """Tasks that are drawn to find similar ones among."""
+MAX_TASKS_KNOWN = 1024
 _keeps_most: dict[str, bool] = {}
 """Whether a task's filters keep most rows, by its rows and the task: a world is opened anew for each step."""
 FORM = """Statements are CREATE INDEX and ANALYZE alone, in order; the query is the given one written anew, ""
@@ -123,15 +124,17 @@ class SqlWorld(World):
         The filters keep most rows where those of each table let more than half of its rows through.
         """
         known = f"{self.rows} {self.task.model_dump_json()}"
-        if known not in _keeps_most:
+        if (keeps_most := _keeps_most.get(known)) is None:
             tuning, said_of = SqlTuning.of(self.task, rows=self.rows), dict[str, list[str]]()
             for each in self.task.structure.filters:
                 said_of.setdefault(each.column.table, []).append(f"({each.predicate})")
             shares = list[float]()
             with suppress(BadInput):  # what cannot be counted, such as a filter that takes too long
                 shares = [tuning.share(table, " AND ".join(said)) for table, said in said_of.items()]
-            _keeps_most[known] = bool(shares) and min(shares) > HALF_OF_ROWS
-        return [*self.task.features, *([analysis.KEEPS_MOST] if _keeps_most[known] else [])]
+            keeps_most = _keeps_most[known] = bool(shares) and min(shares) > HALF_OF_ROWS
+            while len(_keeps_most) > MAX_TASKS_KNOWN:
+                _keeps_most.pop(next(iter(_keeps_most)), None)
+        return [*self.task.features, *([analysis.KEEPS_MOST] if keeps_most else [])]
 
     @property
     def general(self) -> list[str]:

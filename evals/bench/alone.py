@@ -12,11 +12,13 @@ import qdrant_edge as edge
 
 from mneme.evals.bench.corpus import Corpus
 from mneme.stores.ledger.records import Change, Source
-from mneme.stores.ledger.words import Words, words_of
+from mneme.stores.ledger.words import Words, words_asked, words_of
 
 CHANGE = Change(reason="the user said so", actor="memory agent", source=Source(thread="t1", messages=["m1"]))
 FIELDS = CHANGE.model_dump() | {"kind": "semantic", "at": "2026-01-01T00:00:00.000000Z"}
 WORDS, USER = "bm25", "user"
+CANDIDATES = 64
+"""What vectors and words propose each where ten records are wanted (`Query.candidates`)."""
 
 
 class EdgeAlone:
@@ -35,11 +37,15 @@ class EdgeAlone:
         points = [self._point(row, user) for row, user in zip(rows, users, strict=True)]
         self.shard.update(edge.UpdateOperation.upsert_points(points))
 
-    async def search(self, question: int, user: str, limit: int) -> None:
+    async def search(self, question: int, user: str, limit: int, words: bool = False) -> None:
+        """Search by the vector; with `words`, by these too, for as many candidates as a blended search."""
         match = [edge.FieldCondition(USER, match=edge.MatchValue(user))] if user else []
-        vector = await self._corpus.embed_query(self._corpus.asked[question])
-        nearest, within = edge.Query.Nearest(vector, "dense"), edge.Filter(must=[*match]) if match else None
-        self.shard.query(edge.QueryRequest(limit, query=nearest, filter=within, with_payload=True))
+        within, text = edge.Filter(must=[*match]) if match else None, self._corpus.asked[question]
+        parts: dict[str, Any] = {"dense": await self._corpus.embed_query(text)}
+        parts |= {WORDS: edge.SparseVector(*words_asked(text))} if words else {}
+        for name, vector in parts.items():
+            nearest, count = edge.Query.Nearest(vector, name), CANDIDATES if words else limit
+            self.shard.query(edge.QueryRequest(count, query=nearest, filter=within, with_payload=True))
 
     def _point(self, row: int, user: str) -> edge.Point:
         dense, words, fields = stored(self._corpus, row, user)
@@ -58,11 +64,13 @@ class ServerAlone:
         done = await self._client.put(f"{self._path}/points?wait=true", json={"points": points})
         done.raise_for_status()
 
-    async def search(self, question: int, user: str, limit: int) -> None:
-        vector = await self._corpus.embed_query(self._corpus.asked[question])
-        nearest = {"query": vector, "using": "dense", "limit": limit, "with_payload": True}
-        within = {"filter": {"must": [{"key": USER, "match": {"value": user}}]}}
-        asked = {"searches": [nearest | within]}
+    async def search(self, question: int, user: str, limit: int, words: bool = False) -> None:
+        """Search by the vector; with `words`, by these too, for as many candidates as a blended search."""
+        text, within = self._corpus.asked[question], {"must": [{"key": USER, "match": {"value": user}}]}
+        parts: dict[str, Any] = {"dense": await self._corpus.embed_query(text)}
+        parts |= {WORDS: words_asked(text)._asdict()} if words else {}
+        common = {"filter": within, "limit": CANDIDATES if words else limit, "with_payload": True}
+        asked = {"searches": [{"query": each, "using": name} | common for name, each in parts.items()]}
         (await self._client.post(f"{self._path}/points/query/batch", json=asked)).raise_for_status()
 
     def _point(self, row: int, user: str) -> dict[str, Any]:

@@ -77,11 +77,12 @@ async def _ledger_beside(
                 mine = ("users", users[number % size], "memories")
                 return ledger.search(mine, corpus.asked[number], limit=LIMIT, mode=mode)
 
-            def plain(number: int) -> Awaitable[None]:
-                return alone.search(number, users[number % size], LIMIT)
+            def plain(number: int, words: bool = mode == "blend") -> Awaitable[None]:
+                return alone.search(number, users[number % size], LIMIT, words)
 
             ours, theirs = await _in_turn(search, plain)
-            found.append(line(f"search {mode}, {where}", size, ours, "ms", (name, theirs)))
+            beside = f"{name}, vectors and words" if mode == "blend" else name
+            found.append(line(f"search {mode}, {where}", size, ours, "ms", (beside, theirs)))
     return found
 
 

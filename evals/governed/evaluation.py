@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pandas as pd
 from pydantic import Field
 
-from mneme.evals.governed.memories import RIVALS, Memory, Mneme, Shown
+from mneme.evals.governed.memories import RIVALS, ByPolicy, Memory, Mneme, Shown
 from mneme.evals.governed.stories import Event, Fact, story
 from mneme.evals.measuring import in_environment, temporary_ledger
 from mneme.evals.options import Positive, RunOptions
@@ -24,7 +24,8 @@ from mneme.models.asking.budget import tokens
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.ledger import Ledger
 
-OURS = "Mneme"
+OURS, BY_HAND, BY_POLICY = "Mneme", "changes wanted, by hand", "changes wanted, always"
+"""Ours, and ours in stories where the team is to know each change of what was shared with it."""
 
 
 class Options(RunOptions):
@@ -48,7 +49,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     journal = options.journal("governed", told)
     cases = {
         f"{memory}, story {seed}": Told(memory, seed)
-        for memory in (OURS, *RIVALS)
+        for memory in (OURS, BY_HAND, BY_POLICY, *RIVALS)
         for seed in range(options.stories)
     }
     with TemporaryDirectory(prefix="mneme-governed-") as home, in_environment({"MNEME_HOME": home}):
@@ -65,6 +66,8 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
             "leak: a text that who asks has no right to. stale: a value that was changed or forgotten;",
             "built on it: a plan that rests on one. both: old and new together.",
             "missed: it may be known, and is not shown. no origin: right, without a word of who said it.",
+            f"{BY_HAND}, and always: ours, where the team is to know each change of what it knows, without",
+            "and with a policy; what reads like a password is never shared by one.",
         ],
         rows,
     )
@@ -89,9 +92,13 @@ def _shares(sums: pd.DataFrame) -> pd.DataFrame:
 async def _tell(case: Told, *, events: int, ledger: Ledger, embedder: Embedder) -> Row:
     """Tell a story to a memory, and count what goes wrong."""
     name = f"story{case.seed}"
-    memory = Mneme(name, ledger) if case.memory == OURS else RIVALS[case.memory](name, embedder)
+    memory: Memory
+    if case.memory in RIVALS:
+        memory = RIVALS[case.memory](name, embedder)
+    else:
+        memory = (ByPolicy if case.memory == BY_POLICY else Mneme)(f"{case.memory} {name}", ledger)
     counts, facts = Counter[str](), dict[str, Fact]()
-    for event in story(case.seed, events):
+    for event in story(case.seed, events, changes_are_shared=case.memory in {BY_HAND, BY_POLICY}):
         facts[event.fact.about] = event.fact
         if event.kind == "ask":
             began = time.perf_counter()

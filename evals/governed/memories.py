@@ -86,6 +86,16 @@ class Mneme:
         return [Shown(each.text, each.origin) for each in found]
 
 
+class ByPolicy(Mneme):
+    """The same, where who shares a fact says that its changes are shared always."""
+
+    async def share(self, fact: Fact) -> None:
+        await super().share(fact)
+        shared = SharedMemory(self._ledger, self._user(fact.owner))
+        known = [subject for each in await shared.policies() for subject in each.about]
+        await shared.set_policy(self._user(TEAMS[fact.owner]), "always", [*known, fact.about])
+
+
 class OfStore:
     """LangGraph's store, with a namespace for each user and team; what is shared is copied."""
 

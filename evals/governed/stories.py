@@ -67,14 +67,20 @@ class Event:
     text: str
 
 
-def story(seed: int, events: int) -> Iterator[Event]:
-    """Yield the events of a story; the facts are as they are after each, so use them at once."""
+def story(seed: int, events: int, *, changes_are_shared: bool = False) -> Iterator[Event]:
+    """Yield the events of a story; the facts are as they are after each, so use them at once.
+
+    Who has shared a fact may want the team to know each change of it, too, without sharing it again.
+    """
     chance, facts = Random(f"governed {seed}"), list[Fact]()  # noqa: S311
     topics = [f"{thing} of the {project}" for thing in THINGS for project in PROJECTS]
     chance.shuffle(topics)
     for _ in range(events):
         while (event := _event(_kind(chance), chance, facts, topics)) is None:
             pass
+        if changes_are_shared and event.kind == "change" and event.fact.shared:
+            event.fact.shared = event.fact.now
+            event.fact.told.add(event.fact.now)
         yield event
 
 

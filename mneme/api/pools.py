@@ -189,12 +189,17 @@ class Pools(Operations):
     @reads("rubrics")
     async def rubrics(self) -> Sequence[FrozenRubric]:
         """Return each domain's current rubric."""
-        return await self._rubrics.all()
+        return [await self._with_thresholds(each) for each in await self._rubrics.all()]
 
     @reads("rubrics/{name}")
     async def rubric(self, name: Domain, version: RubricVersion = None) -> FrozenRubric:
         """Return a domain's rubric, the latest or a version. Raises BadInput, NotFound."""
-        return await (self._rubrics.latest(name) if version is None else self._rubrics.get(name, version))
+        found = self._rubrics.latest(name) if version is None else self._rubrics.get(name, version)
+        return await self._with_thresholds(await found)
+
+    async def _with_thresholds(self, found: FrozenRubric) -> FrozenRubric:
+        known = await self._thresholds.of_rubric(found.rubric.name, found.rubric)
+        return found.model_copy(update={"thresholds": known})
 
     @changes("rubrics/{name}/calibrate")
     async def calibrate(
@@ -225,11 +230,6 @@ class Pools(Operations):
         )
         change = self._change("calibrated", "").model_copy(update={"model": found.grader})
         return await self._thresholds.put(key_of(name, found.grader, scoring), found, change=change)
-
-    @reads("rubrics/{name}/thresholds")
-    async def thresholds(self, name: Domain) -> Sequence[Threshold]:
-        """Return a domain's calibrated thresholds; one for an earlier rubric does not hold."""
-        return await self._thresholds.of_rubric(name, (await self._rubrics.latest(name)).rubric)
 
     @changes("rubrics")
     async def freeze(self, rubric: Rubric, reason: Reason = "") -> FrozenRubric:

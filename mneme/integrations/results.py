@@ -78,7 +78,9 @@ def remembered(told: Sequence[Remembered]) -> list[str]:
 
 def written(record: Written) -> list[str]:
     done = "Written" if record.is_new else "It was there already"
-    return [f"{done}: {line(record)}", *(f"Compare it with: {line(each)}" for each in record.beside)]
+    told = [f"The user's policy shared it with: {each}" for each in record.shared_with]
+    told += [f"Ask the user whether the team {each} may know it." for each in record.memory.asks]
+    return [f"{done}: {line(record)}", *told, *(f"Compare it with: {line(each)}" for each in record.beside)]
 
 
 def undone(record: MemoryRecord | None) -> list[str]:

@@ -101,9 +101,10 @@ async def ask(  # noqa: PLR0913  (the interface of every node)
             record.value = await ask_with_repairs(_question(own, given, history, lane), record, run)
             return Answered(**vars(record))
         # What a rule says, or what was prepared, is checked and counted like any other answer.
+        record.attempts = 1
         value = cast(A, prepare(prompt.name, prompt.answer)) if prepare else await by_rules(prompt, given)
         raw = value.model_dump_json() if isinstance(value, BaseModel) else value
-        record.value, record.attempts, record.reply_tokens = value, 1, tokens(raw)
+        record.value, record.reply_tokens = value, tokens(raw)
         record.prompt_tokens = tokens("\n".join(prompt.wording(given)))
         try:
             prompt.verify(given, value)

@@ -13,7 +13,7 @@ from typing import TypeVar
 from langgraph.types import Overwrite
 
 from mneme.core.errors import BadInput
-from mneme.environments.household.beliefs import Beliefs, Known
+from mneme.environments.household.beliefs import Beliefs
 from mneme.environments.household.episode import Episode, parse_episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.macro import Macro, Plan
@@ -100,8 +100,10 @@ async def perceive(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     for known, observation in zip(beliefs, seen, strict=True):
         known.update(observation)
         for thing in known.objects():
-            if thing.relation != "held by":
-                finds.setdefault(str(thing.id), _place(known, thing))
+            if thing.relation != "held by":  # it lies in a class of container, or a room
+                holder = known.things.get(thing.holder or -1)
+                inside = holder.name if holder and holder.category == "container" else ""
+                finds.setdefault(str(thing.id), inside or known.rooms.get(thing.room, ""))
     words, over = [known.words() for known in beliefs], world.done or world.steps >= World.LIMIT
     runtime.stream_writer({"step": "perceive", "time": world.steps, "beliefs": words})
     return {
@@ -135,14 +137,6 @@ def _looked(eyes: Eyes | None, counters: Counters) -> Update:
         return {"counters": counters}
     by = [f"eyes: {each.responder}" for each in eyes.answers]
     return {"counters": added(counters, eyes.counters), "answered_by": by}
-
-
-def _place(known: Beliefs, thing: Known) -> str:
-    """Say in which class of container, or room, a thing lies."""
-    holder = known.things.get(thing.holder) if thing.holder is not None else None
-    if holder is not None and holder.category == "container":
-        return holder.name
-    return known.rooms.get(thing.room, "")
 
 
 @counted

@@ -8,7 +8,7 @@ the published code counts every walk alike; and a path's value includes what the
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
@@ -82,8 +82,14 @@ def search(situation: Situation, steps: Steps, random: Random) -> list[Subgoal]:
     for _ in range(SIMULATIONS if len(root.children) > 1 else 0):
         path = _descend(root, steps, random)
         spent = sum(branch.cost for branch in path)
-        _back_up(path, len(path) - 1 - spent * STEP_COST + _rollout(path[-1].situation, steps, random))
-    return [branch.subgoal for branch in _most_visited(root) if branch.subgoal]
+        value = len(path) - 1 - spent * STEP_COST + _rollout(path[-1].situation, steps, random)
+        for branch in path:
+            branch.visits += 1
+            branch.value += value
+    most_visited = [root]
+    while children := most_visited[-1].children:
+        most_visited.append(max(children, key=lambda child: child.visits))
+    return [branch.subgoal for branch in most_visited if branch.subgoal]
 
 
 def subgoals(situation: Situation) -> list[Subgoal]:
@@ -157,16 +163,3 @@ def _rollout(situation: Situation, steps: Steps, random: Random) -> float:
         situation, cost = _pursue(situation, random.choice(choices), steps)
         gained += 1 - cost * STEP_COST
     return gained
-
-
-def _back_up(path: list[Branch], value: float) -> None:
-    for branch in path:
-        branch.visits += 1
-        branch.value += value
-
-
-def _most_visited(root: Branch) -> Iterator[Branch]:
-    branch = root
-    while branch.children:
-        branch = max(branch.children, key=lambda child: child.visits)
-        yield branch

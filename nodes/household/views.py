@@ -300,15 +300,11 @@ def usual_places(state: State) -> str:
         *(
             f"{name}: {', '.join(f'{place} {found} times of {of}' for place, (found, of) in best)}."
             for name in wanted_in(episode_of(state))
-            for best in [_most_found(state["experience"].get(name, {}))]
+            for seen in [[each for each in state["experience"].get(name, {}).items() if each[1][0]]]
+            for best in [sorted(seen, key=lambda each: -each[1][0] / max(1, each[1][1]))[:MOST_USUAL]]
             if best
         )
     )
-
-
-def _most_found(places: Mapping[str, tuple[int, int]]) -> list[tuple[str, tuple[int, int]]]:
-    seen = [(place, counted) for place, counted in places.items() if counted[0]]
-    return sorted(seen, key=lambda each: -each[1][0] / max(1, each[1][1]))[:MOST_USUAL]
 
 
 def in_lines(*sentences: str) -> str:

@@ -98,7 +98,8 @@ async def _good(pool: MemoryPool, known: dict[str, Agent], wanted: int) -> list[
     found = {
         each.key: each
         for each in mine
-        if each.asks and each.agent in known and (each.scoring == "hand" or each.ups > each.downs)
+        # rated up more than down, or chosen by hand and no more down than up
+        if each.asks and each.agent in known and each.ups - each.downs >= (each.scoring != "hand")
     }
     if len(found) < wanted:
         members = (each for each in known.values() if pool.pool in {each.domain, SINGLE_POOL})
@@ -123,10 +124,12 @@ def anchors(pairs: Sequence[Pair], wanted: int, seed: int) -> list[tuple[Pair, s
         turn[each.key], turns[each.agent] = turns[each.agent], turns[each.agent] + 1
     found = list[tuple[Pair, str]]()
     for each in sorted(drawn, key=lambda each: turn[each.key]):
+        if len(found) == wanted:
+            break
         at = drawn.index(each)
         of_agent = (other for other in [*drawn[at + 1 :], *drawn[:at]] if other.agent == each.agent)
         other = next((other for other in of_agent if not near(other.answer, each.answer)), None)
-        if len(found) < wanted and other:
+        if other:
             found.append((each, _damaged(each.answer, other.answer, len(found))))
     return found
 

@@ -108,7 +108,13 @@ def of_what_was_told(given: Passage) -> Schemas:
 
     What the fields say becomes the manager's knowledge, so a false "checked" would hide a container.
     """
-    loose, lists = _loose(given), _borne_out(given)
+    loose = {item.id for item in given.items if item.held_by is None and not item.placed}
+    lists = {
+        "placed": {item.id for item in given.items if item.placed},
+        "checked": {each.id for each in given.containers if each.checked is not None},
+        "unchecked": {each.id for each in given.containers if each.checked is None},
+        "explored": {room.id for room in given.rooms},
+    }
     return {
         "found": {"maxItems": len(loose)},
         "found[].thing": one_of_ids(loose),
@@ -151,21 +157,6 @@ def nothing_is_said_of_an_inside_that_nobody_saw(given: Passage, answer: Synopsi
 def sentences(narrative: str) -> list[str]:
     """Take a narrative apart."""
     return re.split(r"(?<=[.!?]) +", narrative.strip())
-
-
-def _loose(given: Passage) -> set[int]:
-    """Return the things that are neither in anybody's hands nor where they belong."""
-    return {item.id for item in given.items if item.held_by is None and not item.placed}
-
-
-def _borne_out(given: Passage) -> dict[str, set[int]]:
-    """Return the ids that each list of a synopsis may name."""
-    return {
-        "placed": {item.id for item in given.items if item.placed},
-        "checked": {each.id for each in given.containers if each.checked is not None},
-        "unchecked": {each.id for each in given.containers if each.checked is None},
-        "explored": {room.id for room in given.rooms},
-    }
 
 
 def _places_of(given: Passage, thing: int) -> set[int]:

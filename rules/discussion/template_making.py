@@ -22,7 +22,10 @@ def make_template(given: Place) -> Draft:
         _slot("What the team has agreed on or accepted", "", "agreements"),
         _slot("Objections, risks, gaps and open questions", "", "concerns"),
     ]
-    own = {_name(each): f"What was said about {each}" for each in phrases_of(given.duties, given.task)}
+    own = {}
+    for phrase in phrases_of(given.duties, given.task):
+        kept = [word for word in plain_words(phrase) if word not in {"the", "a", "an", "of", "for"}]
+        own["_".join(kept[:SLOT_WORDS])[:LONGEST_NAME].strip("_")] = f"What was said about {phrase}"
     slots = [*common, *(_slot(what, "duties", name) for name, what in own.items() if SLOT.match(name))]
     return Draft(reason="Rules draft the same for every role, with its own duties.", slots=slots)
 
@@ -31,8 +34,3 @@ def _slot(purpose: str, group: str, name: str) -> Slot:
     return Slot(
         purpose=shorten(purpose, LONGEST_PURPOSE, placeholder=" …"), many=True, group=group, name=name
     )
-
-
-def _name(phrase: str) -> str:
-    kept = [word for word in plain_words(phrase) if word not in {"the", "a", "an", "of", "for"}]
-    return "_".join(kept[:SLOT_WORDS])[:LONGEST_NAME].strip("_")

@@ -134,7 +134,8 @@ class _Scoring:
             return {}
         import numpy as np  # noqa: PLC0415  (slow to import)
 
-        vectors, asked = np.array([*found.values()], dtype=float), np.array(self._query.dense, dtype=float)
+        rows = np.frombuffer(b"".join(found.values()), np.float32).reshape(len(found), -1)
+        vectors, asked = rows.astype(float), np.array(self._query.dense, dtype=float)
         lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(asked)
         return dict(zip(found, (vectors @ asked / np.where(lengths, lengths, 1.0)).tolist(), strict=True))
 

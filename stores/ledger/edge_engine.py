@@ -5,8 +5,10 @@ import shutil
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
+from uuid import UUID
 
 import qdrant_edge as edge
 
@@ -62,7 +64,6 @@ class EdgeEngine(Engine):
 
     def __init__(self, path: Path, lock: int, *, dimension: int | None = None) -> None:
         """Open the shard in a folder, or make one of a dimension in an empty folder."""
-        super().__init__()
         self.path, self.folder, self.lock = path, path.parent, lock
         self.followed, self.made_with = 0, ("", 0)
         self._known, self.scopes = set[str](), list[str]()
@@ -118,8 +119,8 @@ class EdgeEngine(Engine):
 
     @guarded()
     def ask(self, requests: Sequence[Request]) -> list[Scores]:
-        answers = [self.shard.query(_request(request)) for request in requests]
-        return [{str(each.id): each.score for each in answer} for answer in answers]
+        answers: list[Any] = [self.shard.query(_request(request)) for request in requests]
+        return [{_record(each.id.int): each.score for each in answer} for answer in answers]
 
     @guarded()
     def index_field(self, path: str, schema: Literal["keyword", "float"]) -> None:
@@ -146,6 +147,11 @@ class EdgeEngine(Engine):
         with suppress(OSError):
             seal(self.folder)
         os.close(self.lock)
+
+
+@lru_cache(maxsize=2**15)  # to write an id takes as long as to read it from the engine
+def _record(number: int) -> str:
+    return str(UUID(int=number))
 
 
 def _made(path: Path, dimension: int) -> edge.EdgeShard:

@@ -15,6 +15,8 @@ MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
+TIMES = frozenset([*MONTHS, "today", "yesterday", "last", "this"])
+"""One of these, or a year, is in each name of a period."""
 TIMELESS = "semantic"
 """The kind of record that "when" does not ask for: a standing fact."""
 
@@ -67,11 +69,13 @@ class Hints(NamedTuple):
         return self.asks_when and value.get("kind", TIMELESS) != TIMELESS
 
 
+@lru_cache(maxsize=64)  # a message is looked up in several places
 def hints_of(question: str, today: date) -> Hints:
     """Read the hints of a question; `today` is what yesterday, last month and the like count from."""
     words = words_in(question)
     asks_when = "when" in words or question.lower().startswith("what date")
-    return Hints(words, tuple(_periods(question, today)), asks_when)
+    may_name_one = words & TIMES or "19" in question or "20" in question
+    return Hints(words, tuple(_periods(question, today)) if may_name_one else (), asks_when)
 
 
 @lru_cache(maxsize=4096)  # the same names are on many records

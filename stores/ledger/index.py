@@ -12,7 +12,7 @@ and `edge_engine` builds the embedded engine's types from them.
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
@@ -175,21 +175,17 @@ def differences(cursor: Cursor, points: Iterable[Point]) -> list[str]:
     return [f"the index {what} {len(ids)} records" for what, ids in counted if ids]
 
 
-def _rounded(payload: Payload) -> Any:
-    """Return a payload with its numbers as far as an engine keeps them: not to the last of 17 digits."""
+def _differs(point: Point, found: Point) -> bool:
+    """Compare what must be with what is, as far as an engine keeps numbers: not to the last of 17 digits."""
 
     def digits(number: str) -> str:
         return f"{float(number):.14g}"
 
-    return json.loads(json.dumps(payload), parse_float=digits, parse_int=digits)
-
-
-def _differs(point: Point, found: Point) -> bool:
-    if _rounded(point.payload) != _rounded(found.payload) or (point.dense is None) != (found.dense is None):
-        return True
-    words, theirs = (each.words.indices if each.words else () for each in (point, found))
-    if {*words} != {*theirs} or point.dense is None or found.dense is None:
-        return {*words} != {*theirs}
+    payloads = (json.dumps(each.payload) for each in (point, found))
+    expected, there = (json.loads(each, parse_float=digits, parse_int=digits) for each in payloads)
+    words, theirs = (set(each.words.indices if each.words else ()) for each in (point, found))
+    if expected != there or words != theirs or point.dense is None or found.dense is None:
+        return expected != there or words != theirs or (point.dense is None) != (found.dense is None)
     length = sum(x * x for x in point.dense) ** 0.5 or 1.0
     return any(abs(a / length - b) > 1e-4 for a, b in zip(point.dense, found.dense, strict=True))
 
@@ -204,9 +200,8 @@ class Engine(ABC):
 
     followed: int
     """The last entry up to which it is known to have followed the log."""
-
-    def __init__(self) -> None:
-        self._indexed: set[str] = set()
+    indexed: Set[str] = frozenset()
+    """The fields of the payload that are known to be indexed."""
 
     @abstractmethod
     def ask(self, requests: Sequence[Request]) -> list[Scores]:
@@ -263,9 +258,9 @@ class Engine(ABC):
         ]
         schemas: dict[str, Any] = dict.fromkeys(texts, "keyword")
         schemas |= dict.fromkeys(query.ranking.paths.values(), "float")
-        for path in schemas.keys() - self._indexed:
+        for path in schemas.keys() - self.indexed:
             self.index_field(path, schemas[path])
-            self._indexed.add(path)
+            self.indexed = {*self.indexed, path}
 
     def points(self, name: str = "") -> Iterator[Point]:
         """Yield all points that stand for records."""

@@ -12,13 +12,16 @@ no longer: so one replica is enough to read from. Writes of a shard go through a
 
 import logging
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any, Literal
 from uuid import uuid4
 
+import httpx
+
 from mneme.core.errors import LedgerMismatch, StorageFailure
 from mneme.stores.database import Database
-from mneme.stores.ledger.addresses import address_of
+from mneme.stores.ledger.addresses import Address, address_of
 from mneme.stores.ledger.index import (
     BATCH_SIZE,
     STAMP_ID,
@@ -44,7 +47,6 @@ from mneme.stores.ledger.log import (
     state_of,
     transact,
 )
-from mneme.stores.ledger.nodes import Nodes
 from mneme.stores.ledger.query import DENSE, SPARSE, Layout, Payload
 from mneme.stores.ledger.upgrading import FORMER, Contents, Manifest
 
@@ -52,15 +54,80 @@ OLDEST = (1, 19)  # conditional upserts and IDF over a part of the collection
 ATTEMPTS = 5
 ORDERED = {"wait": "true", "ordering": "medium"}
 BY_PLACE = {"type": "keyword", "is_tenant": True, "prefix": True}
+TIMEOUT = 30
+PAUSE = 0.3
+"""Seconds before another node is asked: meanwhile the nodes notice that one of them is gone."""
+READY_SECONDS = 3
+"""The longest that a node may take to say that it is ready."""
+ROUNDS = 4
+"""How often each node of several is asked."""
 
 log = logging.getLogger(__name__)
+
+
+class Nodes:
+    """A client of a server's nodes; it blocks, and is safe from any thread.
+
+    It asks one of them, and the next where that one is gone. Every request of an index can be sent twice:
+    what is older never replaces what is newer, all else ends in the same state.
+    """
+
+    def __init__(self, address: Address, api_key: str) -> None:
+        self._urls = address.urls
+        self._client = httpx.Client(
+            headers={"api-key": api_key} if api_key else {},
+            timeout=TIMEOUT,
+            verify=any(url.startswith("https:") for url in address.urls),  # certificates take 20 ms to load
+        )
+        self._current = 0
+        if len(self._urls) > 1 and not self._is_ready(0):  # it came back just now, and has not caught up yet
+            self._go_on(0)
+
+    def call(self, method: str, path: str, body: Any = None, **params: str) -> Any:
+        """Return the answer to a request, of the first node that gives one. Raises StorageFailure."""
+        for left in reversed(range(ROUNDS * len(self._urls) if len(self._urls) > 1 else 1)):
+            asked = self._current
+            try:
+                answer = self._client.request(method, self._urls[asked] + path, json=body, params=params)
+                if answer.is_success:
+                    return answer.json()
+                if not left or answer.status_code < 500:
+                    raise _refused(self._urls[asked], answer)
+            except (httpx.HTTPError, OSError, ValueError) as failure:
+                if not left:
+                    raise StorageFailure(
+                        f"The Qdrant server at {', '.join(self._urls)} does not answer: {failure}.",
+                        "Start it, or check MNEME_INDEX.",
+                    ) from failure
+            time.sleep(PAUSE)
+            self._go_on(asked)
+        raise AssertionError("the last attempt returns or raises")
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _go_on(self, asked: int) -> None:
+        """Ask the next node that is ready from now on, unless another request has moved on already."""
+        count = len(self._urls)
+        for number in [(asked + step) % count for step in range(1, count + 1)]:
+            if self._current != asked:
+                return
+            if self._is_ready(number):
+                self._current = number
+                return
+
+    def _is_ready(self, number: int) -> bool:
+        """Ask whether a node is up and knows what was written while it was not; this needs no key."""
+        try:
+            return self._client.get(f"{self._urls[number]}/readyz", timeout=READY_SECONDS).is_success
+        except httpx.HTTPError:
+            return False
 
 
 class ServerIndex(Engine):
     """The collection behind an alias; make one with `open`. Its methods block."""
 
     def __init__(self, address: str, database: Database, api_key: str) -> None:
-        super().__init__()
         self._address, self._database = address_of(address), database
         self._nodes = Nodes(self._address, api_key)
         self.name = f"{self._address.collection}-index"
@@ -74,7 +141,6 @@ class ServerIndex(Engine):
         """Open the index of a log, or make one. Raises LedgerMismatch, StorageFailure."""
         index = cls(address, database, api_key)
         try:
-            index._nodes.choose()
             index._check_version()
             index._take_over()
             if why := index._unusable():
@@ -199,7 +265,7 @@ class ServerIndex(Engine):
             self._apply(new, found)
             cursor.execute("UPDATE ledger_state SET indexed = ?", (found.state.seq,))
             self._switch(self._resolve(self.name), new)
-        self._indexed = set()
+        self.indexed = frozenset()
 
     def close(self) -> None:
         self._nodes.close()
@@ -289,3 +355,21 @@ def _point(point: Point, seq: int) -> Request:
     if point.dense is not None:
         vectors[DENSE] = point.dense
     return {"id": point.id, "vector": vectors, "payload": {**point.payload, "seq": seq}}
+
+
+def _refused(url: str, answer: httpx.Response) -> StorageFailure:
+    """Return the error for what the server, or a proxy before it, says of a refusal."""
+    try:
+        reason = str(answer.json()["status"]["error"])
+    except (ValueError, LookupError, TypeError):
+        reason = answer.reason_phrase
+    if answer.status_code == httpx.codes.TOO_MANY_REQUESTS:
+        wait = answer.headers.get("retry-after", "some")
+        return StorageFailure(
+            f"The Qdrant server at {url} takes no more requests now: {reason}.",
+            f"Try again in {wait} s, or raise its limits.",
+        )
+    return StorageFailure(
+        f"The Qdrant server at {url} refused: {answer.status_code} {reason}.",
+        "Check MNEME_LEDGER_API_KEY." if answer.status_code in (401, 403) else "See its log.",
+    )

@@ -40,6 +40,7 @@ def words_of(text: str) -> Words:
     return Words(vector.indices, vector.values)
 
 
+@lru_cache(maxsize=64)  # a message is looked up in several places
 def words_asked(text: str) -> Words:
     """Weigh the words of a query, each once."""
     vector = _bm25().embed_query(_prepared(text))

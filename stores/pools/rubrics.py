@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Version, team_namespace
+from mneme.stores.pools.thresholds import Threshold
 from mneme.stores.shelf import RecordKind, Shelf
 
 SHIPPED = 0
@@ -27,6 +28,7 @@ class RubricVersion(BaseModel, Generic[R], frozen=True):
     by: str = Field("", description="Who approved it.")
     drafted_by: str = Field("", description="The model that drafted it; empty: a person wrote it.")
     reason: str = ""
+    thresholds: Sequence[Threshold] = Field([], description="Scores above which pairs are kept, calibrated.")
 
     @classmethod
     def of(cls, version: Version) -> Self:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mneme.evals.governed.evaluation import OURS, Options, judged, run
+from mneme.evals.governed.evaluation import BY_HAND, BY_POLICY, OURS, Options, judged, run
 from mneme.evals.governed.memories import Shown
 from mneme.evals.governed.stories import TEAMS, Event, Fact, story
 
@@ -14,6 +14,9 @@ async def test_ours_leaks_nothing_shows_nothing_old_and_names_who_said_it(tmp_pa
     ours = report.summary[OURS]
     assert {ours[each] for each in ("leak", "stale", "built on it", "both", "no origin")} == {0.0}
     assert ours["missed"] <= 5
+    by_hand, by_policy = report.summary[BY_HAND], report.summary[BY_POLICY]
+    assert by_policy["leak"] == by_policy["stale"] == by_policy["both"] == by_policy["no origin"] == 0
+    assert by_hand["leak"] == 0 and by_hand["missed"] > by_policy["missed"], "nobody shares it again"
     pool = report.summary["one vector pool"]
     assert pool["leak"] > 50 and pool["stale"] > 0 and pool["no origin"] == 100
     assert report.summary["isolated memories"]["missed"] > 0

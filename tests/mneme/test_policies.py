@@ -1,24 +1,31 @@
 """What is shared with a team as its owner's policy says: always, after a question, or never."""
 
+import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from mneme import graphs
 from mneme.api.memories import Memories
+from mneme.api.operation import API_PATH
 from mneme.api.shared_memory import SharedMemory
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.nodes.chat.context import MemoryContext
+from mneme.server.users import add_user
 from mneme.stores.access import Roles
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, team_namespace
 from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import UserMemories
+from tests.doubles.own_server import own_server
+from tests.mneme.routes import MCP
 
 QUESTION = "Which database does reporting use?"
 FACT, LATER = "Reporting uses the database PostgreSQL.", "Reporting uses the database DuckDB."
@@ -239,7 +246,8 @@ class TestAskedInTheGraph:
     async def test_each_memory_is_asked_about_and_done_as_the_owner_says(
         self, bundled: Ledger, remembering: Any
     ) -> None:
-        (first,) = await remembering(f"{FACT} The reporting team has a cat. I like tea.")
+        said = [{"message": each} for each in (FACT, "The reporting team has a cat.", "I like tea.")]
+        (first,) = await remembering({"messages": said})
         assert first["team"] == "analysts" and "PostgreSQL" in first["action_requests"][0]["description"]
         (again,) = await remembering(Command(resume={"share": "perhaps"}))
         assert "share" in again["wrong"]
@@ -263,3 +271,46 @@ class TestAskedInTheGraph:
         (other,) = await remembering(Command(resume={"share": False}))
         assert other["key"] != asked["key"], "decided elsewhere: the answer is to nothing"
         assert [each.text for each in await TeamFacts(bundled, "analysts").list()] == [FACT]
+
+
+async def test_every_door_that_writes_a_memory_shares_it(tmp_path: Path) -> None:
+    """Over REST, MCP, the command line and the memory agent, of a server with keys; a colleague sees it."""
+    users, roles = tmp_path / "users.json", tmp_path / "roles.yaml"
+    ann, bob = (add_user(users, name) for name in ("ann", "bob"))
+    roles.write_text("teams: {analysts: {ann: [read, write, promote], bob: [read]}}")
+    with own_server(tmp_path / "home", MNEME_AUTH=str(users), MNEME_ROLES=str(roles)) as server:
+        headers = {"x-api-key": ann, "accept": "application/json, text/event-stream"}
+        async with httpx.AsyncClient(headers=headers, timeout=60) as client:
+
+            async def post(path: str, **given: Any) -> Any:
+                answer = await client.post(f"{server.url}{API_PATH}/{path}", json=given)
+                return answer.raise_for_status().json()
+
+            policy = {"share": "always", "about": ["reporting"]}
+            assert (await post("policies/analysts", **policy))["about"] == ["reporting"]
+            added = await post("memories", content="Reporting closes at noon.")
+            assert added["shared_with"] == ["analysts"]
+            call = {"name": "add_memory", "arguments": {"content": "Reporting belongs to Bob."}}
+            called: Any = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+            assert (
+                "shared it with: analysts"
+                in (await client.post(f"{server.url}{MCP}?tools=all", json=called)).text
+            )
+            server.environment["MNEME_KEY"] = ann
+            typed = await asyncio.to_thread(server.mneme, "add", "Reporting has a cat.", "--json")
+            assert json.loads(typed.stdout)["shared_with"] == ["analysts"], typed.stderr
+            said = [{"role": "user", "content": "Reporting is on the third floor."}]
+            await post("memories/remember", messages=said, memory_agent="rules")
+            await post(f"memories/{added['key']}/update", content="Reporting closes at one.")
+            client.headers["x-api-key"] = bob
+            asked = {"question": "What about reporting?", "teams": "analysts"}
+            found = (await client.get(f"{server.url}{API_PATH}/recall", params=asked)).json()
+            refused = await client.post(f"{server.url}{API_PATH}/policies/analysts", json=policy)
+    assert {each["text"] for each in found} == {
+        "Reporting closes at one.",
+        "Reporting belongs to Bob.",
+        "Reporting has a cat.",
+        "Reporting is on the third floor.",
+    }
+    assert {each["owner"] for each in found} == {"analysts"}
+    assert refused.status_code == 403 and "bob may not write" in refused.text

@@ -58,7 +58,7 @@ async def test_a_calibrated_threshold_is_used_until_the_rubric_changes(
         found = await pools.calibrate(LOGIC, MODEL)
         assert (found.lowest, found.highest, found.threshold) == (20, 59, 40)
         assert (found.pairs, found.sensitivity, found.specificity, found.high) == (12, 1, 1, 1)
-        (known,) = await pools.thresholds(LOGIC)
+        (known,) = (await pools.rubric(LOGIC)).thresholds
         assert (known.grader, known.by, known.holds) == (MODEL, "user", True) and known.at
         assert "not above 70. " in await asked(threshold=70) + " ", "what is given wins"
         assert await asked() == f"Stored. The threshold 40, calibrated for {MODEL}, is used."
@@ -66,9 +66,9 @@ async def test_a_calibrated_threshold_is_used_until_the_rubric_changes(
         await pools.freeze(again)
         told = await asked()
         assert "is void, since the rubric changed" in told and f"rubric calibrate {LOGIC}" in told
-        assert not (await pools.thresholds(LOGIC))[0].holds
+        assert not (await pools.rubric(LOGIC)).thresholds[0].holds
         assert (await pools.calibrate(LOGIC, MODEL)).threshold == 40
-        assert [each.holds for each in await pools.thresholds(LOGIC)] == [True]
+        assert [each.holds for each in (await pools.rubric(LOGIC)).thresholds] == [True]
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,11 @@ async def test_a_grader_that_cannot_tell_good_from_damaged_calibrates_nothing(
     pools = Pools(edge_ledger, "poets")
     with served(monkeypatch, brain=lambda _: reply), pytest.raises(BadInput, match=says) as refused:
         await pools.calibrate(LOGIC, MODEL, 8)
-    assert "Nothing was stored" in refused.value.hint and await pools.thresholds(LOGIC) == []
+    assert "Nothing was stored" in refused.value.hint and (await pools.rubric(LOGIC)).thresholds == []
     point_at(monkeypatch, "http://127.0.0.1:9")
     with pytest.raises(ModelUnavailable):
         await pools.calibrate(LOGIC, MODEL, 8)
-    assert await pools.thresholds(LOGIC) == []
+    assert (await pools.rubric(LOGIC)).thresholds == []
 
 
 async def test_only_what_a_person_vouched_for_is_a_good_answer(edge_ledger: Ledger) -> None:

@@ -38,19 +38,7 @@ def print_frozen(found: FrozenRubric) -> None:
         f"[bold]{escape(found.rubric.title)}[/], version {found.version} {escape(origin_of(found))}"
     )
     say(escape(found.rubric.as_text()))
-
-
-async def show(
-    domain: DomainName,
-    version: Annotated[int | None, "Which version; 0: as it is shipped; default: the latest."] = None,
-    team: Team = "local",
-) -> None:
-    """Show a domain's rubric, and the scores above which pairs are kept by it."""
-    async with open_operations(Pools, team, reading=True) as shared:
-        found, known = await shared.rubric(domain, version), await shared.thresholds(domain)
-    emit(found.model_dump() | {"thresholds": [each.model_dump(mode="json") for each in known]})
-    print_frozen(found)
-    for each in known:
+    for each in found.thresholds:
         say(escape(f"Kept {each}"))
 
 
