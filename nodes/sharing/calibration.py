@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from math import sqrt
+from typing import Any
 
 from mneme.core.errors import BadInput
 from mneme.core.yaml_files import text_of
@@ -112,8 +113,8 @@ def shipped(agent: Agent) -> list[Pair]:
     if agent.name not in AGENTS:
         return []
     rows = map(json.loads, text_of(PAIRS / f"{agent.name}.jsonl").splitlines())
-    told = {"agent": agent.name, "domain": agent.domain, "score": 100, "scoring": "hand"}
-    return [Pair.model_validate({"prompt": r["question"], "answer": r["answer"], **told}) for r in rows]
+    told: dict[str, Any] = {"agent": agent.name, "domain": agent.domain, "score": 100, "scoring": "hand"}
+    return [Pair(prompt=each["question"], answer=each["answer"], **told) for each in rows]
 
 
 def anchors(pairs: Sequence[Pair], wanted: int, seed: int) -> list[tuple[Pair, str]]:
