@@ -263,7 +263,8 @@ def table(
 
 def framed(title: str, frame: "pd.DataFrame", *, figures: bool = True, lines: bool = False) -> Table:
     """Make a table of a data frame; the levels of its index are the first columns."""
-    flat = frame.reset_index() if any(frame.index.names) else frame
+    is_named = any(name is not None for name in frame.index.names)  # by nothing, "", too
+    flat = frame.reset_index() if is_named else frame
     rows = flat.astype(object).to_numpy().tolist()
     return table(title, [*map(str, flat.columns)], rows, figures=figures, lines=lines)
 

@@ -201,13 +201,10 @@ class StartedLedger(Ledger):
 
     async def write(self, writes: Sequence[Write]) -> list[Version]:
         """Store a batch as `Ledger.write` does."""
-        return await super().write(
-            [each.model_copy(update={"change": self._by(each.change)}) for each in writes]
-        )
-
-    def _by(self, change: Change) -> Change:
-        who = dict.fromkeys([self._user, change.actor])
-        return change.model_copy(update={"actor": ", ".join(who)})
+        said = [each.change for each in writes]
+        by = [each.model_copy(update={"actor": ", ".join({self._user: 1, each.actor: 1})}) for each in said]
+        told = zip(writes, by, strict=True)
+        return await super().write([each.model_copy(update={"change": change}) for each, change in told])
 
 
 async def audit(ledger: Ledger, user: str | None, team: str, what: str) -> None:

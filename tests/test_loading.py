@@ -28,7 +28,7 @@ def loaded() -> list[list[str]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_the_chatbot_loads_no_stores_but_its_own_and_what_a_recall_reads(loaded: list[list[str]]) -> None:
+def test_the_chatbot_loads_its_own_stores_and_what_it_recalls_and_shares(loaded: list[list[str]]) -> None:
     assert {room(name.partition(".")[2]) for name in loaded[0] if name.startswith("mneme.stores.")} == {
         "access",
         "answers",
@@ -39,7 +39,9 @@ def test_the_chatbot_loads_no_stores_but_its_own_and_what_a_recall_reads(loaded:
         "provenance",
         "recall",
         "shelf",
+        "team_facts",
         "users",
+        "write_gate",
     }
 
 

@@ -31,6 +31,8 @@ NAME = "mneme"
 BEGIN, END = "# mneme: begin (`mneme connect codex --undo` removes this)\n", "# mneme: end\n"
 TIMEOUT = 10
 """Seconds after which an editor ends a hook."""
+START_SECONDS = 60
+"""How long Codex waits for the tools: after its own 10, on a busy machine, it goes on without them."""
 EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse")
 EVENTS_OF_CURSOR = (
     "sessionStart", "beforeSubmitPrompt", "afterFileEdit", "afterShellExecution", "sessionEnd",
@@ -95,7 +97,8 @@ def connect(
     elif not undo:
         console.print(f"What is said in {editor} is remembered for {whose}, from its next session on.")
         if editor == "codex":
-            console.print("Codex asks you once to trust the hooks: /hooks.")
+            trusted = "this folder and then the hooks" if project else "the hooks"
+            console.print(f"Codex asks you once to trust {trusted}: /hooks.")
         if editor == "cursor":
             console.print("Cursor shows memories when a session begins; its hooks cannot add to a prompt.")
 
@@ -205,7 +208,8 @@ def _toml(path: Path, server: Json | None) -> str | None:
             raise BadInput(f"{path} has an MCP server called {NAME} already.", "Take it out, or rename it.")
         lines = [f"{name} = {json.dumps(server[name])}\n" for name in ("command", "args")]
         places = ", ".join(f"{name} = {json.dumps(place)}" for name, place in server["env"].items())
-        ours = f"[mcp_servers.{NAME}]\n{''.join(lines)}env = {{ {places} }}\n"
+        lines.append(f"env = {{ {places} }}\nstartup_timeout_sec = {START_SECONDS}\n")
+        ours = f"[mcp_servers.{NAME}]\n{''.join(lines)}"
         after = f"{after.rstrip()}\n\n{BEGIN}{ours}{END}".lstrip()
         _parsed(path, after)
     return None if after == before else after

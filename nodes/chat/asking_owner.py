@@ -15,6 +15,7 @@ from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.stores.ledger.records import Change
 
 ACTION = "share_memory"
+SAYS = {"accept": True, "reject": False, "respond": False}
 CHANGE = Change(reason="its owner was asked", actor="user")
 
 
@@ -61,10 +62,9 @@ async def ask_owner(state: Questions, runtime: MemoryRuntime) -> None:
 
 
 def _read(said: Any) -> Answer:
-    return answers.read_answer(Answer, said, 'Say {"share": true} or {"share": false}.', _fields_of)
+    """Read an answer; who ignores the question leaves it open."""
 
+    def fields_of(given: Decided) -> dict[str, Any]:
+        return given.args if given.kind == "edit" else {"share": SAYS.get(given.kind)}
 
-def _fields_of(given: Decided) -> dict[str, Any]:
-    """Return a client's answer as fields: to ignore the question leaves it open."""
-    words = {"accept": True, "reject": False, "respond": False}
-    return given.args if given.kind == "edit" else {"share": words.get(given.kind)}
+    return answers.read_answer(Answer, said, 'Say {"share": true} or {"share": false}.', fields_of)

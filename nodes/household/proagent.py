@@ -111,15 +111,12 @@ async def plan(state: State, runtime: HouseholdRuntime) -> Update:
 
 def _scene(state: State, minds: Minds, number: int) -> Scene:
     view, words = minds.view(number), minds.beliefs[number].words()
-    observed = [_labelled(view, each) for each in state["minds"][number].values()]
+    observed = []
+    for each in state["minds"][number].values():  # call what a teammate was thought to go for by its name
+        spots = {target: _spot(view, target) for target in (each.intended, *each.contradicted)}
+        labels = {target: spot.label for target, spot in spots.items() if spot is not None}
+        observed.append(each.model_copy(update={"labels": labels}))
     return Scene(**dict(view), name=NAMES[number], belief=words, observed=observed)
-
-
-def _labelled(view: View, observed: Observed) -> Observed:
-    """Call what a teammate was thought to go for by its name."""
-    spots = {target: _spot(view, target) for target in (observed.intended, *observed.contradicted)}
-    labels = {target: spot.label for target, spot in spots.items() if spot is not None}
-    return observed.model_copy(update={"labels": labels})
 
 
 def _thought(

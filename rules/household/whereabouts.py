@@ -102,13 +102,17 @@ class Whereabouts:
         self._lessons = _lessons(knowledge)
         self._usual = Usual(knowledge.experience)
         self._hidden_places = {room.id: _expected_in(room, knowledge) for room in knowledge.rooms}
-        self._many = _census(knowledge, self._hidden_places)
+        self._many = Counter((each.room, each.name) for each in knowledge.containers)  # and those expected
+        for number, expected in self._hidden_places.items():
+            self._many.update({(number, place): count for place, count in expected.items()})
         self._targets = {(need.thing, need.id) for need in knowledge.needs}
         self._unopened = [each for each in knowledge.containers if each.checked is None and not each.is_open]
         self._unexplored = [each for each in knowledge.rooms if each.seen is None]
         if not self._unexplored and not self._unopened:  # something was overlooked, or has been moved
             self._unexplored = _longest_unseen(knowledge)
-        self.unfound = _unfound(knowledge)
+        free = Counter(each.name for each in knowledge.items if each.held_by is None and not each.placed)
+        missing = knowledge.missing()  # of which so many are wanted beyond all that is known of
+        self.unfound = {name: n - free[name] for name, n in missing.items() if n > free[name]}
         self.shares = {name: self._shares(name) for name in self.unfound}
         for need in knowledge.needs:
             if need.room not in self._hidden_places and self._unexplored:
@@ -161,20 +165,6 @@ def _expected_in(room: Room, knowledge: Knowledge) -> dict[str, int]:
     if room.seen is not None or any(each.room == room.id for each in knowledge.containers):
         return {}
     return SENSE.furnished.get(room.name, {})
-
-
-def _census(knowledge: Knowledge, hidden: Mapping[int, Mapping[str, int]]) -> Counter[tuple[int, str]]:
-    """Count the containers of each kind in each room, known and expected."""
-    many = Counter((each.room, each.name) for each in knowledge.containers)
-    for room, expected in hidden.items():
-        many.update({(room, place): count for place, count in expected.items()})
-    return many
-
-
-def _unfound(knowledge: Knowledge) -> dict[str, int]:
-    """Count the things of each class that are wanted beyond all that is known of."""
-    free = Counter(each.name for each in knowledge.items if each.held_by is None and not each.placed)
-    return {name: count - free[name] for name, count in knowledge.missing().items() if count > free[name]}
 
 
 def _lessons(knowledge: Knowledge) -> dict[str, float]:

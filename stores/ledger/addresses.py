@@ -35,9 +35,6 @@ class Place:
         log = self.log if self.folder else f"postgresql://{urlsplit(self.log).netloc.rpartition('@')[2]}"
         return f"{log}, {self.index}" if self.index else log
 
-    def __str__(self) -> str:
-        return f"{self.log}|{self.index}"
-
 
 def place_of(location: str) -> Place:
     """Read a ledger's location. Raises BadInput."""

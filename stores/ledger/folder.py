@@ -2,7 +2,7 @@
 
 `log.sqlite` is the log, `index-…` are copies of the index (see `edge_index`). Every process that has the
 ledger open shares a lock; whoever is alone checks the log when opening it, and seals it when closing it. A
-seal has the size and checksum of files as they were closed, by which damage to them is noticed.
+seal has the checksum of files as they were closed, by which damage to them is noticed.
 """
 
 import errno
@@ -258,12 +258,11 @@ def parts(path: Path) -> Iterator[tuple[int, bytes]]:
         size = os.fstat(file).st_size
         while at < size:
             begin, end = at, size
-            with suppress(AttributeError):  # where the operating system knows no holes
-                try:
-                    begin = os.lseek(file, at, os.SEEK_DATA)
-                    end = os.lseek(file, begin, os.SEEK_HOLE)
-                except OSError as refusal:
-                    begin = size if refusal.errno == errno.ENXIO else at
+            try:
+                begin = os.lseek(file, at, os.SEEK_DATA)
+                end = os.lseek(file, begin, os.SEEK_HOLE)
+            except OSError as refusal:  # a hole is all that follows, or the file system knows none
+                begin = size if refusal.errno == errno.ENXIO else at
             for offset in range(begin, end, CHUNK_BYTES):
                 yield offset, os.pread(file, min(CHUNK_BYTES, end - offset), offset)
             at = end

@@ -18,7 +18,6 @@ from mneme.stores.ledger.lookup import Lookup, log, version_in, where_below
 from mneme.stores.ledger.opening import open_store, open_to_read
 from mneme.stores.ledger.records import (
     Change,
-    Event,
     Namespace,
     Value,
     Version,
@@ -61,41 +60,25 @@ class Ledger(Lookup):
         **stated: Unpack[Stated],
     ) -> Version:
         """Add a record. Raises Conflict where the key is taken, live or retired."""
-        return await self._one("insert", namespace, key, value, text, **stated)
+        return await self._one(event="insert", namespace=namespace, key=key, value=value, text=text, **stated)
 
     async def update(
         self, namespace: Namespace, key: str, value: Value, *, text: str | None, **stated: Unpack[Expecting]
     ) -> Version:
         """Give a live record a new value; a text of None keeps the text. Raises Conflict, NotFound."""
-        return await self._one("update", namespace, key, value, text, **stated)
+        return await self._one(event="update", namespace=namespace, key=key, value=value, text=text, **stated)
 
     async def retire(self, namespace: Namespace, key: str, **stated: Unpack[Expecting]) -> Version:
         """Take a record out of every search, keeping its history. Raises Conflict, NotFound."""
-        return await self._one("retire", namespace, key, **stated)
+        return await self._one(event="retire", namespace=namespace, key=key, **stated)
 
-    async def restore(
-        self,
-        namespace: Namespace,
-        key: str,
-        *,
-        value: Value | None = None,
-        text: str | None = None,
-        **stated: Unpack[Expecting],
-    ) -> Version:
-        """Bring a retired record back, as it was or with a new value. Raises Conflict, NotFound."""
-        return await self._one("restore", namespace, key, value, text, **stated)
+    async def restore(self, namespace: Namespace, key: str, **stated: Unpack[Expecting]) -> Version:
+        """Bring a retired record back as it was. Raises Conflict, NotFound."""
+        return await self._one(event="restore", namespace=namespace, key=key, **stated)
 
-    async def _one(
-        self,
-        event: Event,
-        namespace: Namespace,
-        key: str | None,
-        value: Value | None = None,
-        text: str | None = None,
-        **stated: Any,
-    ) -> Version:
-        write = make_write(event=event, namespace=namespace, key=key, value=value, text=text, **stated)
-        return (await self.write([write]))[0]
+    async def _one(self, **fields: Any) -> Version:
+        [version] = await self.write([make_write(**fields)])
+        return version
 
     async def write(self, writes: Sequence[Write]) -> list[Version]:
         """Store a batch, in order; a write whose idempotency key is known returns what it made then."""

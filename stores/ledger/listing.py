@@ -3,7 +3,7 @@
 
 import zlib
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple
@@ -73,33 +73,19 @@ def records(
     cursor: Cursor, where: Where, limit: int | None = None, offset: int = 0, order: Order = CREATED
 ) -> list[Version]:
     """Return records as they are now; all where there is no limit."""
-    if where.conditions:
-        return [*islice(_passing(cursor, where, order), offset, offset + limit if limit else None)]
     tests, given = _selected(where, order)
-    rows = cursor.execute(f"{HEADS}{tests} LIMIT ? OFFSET ?", [*given, limit or ALL, offset]).fetchall()
-    return versions_in(rows)
-
-
-def _passing(cursor: Cursor, where: Where, order: Order | None = None) -> Iterator[Version]:
-    """Yield the records that pass all conditions, those that only we can test among them."""
-    tests, given = _selected(where, order)
-    for row in cursor.execute(f"{HEADS}{tests}", given):
-        [version] = versions_in([row])
-        if passes(version.value, where.conditions):
-            yield version
+    if not where.conditions:
+        rows = cursor.execute(f"{HEADS}{tests} LIMIT ? OFFSET ?", [*given, limit or ALL, offset])
+        return versions_in(rows.fetchall())
+    found = (version for row in cursor.execute(f"{HEADS}{tests}", given) for version in versions_in([row]))
+    passing = (version for version in found if passes(version.value, where.conditions))
+    return [*islice(passing, offset, offset + limit if limit else None)]
 
 
 def column(cursor: Cursor, asked: str, where: Where, order: Order | None = None) -> list[Any]:
     """Return what is asked of the heads that are meant, such as `h.record`, as one column."""
     tests, given = _selected(where, order)
     return [row[0] for row in cursor.execute(f"SELECT {asked} FROM ledger_heads h{tests}", given)]
-
-
-def count(cursor: Cursor, where: Where) -> int:
-    """Return how many records there are."""
-    if where.conditions:
-        return sum(1 for _ in _passing(cursor, where))
-    return int(column(cursor, "count(*)", where)[0])
 
 
 def links(cursor: Cursor, records: Iterable[str], forward: bool = False) -> list[Link]:

@@ -91,8 +91,11 @@ class Lookup:
 
     async def diff(self, namespace: Namespace, key: str, older: int, newer: int) -> str:
         """Return what changed between two versions, as a unified diff of their values and texts."""
-        history = await self.history(namespace, key)
-        before, after = (_lines(version_in(history, number)) for number in (older, newer))
+        history, shown = await self.history(namespace, key), {"value", "text", "live"}
+        states = (version_in(history, number).model_dump(include=shown) for number in (older, newer))
+        before, after = (
+            json.dumps(each, indent=2, sort_keys=True, ensure_ascii=False).splitlines() for each in states
+        )
         names = (f"version {older}", f"version {newer}")
         return "\n".join(difflib.unified_diff(before, after, *names, lineterm=""))
 
@@ -194,7 +197,10 @@ class Lookup:
                 state = state_of(cursor)
                 if not attempt and state.seq != followed:
                     continue
-                heads = self._heads_at(state.chain)
+                chain, heads = self._heads  # read while the log ended with this checksum; others add to them
+                if chain != state.chain or len(heads) > KEPT_VERSIONS:
+                    heads = dict[str, Head]()
+                    self._heads = state.chain, heads
                 if hints is not None:
                     return blended(cursor, pool, asked, hints, heads)
                 heads |= heads_of(cursor, [record for record, *_ in found if record not in heads])
@@ -208,12 +214,6 @@ class Lookup:
         if (ranking := asked.ranking) is not None:
             return [hit._replace(parts=ranking.parts(hit, asked.now)) for hit in hits]
         return hits
-
-    def _heads_at(self, chain: bytes) -> dict[str, Head]:
-        """Return the records that were read while the log ended with this checksum; more may be added."""
-        if self._heads[0] != chain or len(self._heads[1]) > KEPT_VERSIONS:
-            self._heads = chain, {}
-        return self._heads[1]
 
     async def _unrankable(self, asked: Query) -> BadInput | None:
         """Return the error for a record that has several numbers to be ranked by, over which engines fail."""
@@ -310,17 +310,11 @@ class Lookup:
         where = where_below(prefix, retired=include_retired)
         return sorted({*map(namespace_of, await self._log.read(listing.column, "DISTINCT h.scope", where))})
 
-    async def count(
-        self,
-        prefix: Namespace = (),
-        *,
-        filter: Mapping[str, Any] | None = None,
-        include_retired: bool = False,
-        shelf: str = "",
-    ) -> int:
+    async def count(self, prefix: Namespace = (), *, include_retired: bool = False, shelf: str = "") -> int:
         """Return the number of records; a shelf's are always live."""
-        where = where_below(prefix, filter, retired=include_retired, shelf=shelf)
-        return await self._log.read(listing.count, where)
+        where = where_below(prefix, retired=include_retired, shelf=shelf)
+        [count] = await self._log.read(listing.column, "count(*)", where)
+        return int(count)
 
     async def forgotten(self, namespace_prefix: Namespace = ()) -> list[Forgotten]:
         """Return the log of erasures."""
@@ -335,7 +329,15 @@ class Lookup:
                 yield f'{{"of":{len(versions)},{version.model_dump_json()[1:]}'
 
     async def info(self) -> LedgerInfo:
-        return await self._log.thread(self._store.info)
+        """Return what the ledger says of itself."""
+        store, state = self._store, await self._log.read(state_of)
+        return LedgerInfo(
+            kind="server" if store.place.index else "edge",
+            location=store.origin.shown,
+            entries=state.seq,
+            layout=await self._log.thread(store.index.layout),
+            **state._asdict(),
+        )
 
     def begin(self, work: Coroutine[object, object, object]) -> "asyncio.Task[object]":
         """Do work beside what the caller goes on with: work that may be stopped, and is done again then."""
@@ -390,8 +392,3 @@ def version_in(history: Sequence[Version], number: int) -> Version:
         spread = f"it has {first.version} to {last.version}"
         raise NotFound(f"Record {last.key} has no version {number}; {spread}.")
     return found
-
-
-def _lines(version: Version) -> list[str]:
-    shown = {"value": version.value, "text": version.text, "live": version.live}
-    return json.dumps(shown, indent=2, sort_keys=True, ensure_ascii=False).splitlines()

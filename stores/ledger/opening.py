@@ -26,7 +26,7 @@ from mneme.stores.ledger.folder import (
     unseal,
 )
 from mneme.stores.ledger.log import Log, check_embedder, current_state, make_tables, write_log
-from mneme.stores.ledger.query import FORMAT, LedgerInfo
+from mneme.stores.ledger.query import FORMAT
 from mneme.stores.ledger.upgrading import JOURNAL, is_older, upgrade
 
 MEMORY = "/dev/shm"  # noqa: S108  (the folder in it has a name by chance, and is for its owner alone)
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Index = Union[EdgeIndex, "ServerIndex"]
 
-_OPEN: dict[str, "Store"] = {}
+_OPEN: dict[Place, "Store"] = {}
 _OPENING = threading.RLock()
 
 
@@ -50,23 +50,12 @@ class Store:
         self.room: Path | None = None  # of a copy that is only read, what it is a copy of, and where
         self.key = current_state(log.database).ledger
 
-    def info(self) -> LedgerInfo:
-        """Return what the ledger says of itself."""
-        state = current_state(self.log.database)
-        return LedgerInfo(
-            kind="server" if self.place.index else "edge",
-            location=self.origin.shown,
-            entries=state.seq,
-            layout=self.index.layout(),
-            **state._asdict(),
-        )
-
     def close(self) -> None:
         """Close it once its last user in this process has closed it."""
         with _OPENING:
             self.users -= 1
             if not self.users:
-                _OPEN.pop(str(self.place), None)
+                _OPEN.pop(self.place, None)
                 self._shut()
 
     def _shut(self) -> None:
@@ -91,13 +80,13 @@ def open_store(location: str, embedder: str, dimension: int, api_key: str = "") 
         refuse_gone(place.folder)
         raise LedgerMismatch(f"There is no ledger at {place.folder}.", "Set MNEME_LEDGER, or MNEME_HOME.")
     with _OPENING, ExitStack() as opened:
-        if (store := _OPEN.get(str(place))) is None:
+        if (store := _OPEN.get(place)) is None:
             store = _opened(place, embedder, dimension, api_key)
             opened.callback(store._shut)
         if embedder:
             check_embedder(place.shown, current_state(store.log.database), embedder, dimension)
         opened.pop_all()
-        _OPEN[str(place)] = store
+        _OPEN[place] = store
         store.users += 1
         return store
 

@@ -140,7 +140,6 @@ class Write(BaseModel):
     expected_version: int | None = None
     idempotency_key: str | None = None
     shelf: str | None = Field(None, pattern=SHELF)
-    at: datetime | None = Field(None, description="When it was written, of what is brought in; else now.")
 
     @property
     def record(self) -> str:

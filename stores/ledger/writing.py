@@ -59,7 +59,7 @@ def append(
     for write, record, receipt in zip(batch, records, receipts, strict=True):
         if (made := done.get(receipt)) is None:
             last = forgotten.get(record, NEVER).last
-            version = next_version(write, heads.get(record), write.at or now(), last)
+            version = next_version(write, heads.get(record), now(), last)
             made = record, version.version
             heads[record] = known[made] = version
             done |= {receipt: made} if receipt else {}
@@ -158,11 +158,14 @@ def forget(
         if latest is not None and latest.first <= head.version <= latest.version:
             now[head.record] = latest
     gone = {head.record: now.pop(head.record) for head in heads if head.record in now}
-    anew = {
-        head.record: _written_anew(now[head.record], value, mark.at)
-        for head, value in rewritten
-        if head.record in now and _needs_emptying(head, now[head.record], value)
-    }
+    anew = dict[str, Version]()
+    for head, value in rewritten:
+        latest = now.get(head.record)
+        if latest is None or latest.value == value:
+            continue
+        if latest.version != head.version:
+            raise Conflict(f"Record {head.key} was written to while another was being forgotten.")
+        anew[head.record] = _written_anew(latest, value, mark.at)
     unnoted = {head.record for head in dropped} & now.keys()
     notes = _noted(transaction, gone, mark)
     transaction.erase({*gone, *anew, *unnoted})
@@ -172,14 +175,6 @@ def forget(
     for version in anew.values():
         transaction.add_version(version)
     return [notes.get(head.record) for head in heads]
-
-
-def _needs_emptying(head: Version, now: Version, value: Value) -> bool:
-    if now.value == value:
-        return False
-    if now.version != head.version:
-        raise Conflict(f"Record {head.key} was written to while another was being forgotten.")
-    return True
 
 
 def _noted(transaction: Transaction, gone: Mapping[str, Version], mark: Forgotten) -> dict[str, Forgotten]:

@@ -3,22 +3,26 @@
 Of what a program asked nothing is kept.
 """
 
+import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel
 
 from mneme.core.errors import MnemeError
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.listing import Order
-from mneme.stores.ledger.records import Change, microseconds, user_namespace
+from mneme.stores.ledger.records import Change, Write, make_write, microseconds, user_namespace
 from mneme.stores.users.memories import UserMemories
 
 PLACE = "readings"
 KEPT_FOR = timedelta(days=90)
+GATHERING_SECONDS = 0.25
+_waiting: WeakKeyDictionary[Ledger, list[Write]] = WeakKeyDictionary()
 DID = {"insert": "added", "update": "changed", "restore": "changed", "retire": "retired"}
 
 
@@ -42,15 +46,26 @@ class Day(BaseModel):
 
 def was_shown(ledger: Ledger, user: str, by: str, keys: Iterable[str]) -> None:
     """Note what a program is shown, beside what the caller goes on with, which does not fail with it."""
+    if not (shown := [*keys]):
+        return
+    note = make_write(
+        event="insert",
+        namespace=user_namespace(user, PLACE),
+        value={"keys": shown},
+        text="",
+        change=Change(reason="shown", actor=by),
+    )
+    waiting = _waiting.setdefault(ledger, [])
+    waiting.append(note)
+    if len(waiting) == 1:
+        ledger.begin(_note(ledger))
 
-    async def note() -> None:
-        with suppress(MnemeError):
-            change = Change(reason="shown", actor=by)
-            await ledger.insert(user_namespace(user, PLACE), {"keys": shown}, text="", change=change)
 
-    shown: list[JsonValue] = [*keys]
-    if shown:
-        ledger.begin(note())
+async def _note(ledger: Ledger) -> None:
+    """Write what has gathered for a moment at once: with each entry, searches read the log anew."""
+    await asyncio.sleep(GATHERING_SECONDS)
+    with suppress(MnemeError):
+        await ledger.write(_waiting.pop(ledger))
 
 
 async def readings(ledger: Ledger, user: str, key: str, limit: int) -> list[Reading]:

@@ -155,9 +155,9 @@ class OwnMemories(UserMemories):
 
     async def _written(self, write: Write) -> MemoryRecord:
         """Write a memory, and with it what the user's policies share of what is new in it."""
-        if write.event == "retire":
-            return await super()._written(write)
         policies = [each for each in await policies_of(self.ledger, self.user).all() if each.share != "never"]
+        if write.event == "retire" or not policies:
+            return await super()._written(write)
         write = write.model_copy(update={"key": key_of(write)})
         for left in reversed(range(TRIES)):
             writes = await self._with_shares(write, policies)
@@ -174,7 +174,7 @@ class OwnMemories(UserMemories):
 
         So does one that is not the next version: it was done before, or is refused.
         """
-        head = await self.ledger.get(self.namespace, write.key or "") if policies else None
+        head = await self.ledger.get(self.namespace, write.key or "")
         memory, number = Memory.model_validate(write.value), head.version if head else None
         before = Memory.model_validate(head.value) if head else None
         says_so = before and (before.content, before.until) == (memory.content, memory.until)

@@ -246,7 +246,8 @@ class TestAskedInTheGraph:
     async def test_each_memory_is_asked_about_and_done_as_the_owner_says(
         self, bundled: Ledger, remembering: Any
     ) -> None:
-        (first,) = await remembering(f"{FACT} The reporting team has a cat. I like tea.")
+        said = [{"message": each} for each in (FACT, "The reporting team has a cat.", "I like tea.")]
+        (first,) = await remembering({"messages": said})
         assert first["team"] == "analysts" and "PostgreSQL" in first["action_requests"][0]["description"]
         (again,) = await remembering(Command(resume={"share": "perhaps"}))
         assert "share" in again["wrong"]
