@@ -54,7 +54,7 @@ def _memory_row(record: Any) -> Row:
         "memory": memory.content if record.live else f"{memory.content} (retired)",
         "kind": memory.kind,
         "since": (memory.time or record.at.astimezone().isoformat())[:16].replace("T", " "),
-        "note": "; ".join(filter(None, [when, *before, memory.attention, told, read])),
+        "note": "; ".join(filter(None, [when, *before, memory.attention, told, read])).replace(".; ", "; "),
         "similarity": record.similarity,
     }
 
@@ -144,7 +144,7 @@ ROWS: Mapping[str, Callable[[Any], Row]] = {
     },
     "Step": lambda step: {
         "key": step.key[:16] or "·",
-        "steps": step.distance,
+        "steps": step.distance or "",
         "kind": step.kind,
         "v": step.version,
         "text": step.text,

@@ -120,6 +120,27 @@ def test_several_are_retired_brought_back_and_forgotten(
     expect(page.get_by_role("heading", name="Nothing is remembered yet")).to_be_visible()
 
 
+def test_what_a_policy_asks_is_found_and_answered(page: Page, console_server: Server, user: str) -> None:
+    add(console_server, user, {"share": "ask", "about": ["piano"]}, "policies/kitchen")
+    for which in ("old", "new"):
+        add(console_server, user, {"content": f"The {which} piano is out of tune."})
+    opened(page, console_server, user)
+    rows = page.get_by_role("list", name="Memories").get_by_role("listitem")
+    page.get_by_role("button", name="Show them").click()
+    expect(rows.get_by_text("may kitchen know it?")).to_have_count(2)
+    page.get_by_role("button", name="Actions: The old piano is out of tune.").press("Enter")
+    page.get_by_role("menuitem", name="Keep it private").click()
+    expect(rows).to_have_count(1)
+    page.get_by_role("link", name="The new piano is out of tune.").click()
+    page.get_by_role("button", name="Share with kitchen").click()
+    notice(page, "Shared with kitchen")
+    asked = {"user": user, "query": "piano", "team": "kitchen"}
+    told = httpx.get(f"{console_server.url}{API_PATH}/recall", params=asked).text
+    assert "kitchen, shared by" in told
+    turned(page, console_server, "memories")
+    expect(page.get_by_role("button", name="Show them")).to_have_count(0)
+
+
 def test_each_row_has_its_own_actions(page: Page, console_server: Server, user: str) -> None:
     add(console_server, user, {"content": "The rent is 900."})
     add(console_server, user, {"content": "The rent is 950."})

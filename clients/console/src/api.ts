@@ -7,7 +7,7 @@ export type Schemas = components["schemas"];
 const ROOT = "../mneme/v1/";
 const OF_A_USER = new Set([
   ...["me", "users", "memories", "inbox", "threads", "household"],
-  ...["recall", "trace", "stale", "contradictions", "agreements"],
+  ...["recall", "trace", "promote", "stale", "contradictions", "agreements"],
 ]);
 const KEPT = ["key", "user", "team"] as const;
 export type Owner = (typeof KEPT)[number];

@@ -117,7 +117,9 @@ def _print_outcome(values: Context) -> None:
     for each in values["shown"]:
         asked = shorten(each["prompt"] or "a standard answer, without a question", WIDE)
         say(f"[dim]- {each['agent']} {each['key'][:8]}: {escape(asked)}[/]")
-    console.print(f"{escape(values['why'])} [dim]{values['pool']} {values['key'][:8]}[/]")
+    console.print(
+        f"{escape(values['why'])} [dim](pool {' '.join([values['pool'], values['key'][:8]]).strip()})[/]"
+    )
     console.print(f"[dim]{in_words(values['asked'])}[/]")
 
 

@@ -64,6 +64,8 @@ const isAny = (filters: Filters) => JSON.stringify(filters) === JSON.stringify(N
 const last = { opened: "", query: "", offset: 0, retired: false, then: {} as Then, filters: NONE };
 
 const isFlagged = ({ memory }: Record) => Boolean(memory.flag || memory.unclear);
+const isToLookAt = (record: Record) =>
+  isFlagged(record) || record.memory.may_contradict.length > 0 || record.memory.asks.length > 0;
 const today = () => new Date().toISOString().slice(0, 10);
 
 function passes(record: Record, { kind, since, source, standing, name }: Filters): boolean {
@@ -74,7 +76,7 @@ function passes(record: Record, { kind, since, source, standing, name }: Filters
     any: true,
     contradicts: memory.may_contradict.length > 0,
     flagged: isFlagged(record),
-    look: isFlagged(record) || memory.may_contradict.length > 0,
+    look: isToLookAt(record),
     changed: memory.past.length > 0 || record.version > 1,
     ended: memory.until !== "" && memory.until < today(),
   };
@@ -111,9 +113,9 @@ function RowMenu({ record, picking }: { record: Record; picking: Picking }) {
             Edit
           </Menu.Item>
         )}
-        {(isFlagged(record) || memory.may_contradict.length > 0) && (
+        {isToLookAt(record) && (
           <Menu.Item leftSection={<IconCheck size={16} />} onClick={() => picking.accept(key)}>
-            It is right
+            {memory.asks.length > 0 ? "Keep it private" : "It is right"}
           </Menu.Item>
         )}
         {live && (
@@ -182,6 +184,7 @@ function MemoryRow({ record, next, picking, query = "", most = 0 }: InList) {
       {memory.until && <span>until {memory.until}</span>}
       {isFlagged(record) && <Mark>in doubt</Mark>}
       {memory.may_contradict.length > 0 && <Mark>may contradict another</Mark>}
+      {memory.asks.length > 0 && <Mark>may {memory.asks.join(", ")} know it?</Mark>}
       {memory.read_by === "rules" && <span>read by rules</span>}
       {memory.past[0] && <span>{held(memory.past[0])}</span>}
       {scores.total === undefined && similarity ? <span>{percent(similarity)} alike in meaning</span> : null}
@@ -440,8 +443,8 @@ function ToLookAt({ turn, show }: { turn: number; show: () => void }) {
   return (
     <p className="look">
       <span>
-        {value.length === 1 ? "1 memory is" : `${value.length.toLocaleString()} memories are`} in doubt, or may contradict
-        another.
+        {value.length === 1 ? "1 memory is" : `${value.length.toLocaleString()} memories are`} in doubt, may
+        contradict another, or could be shared.
       </span>
       <Button variant="default" size="compact-sm" onClick={show}>
         Show them

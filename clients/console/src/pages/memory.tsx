@@ -155,7 +155,7 @@ function Actions({ record, action, open }: { record: Record; action: Action; ope
       : now.live
         ? `Undone. Version ${now.version} says: ${now.memory.content}`
         : "Undone: it is retired, not recalled any more.";
-  const { flag, unclear, may_contradict: links } = record.memory;
+  const { flag, unclear, may_contradict: links, asks } = record.memory;
   return (
     <Group gap="sm" my="sm">
       {record.live && (
@@ -179,9 +179,19 @@ function Actions({ record, action, open }: { record: Record; action: Action; ope
           Retire
         </Do>
       )}
-      {(flag || unclear || links.length > 0) && (
+      {asks.map((team) => (
+        <Do
+          key={team}
+          action={action}
+          work={() => change(`promote/${part(record.key)}`, { team })}
+          said={() => `Shared with ${team}, or proposed to it.`}
+        >
+          Share with {team}
+        </Do>
+      ))}
+      {(flag || unclear || links.length > 0 || asks.length > 0) && (
         <Do action={action} work={() => change(`${path}/accept`)} said={() => "Accepted as it stands."}>
-          It is right
+          {asks.length > 0 ? "Keep it private" : "It is right"}
         </Do>
       )}
       <Button variant="outline" color="red" onClick={() => open("forget")}>
@@ -303,7 +313,7 @@ function One({ record, history, others, alike, back, forward, again, editing }: 
               ["Changed", <Time at={record.at} />],
               ["Holds from", memory.since],
               ["Holds until", memory.until],
-              ["Names", <Names of={memory.entities} />],
+              ["Names", memory.entities.length > 0 && <Names of={memory.entities} />],
               ["Relations", memory.relations.map((each) => each.replace(/ *\| */g, " ")).join("; ")],
               ["Quote", memory.quote && memory.quote !== memory.content && <q>{memory.quote}</q>],
               ["Read by", memory.read_by],
