@@ -337,7 +337,9 @@ class SharedMemory(Operations):
         memories to look at has it. So does one that reads like a secret or an instruction to agents, with
         either policy. What is remembered already is not shared. Raises BadInput, Forbidden.
         """
-        own = own_team(self._who, team)
+        kept = policies_of(self._ledger, self._owner)
+        is_withdrawn = share == "never" and await kept.find(team)
+        own = team if is_withdrawn else own_team(self._who, team)  # also where the right to write is gone
         if share != "never" and not about:
             raise BadInput("What is the team to know?", "Name subjects: --about reporting.")
         for each in about:
@@ -347,7 +349,7 @@ class SharedMemory(Operations):
             Policy(team=own, share=share, about=[*about]),
             self._change(reason, "set by its owner"),
         )
-        return await policies_of(self._ledger, self._owner).put(own, policy, change=change)
+        return await kept.put(own, policy, change=change)
 
     @reads("proposals")
     async def proposals(self, team: Team) -> Sequence[MemoryRecord]:
