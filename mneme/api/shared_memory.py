@@ -47,6 +47,7 @@ from mneme.stores.users.promotion import (
     policies_of,
     shared,
 )
+from mneme.stores.users.unreadable import readable
 
 if TYPE_CHECKING:
     from mneme.api.contradictions import Contradictions
@@ -314,7 +315,8 @@ class SharedMemory(Operations):
     @reads("policies")
     async def policies(self) -> Sequence[Policy]:
         """Return what the user shares with which team without being asked each time, or after a question."""
-        return await policies_of(self._ledger, self._owner).all()
+        kept = policies_of(self._ledger, self._owner)
+        return readable(kept.kind.read, await kept.heads())
 
     @changes("policies/{team}")
     async def set_policy(

@@ -16,8 +16,17 @@ from pydantic import BaseModel
 from mneme.core.errors import MnemeError
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.listing import Order
-from mneme.stores.ledger.records import Change, Write, make_write, microseconds, record_id, user_namespace
+from mneme.stores.ledger.records import (
+    Change,
+    Version,
+    Write,
+    make_write,
+    microseconds,
+    record_id,
+    user_namespace,
+)
 from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.unreadable import readable
 
 PLACE = "readings"
 KEPT_FOR = timedelta(days=90)
@@ -33,6 +42,11 @@ class Reading(BaseModel):
     at: datetime
     by: str
     keys: list[str]
+
+    @classmethod
+    def of(cls, note: Version) -> "Reading":
+        """Read a note back from its version."""
+        return cls.model_validate({"at": note.at, "by": note.change.actor, "keys": note.value.get("keys")})
 
 
 class Day(BaseModel):
@@ -92,8 +106,7 @@ async def readings(ledger: Ledger, user: str, key: str, limit: int) -> list[Read
     of_one = {"keys": {"$in": [key]}} if key else {}
     recent = Order(descending=True, since=microseconds(datetime.now(UTC) - KEPT_FOR))
     found = await ledger.records(user_namespace(user, PLACE), filter=of_one, limit=limit, order=recent)
-    values: list[tuple[Any, Any]] = [(each.value["keys"], each) for each in found]
-    return [Reading(at=each.at, by=each.change.actor, keys=keys) for keys, each in values]
+    return readable(Reading.of, found)
 
 
 async def drop_old_readings(ledger: Ledger) -> None:

@@ -26,6 +26,7 @@ from mneme.stores.shelf import Shelf, kind_of
 from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import Memory, MemoryRecord, UserMemories
 from mneme.stores.users.traces import named
+from mneme.stores.users.unreadable import readable
 from mneme.stores.write_gate import FACTS
 
 Compare = Callable[[Memory, UserMemories, str], Awaitable[tuple[MemoryRecord | None, Sequence[MemoryRecord]]]]
@@ -185,7 +186,8 @@ class OwnMemories(UserMemories):
 
     async def _written(self, write: Write) -> MemoryRecord:
         """Write a memory, and with it what the user's policies share of what is new in it."""
-        policies = [each for each in await policies_of(self.ledger, self.user).all() if each.share != "never"]
+        kept = policies_of(self.ledger, self.user)
+        policies = [each for each in readable(kept.kind.read, await kept.heads()) if each.share != "never"]
         if write.event == "retire" or not policies:
             return await super()._written(write)
         write = write.model_copy(update={"key": key_of(write)})

@@ -6,6 +6,8 @@ from datetime import timedelta
 import pytest
 
 from mneme.api.memories import Memories
+from mneme.api.shared_memory import SharedMemory
+from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.users import activity
 
@@ -53,3 +55,14 @@ async def test_a_person_at_the_console_is_not_noted(bundled: Ledger) -> None:
         await person.add(FACT)
         await person.recall("What does reporting use?")
     assert await noted(bundled) == []
+
+
+async def test_what_somebody_else_put_there_is_passed_over(bundled: Ledger) -> None:
+    """LangGraph's store lets a user's programs put anything beside the memories."""
+    for place in ("readings", "policies"):
+        await LedgerStore(bundled).aput(("users", "ann", place), "odd", {"text": "anything"})
+    editor, shared = Memories(bundled, "ann", "editor"), SharedMemory(bundled, "ann")
+    assert (await editor.add(FACT)).is_new and await editor.readings() == []
+    await shared.set_policy("analysts", "always", ["tea"])
+    assert (await editor.add("I like tea.")).shared_with == ("analysts",)
+    assert [each.team for each in await shared.policies()] == ["analysts"]
