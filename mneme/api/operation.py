@@ -110,7 +110,7 @@ class Operations:
 
     def _was_shown(self, keys: Iterable[str]) -> None:
         """Note which of the user's memories a program is shown; a person is not noted."""
-        if self._caller != USER and not self._caller.endswith(CONSOLE):
+        if self._caller != USER and self._caller.rpartition(", ")[2] != CONSOLE:
             was_shown(self._ledger, self._owner, self._caller, keys)
 
     def _change(self, reason: str, otherwise: str) -> Change:

@@ -47,6 +47,7 @@ from mneme.stores.users.promotion import (
     policies_of,
     shared,
 )
+from mneme.stores.users.unreadable import readable
 
 if TYPE_CHECKING:
     from mneme.api.contradictions import Contradictions
@@ -314,7 +315,8 @@ class SharedMemory(Operations):
     @reads("policies")
     async def policies(self) -> Sequence[Policy]:
         """Return what the user shares with which team without being asked each time, or after a question."""
-        return await policies_of(self._ledger, self._owner).all()
+        kept = policies_of(self._ledger, self._owner)
+        return readable(kept.kind.read, await kept.heads())
 
     @changes("policies/{team}")
     async def set_policy(
@@ -337,7 +339,9 @@ class SharedMemory(Operations):
         memories to look at has it. So does one that reads like a secret or an instruction to agents, with
         either policy. What is remembered already is not shared. Raises BadInput, Forbidden.
         """
-        own = own_team(self._who, team)
+        kept = policies_of(self._ledger, self._owner)
+        is_withdrawn = share == "never" and await kept.find(team)
+        own = team if is_withdrawn else own_team(self._who, team)  # also where the right to write is gone
         if share != "never" and not about:
             raise BadInput("What is the team to know?", "Name subjects: --about reporting.")
         for each in about:
@@ -347,7 +351,7 @@ class SharedMemory(Operations):
             Policy(team=own, share=share, about=[*about]),
             self._change(reason, "set by its owner"),
         )
-        return await policies_of(self._ledger, self._owner).put(own, policy, change=change)
+        return await kept.put(own, policy, change=change)
 
     @reads("proposals")
     async def proposals(self, team: Team) -> Sequence[MemoryRecord]:

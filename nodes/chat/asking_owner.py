@@ -12,6 +12,8 @@ from typing_extensions import TypedDict
 from mneme.nodes import answers
 from mneme.nodes.answers import Decided
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
+from mneme.nodes.context import authenticated
+from mneme.stores.access import may
 from mneme.stores.ledger.records import Change
 
 ACTION = "share_memory"
@@ -20,9 +22,10 @@ CHANGE = Change(reason="its owner was asked", actor="user")
 
 
 class Asking(TypedDict):
-    """Which memory a question is about, and which team is to know it."""
+    """Which version of a memory a question is about, and which team is to know it."""
 
     key: str
+    version: int
     team: str
 
 
@@ -41,16 +44,20 @@ class Answer(BaseModel):
 async def next_question(asked: list[Asking], runtime: MemoryRuntime) -> Asking | None:
     """Return the oldest question that was not asked in this run; none where nobody is there to answer."""
     live = await memories_of(runtime).all() if runtime.context.asks_owner else []
-    waiting = (Asking(key=each.key, team=team) for each in live for team in each.memory.asks)
+    waiting = (
+        Asking(key=each.key, version=each.version, team=team) for each in live for team in each.memory.asks
+    )
     return next((each for each in waiting if each not in asked), None)
 
 
 async def ask_owner(state: Questions, runtime: MemoryRuntime) -> None:
-    """Wait for the owner's word on one memory, and do as it says."""
+    """Wait for the owner's word on one memory, and do as it says; of one that was changed it says nothing."""
     memories, asking = memories_of(runtime), state["asked_about"][-1]
     key, team = asking["key"], asking["team"]
     found = await memories.find(key)
-    if not (found and found.live and team in found.memory.asks):
+    if not (found and found.live and found.version == asking["version"] and team in found.memory.asks):
+        return
+    if not may(authenticated(runtime), team, "write"):  # any more
         return
     about = f"May {team} know this? {found.memory.attention}\n\n{found.memory.timed}"
     question = answers.action(ACTION, about, Answer(share=True), ("approve", "edit", "reject", "ignore"))

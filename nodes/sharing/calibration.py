@@ -65,7 +65,8 @@ async def calibrate(  # noqa: PLR0913  (what is scored, and how)
             tasks = [group.create_task(score(*each, (), frozen, context, "background")) for each in asked]
     except ExceptionGroup as failed:
         raise failed.exceptions[0] from failed
-    measured = _measured([each.result() for each in tasks], grader, pool.pool)
+    scored = [each.result() for each in tasks]
+    measured = await asyncio.to_thread(_measured, scored, grader, pool.pool)
     told = {"domain": pool.pool, "grader": grader, "scoring": scoring, "seed": seed}
     return Threshold.model_validate({**told, **measured, "rubric": checksum(frozen.rubric)})
 

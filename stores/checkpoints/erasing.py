@@ -17,6 +17,8 @@ PEOPLE = ("human", "user", "HumanMessageChunk")
 MODELS = ("ai", "assistant", "AIMessageChunk")
 TEXTS = ("message", "content", "text", "quote")
 """Names of fields that hold what somebody said, as a text."""
+NAMES = ("entities", "relations")
+"""Names of fields beside them, of a memory, that go with them."""
 
 
 class Eraser:
@@ -87,10 +89,12 @@ class Eraser:
             blank = {name: type(each)() for name, each in BLANK.items() if name in value}
             return value | {"content": self._erase()} | blank
         if isinstance(value, dict):
-            return {
+            cleaned = {
                 name: self._erase() if name in TEXTS and self._is_said(each) else self.clean(each)
                 for name, each in value.items()
             }
+            is_erased = any(cleaned.get(name) == ERASED for name in TEXTS)
+            return cleaned | {name: [] for name in NAMES if is_erased and value.get(name)}
         if isinstance(value, list):
             return [self.clean(each) for each in value]
         return Extension(value.code, self.clean(value.inside)) if isinstance(value, Extension) else value

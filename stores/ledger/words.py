@@ -47,6 +47,22 @@ def words_asked(text: str) -> Words:
     return Words(vector.indices, vector.values)
 
 
+def stems_of(text: str) -> frozenset[int]:
+    """Return the English stems of the words of a text, without stop words."""
+    return frozenset(_bm25().embed_query(text).indices)
+
+
+def is_english(text: str) -> bool:
+    """Say whether many words of a text are stop words of English."""
+    return len(stems_of(text)) <= STOP_WORDS_LEAVE * len(WORD.findall(text))
+
+
+def folded(word: str) -> str:
+    """Return a word in small letters without accents."""
+    parted = unicodedata.normalize("NFKD", word.casefold())
+    return "".join(each for each in parted if not unicodedata.combining(each))
+
+
 def _prepared(text: str) -> str:
     """Let each Chinese character be a word, as Lucene's standard analyser does; add stems to other languages.
 
@@ -55,14 +71,12 @@ def _prepared(text: str) -> str:
     changes the ends of words, as a stemmer for each would. Kana have pairs of letters in place of words.
     """
     spaced = HAN.sub(r" \g<0> ", text)
-    found = WORD.findall(spaced)
-    if not found or len(_bm25().embed_query(spaced).indices) <= STOP_WORDS_LEAVE * len(found):
+    if is_english(spaced):
         return spaced
     stems: list[str] = []
-    for word in found:
+    for word in WORD.findall(spaced):
         if KANA.search(word):
             stems += [word[at : at + 2] for at in range(max(len(word) - 1, 1))]
         elif not HAN.search(word):
-            parted = unicodedata.normalize("NFKD", word.casefold())
-            stems.append("".join(each for each in parted if not unicodedata.combining(each))[:STEM_LETTERS])
+            stems.append(folded(word)[:STEM_LETTERS])
     return " ".join([spaced, *(f"{MARK}{stem}" for stem in stems)])

@@ -5,10 +5,10 @@ Of what a program asked nothing is kept.
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel
@@ -16,11 +16,21 @@ from pydantic import BaseModel
 from mneme.core.errors import MnemeError
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.listing import Order
-from mneme.stores.ledger.records import Change, Write, make_write, microseconds, user_namespace
+from mneme.stores.ledger.records import (
+    Change,
+    Version,
+    Write,
+    make_write,
+    microseconds,
+    record_id,
+    user_namespace,
+)
 from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.unreadable import readable
 
 PLACE = "readings"
 KEPT_FOR = timedelta(days=90)
+DROPPED_EVERY = timedelta(days=1)
 GATHERING_SECONDS = 0.25
 _waiting: WeakKeyDictionary[Ledger, list[Write]] = WeakKeyDictionary()
 DID = {"insert": "added", "update": "changed", "restore": "changed", "retire": "retired"}
@@ -32,6 +42,11 @@ class Reading(BaseModel):
     at: datetime
     by: str
     keys: list[str]
+
+    @classmethod
+    def of(cls, note: Version) -> "Reading":
+        """Read a note back from its version."""
+        return cls.model_validate({"at": note.at, "by": note.change.actor, "keys": note.value.get("keys")})
 
 
 class Day(BaseModel):
@@ -64,17 +79,34 @@ def was_shown(ledger: Ledger, user: str, by: str, keys: Iterable[str]) -> None:
 async def _note(ledger: Ledger) -> None:
     """Write what has gathered for a moment at once: with each entry, searches read the log anew."""
     await asyncio.sleep(GATHERING_SECONDS)
+    notes = _waiting.pop(ledger)
     with suppress(MnemeError):
-        await ledger.write(_waiting.pop(ledger))
+        if left := await _of_what_is_left(ledger, notes):
+            await ledger.write(left)
+        for place in {each.namespace for each in left}:
+            first = await ledger.records(place, limit=1)
+            if first and datetime.now(UTC) - first[0].created > KEPT_FOR + DROPPED_EVERY:
+                await drop_old_readings(ledger)  # where no server does that
+
+
+async def _of_what_is_left(ledger: Ledger, notes: Sequence[Write]) -> list[Write]:
+    """Return the notes without what was forgotten meanwhile."""
+
+    def record_of(note: Write, key: str) -> str:
+        return record_id((*note.namespace[:-1], "memories"), key)
+
+    keys: list[tuple[Write, list[str]]] = [(each, cast(Any, each.value)["keys"]) for each in notes]
+    known = await ledger.by_ids([record_of(note, key) for note, shown in keys for key in shown])
+    left = [(note, [key for key in shown if record_of(note, key) in known]) for note, shown in keys]
+    return [note.model_copy(update={"value": {"keys": shown}}) for note, shown in left if shown]
 
 
 async def readings(ledger: Ledger, user: str, key: str, limit: int) -> list[Reading]:
     """Return which programs were shown memories, or one of them, the newest first."""
     of_one = {"keys": {"$in": [key]}} if key else {}
-    place = user_namespace(user, PLACE)
-    found = await ledger.records(place, filter=of_one, limit=limit, newest_first=True)
-    values: list[tuple[Any, Any]] = [(each.value["keys"], each) for each in found]
-    return [Reading(at=each.at, by=each.change.actor, keys=keys) for keys, each in values]
+    recent = Order(descending=True, since=microseconds(datetime.now(UTC) - KEPT_FOR))
+    found = await ledger.records(user_namespace(user, PLACE), filter=of_one, limit=limit, order=recent)
+    return readable(Reading.of, found)
 
 
 async def drop_old_readings(ledger: Ledger) -> None:

@@ -6,7 +6,10 @@ that the write gate doubts. What was shared names its source, so that a correcti
 reach it. An organisation that asks for what its team knows is sent it as a proposal.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 from uuid import uuid4
@@ -17,18 +20,23 @@ from mneme.core.errors import Conflict
 from mneme.stores.access import SHARED, audited, check_right, may, roles
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Source, Write, key_of, record_id, unescaped, user_namespace
-from mneme.stores.ledger.words import words_of
+from mneme.stores.ledger.words import HAN, KANA, STEM_LETTERS, WORD, folded, is_english, stems_of
 from mneme.stores.provenance import pairs_in
 from mneme.stores.shelf import Shelf, kind_of
 from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import Memory, MemoryRecord, UserMemories
 from mneme.stores.users.traces import named
+from mneme.stores.users.unreadable import readable
 from mneme.stores.write_gate import FACTS
 
 Compare = Callable[[Memory, UserMemories, str], Awaitable[tuple[MemoryRecord | None, Sequence[MemoryRecord]]]]
 """Returns what of a place a memory repeats, and what it may contradict; never the record of the key."""
 Sharing = Literal["never", "ask", "always"]
 TRIES = 5
+UNSPACED = re.compile(f"(?:{HAN.pattern}|{KANA.pattern})+")
+"""Chinese or Japanese, which has no spaces: it is looked for as it stands."""
+ENDINGS = 1, 3
+"""Letters at most in which a word of another language may end otherwise, and its other form."""
 PRIVATE: dict[str, Any] = {
     **dict.fromkeys(("quote", "message_id", "thread", "flag", "unclear"), ""),
     **{name: [] for name in ("statements", "past", "may_contradict", "asks")},
@@ -54,14 +62,37 @@ class Policy(BaseModel):
 
     def covers(self, text: str) -> bool:
         """Say whether a text has all words of one of the subjects, in any form."""
-        said = {*words_of(text).indices}
+        plain = _spaced(text)
+        stems, words = stems_of(plain), defaultdict[str, set[str]](set)
+        for word in () if is_english(plain) else map(folded, WORD.findall(plain)):
+            words[word[:STEM_LETTERS]].add(word)
+
+        def says(word: str) -> bool:
+            if UNSPACED.fullmatch(word):
+                return word in plain
+            known = words.get(folded(word)[:STEM_LETTERS], ())
+            return stems_of(word) <= stems or any(_is_form(folded(word), each) for each in known)
+
         subjects = [marks for each in self.about if (marks := marks_of(each))]
-        return any(all(said & forms for forms in marks) for marks in subjects)
+        return any(all(map(says, marks)) for marks in subjects)
 
 
-def marks_of(subject: str) -> list[set[int]]:
-    """Return the stems of each word of a subject that tells one text from another."""
-    return [stems for word in subject.split() if (stems := {*words_of(word).indices})]
+def marks_of(subject: str) -> list[str]:
+    """Return the words of a subject that tell one text from another."""
+    return [word for word in WORD.findall(_spaced(subject)) if stems_of(word)]
+
+
+def _spaced(text: str) -> str:
+    """Return a text in which what has no spaces stands by itself."""
+    return UNSPACED.sub(r" \g<0> ", unicodedata.normalize("NFKC", text))
+
+
+def _is_form(one: str, other: str) -> bool:
+    """Say whether two words begin alike and differ by no more than an ending, in whichever language."""
+    pairs = enumerate(zip(one, other, strict=False))
+    alike = next((n for n, (its, others) in pairs if its != others), min(len(one), len(other)))
+    shorter, longer = sorted(len(each) - alike for each in (one, other))
+    return alike >= STEM_LETTERS and shorter <= ENDINGS[0] and longer <= ENDINGS[1]
 
 
 class Shared(NamedTuple):
@@ -147,15 +178,16 @@ class OwnMemories(UserMemories):
     ) -> tuple[TeamFacts, Shared, Sequence[Write]]:
         """Return where a version of a memory is shared, what writes it there, and the note in the audit."""
         facts = TeamFacts(self.ledger, team, "facts" if may(self._who, team, "promote") else "proposals")
-        doubts = [f"It {each}." for each in FACTS.doubts(memory.content)]
+        doubts = [f"It {each}." for each in _doubts(memory)]
         told = as_shared(memory, at, self.user).model_copy(update={"flag": " ".join(doubts)})
-        change = change.model_copy(update={"source": Source(records=[reference])})
+        change = change.model_copy(update={"source": Source(records=[reference]), "undoes": None})
         made = await shared(facts, told, change, self._compare)
         return facts, made, audited(self.ledger, self._who, team, facts.place, SHARED) if made.writes else []
 
     async def _written(self, write: Write) -> MemoryRecord:
         """Write a memory, and with it what the user's policies share of what is new in it."""
-        policies = [each for each in await policies_of(self.ledger, self.user).all() if each.share != "never"]
+        kept = policies_of(self.ledger, self.user)
+        policies = [each for each in readable(kept.kind.read, await kept.heads()) if each.share != "never"]
         if write.event == "retire" or not policies:
             return await super()._written(write)
         write = write.model_copy(update={"key": key_of(write)})
@@ -180,12 +212,12 @@ class OwnMemories(UserMemories):
         says_so = before and (before.content, before.until) == (memory.content, memory.until)
         covering = [each for each in policies if each.covers(memory.content)]
         teams = {each.team: each for each in covering if may(self._who, each.team, "write")}
-        if not teams or number != write.expected_version or says_so:
+        if number != write.expected_version or says_so:
             return [write]
-        if doubt := next(FACTS.doubts(memory.content), ""):
+        if doubt := next(_doubts(memory), "") if teams else "":
             doubt = f"It is not shared with {', '.join(teams)}: it {doubt}."
         asks = [team for team, each in teams.items() if each.share == "ask" or doubt]
-        flag = " ".join(filter(None, [memory.flag, doubt]))
+        flag = " ".join(filter(None, [memory.flag, doubt if doubt not in memory.flag else ""]))
         writes = [write.model_copy(update={"value": {**(write.value or {}), "asks": asks, "flag": flag}})]
         reference = f"{write.record}@{(number or 0) + 1}"
         change = write.change.model_copy(update={"reason": f"shared by {self.user}: always"})
@@ -193,6 +225,12 @@ class OwnMemories(UserMemories):
             _, made, noted = await self._shared(team, memory, datetime.now(UTC), reference, change)
             writes += [*made.writes, *noted]
         return writes
+
+
+def _doubts(memory: Memory) -> Iterator[str]:
+    """Yield what the write gate doubts of all that a team would be told, each once."""
+    texts = [memory.content, *memory.entities, *memory.relations]
+    yield from dict.fromkeys(doubt for each in texts for doubt in FACTS.doubts(each))
 
 
 def _told(writes: Sequence[Write]) -> tuple[str, ...]:

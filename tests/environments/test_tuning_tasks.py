@@ -164,6 +164,12 @@ class TestAnalysis:
         assert second == ["CREATE INDEX idx_sales_1 ON sales (sale_date, product_id)"]
         assert third == ["CREATE INDEX idx_transactions_1 ON transactions (transaction_date, account_id)"]
 
+    def test_a_condition_that_an_inner_query_repeats_stands_once(self) -> None:
+        task = next(each for each in tasks(6, 8, ["correlated"]) if "largest" in each.description)
+        [made] = instantiate("INDEX (range, group) WHERE equality", task).statements
+        conditions = made.partition(" WHERE ")[2].split(" AND ")
+        assert len(conditions) == len({*conditions}) == 1
+
     @pytest.mark.long
     def test_a_solution_is_said_as_a_pattern_that_makes_it_again(self) -> None:
         for task in tasks(2, 48):

@@ -13,12 +13,17 @@ import pytest
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
 
+from mneme import graphs
 from mneme.api.copies import backups_with, note_backup, note_server
 from mneme.api.memories import Memories
+from mneme.api.shared_memory import SharedMemory
 from mneme.api.threads import Threads
-from mneme.client.home import open_operations
+from mneme.client.home import open_operations, open_own_ledger
 from mneme.core.errors import NotFound
 from mneme.core.settings import settings
+from mneme.nodes.chat.context import MemoryContext
+from mneme.stores.checkpoints.checkpointer import opened_checkpointer
+from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from tests.doubles.command_line import Done, Run, failed, run_mneme
 from tests.doubles.langgraph_server import Server, serving
@@ -254,6 +259,27 @@ async def test_a_discussion_that_repeats_it_goes_from_its_thread_and_its_files(
     assert f"- not erased: {outside}: written of a discussion" in " ".join(done.stdout.split()), done.stdout
     assert holding(tmp_path / "home", WORD) == [] and [*inside.iterdir()] == [inside / "d2"]
     assert [each["name"] for each in lines(mneme("threads", "list", "--json"))] == ["discuss/local/d2"]
+
+
+async def test_a_question_about_it_that_nobody_answered_goes_with_its_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MNEME_HOME", str(tmp_path))
+    settings.cache_clear()
+    ledger = await open_own_ledger()
+    await SharedMemory(ledger, "ann").set_policy("analysts", "ask", ["reporting"])
+    async with opened_checkpointer() as saver:
+        builder = graphs.load("remember").builder
+        graph = builder.compile(store=LedgerStore(ledger), checkpointer=saver)
+        config: Any = {"configurable": {"thread_id": str(uuid4())}, "metadata": {"user": "ann"}}
+        context = MemoryContext(user="ann", memory_agent="rules", asks_owner=True)
+        given: Any = {"messages": [{"role": "user", "content": f"Reporting is in {WORD}."}]}
+        state = await graph.ainvoke(given, config, context=context)
+    (asked,) = state["__interrupt__"]
+    assert WORD in str(asked.value) and "checkpoints.sqlite" in holding(tmp_path, WORD)
+    await Memories(ledger, "ann").forget(asked.value["key"])
+    await ledger.close()
+    assert holding(tmp_path, WORD) == []
 
 
 def test_a_household_run_that_was_shown_it_and_repeats_it_goes(tmp_path: Path, mneme: Run) -> None:

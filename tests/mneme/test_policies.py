@@ -16,6 +16,7 @@ from mneme.api.operation import API_PATH
 from mneme.api.shared_memory import SharedMemory
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
+from mneme.nodes.chat.compared import compared
 from mneme.nodes.chat.context import MemoryContext
 from mneme.server.users import add_user
 from mneme.stores.access import Roles
@@ -23,7 +24,8 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, team_namespace
 from mneme.stores.team_facts import TeamFacts
-from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memories import Memory, UserMemories
+from mneme.stores.users.promotion import OwnMemories
 from tests.doubles.own_server import own_server
 from tests.mneme.routes import MCP
 
@@ -214,6 +216,80 @@ class TestShared:
         assert len(await rob.proposals("analysts")) == 1
         with pytest.raises(Forbidden, match="bob may not write"):
             await bob.set_policy("analysts", "always", ["reporting"])
+        await bob.set_policy("analysts", "never")
+        assert [(each.team, each.share) for each in await bob.policies()] == [("analysts", "never")]
+
+    async def test_who_left_a_team_is_not_asked_for_it_and_can_withdraw_the_policy(
+        self, bundled: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        bob = SharedMemory(bundled, "bob")
+        await bob.set_policy("analysts", "always", ["reporting"])
+        (tmp_path / "gone.yaml").write_text("teams: {analysts: {rob: [read, write, promote]}}")
+        monkeypatch.setenv("MNEME_ROLES", str(tmp_path / "gone.yaml"))
+        settings.cache_clear()
+        await Memories(bundled, "bob").add(FACT)
+        assert not [each async for each in bundled.export(("teams",)) if "PostgreSQL" in each]
+        await bob.set_policy("analysts", "never")
+        monkeypatch.setenv("MNEME_ROLES", str(tmp_path / "roles.yaml"))
+        settings.cache_clear()
+        await Memories(bundled, "bob").add(LATER)
+        assert not [each async for each in bundled.export(("teams",)) if "DuckDB" in each]
+
+
+@pytest.mark.parametrize(
+    ("about", "private", "meant"),
+    [
+        ("night-shift", "My knee hurts at night.", "Bob has the night shift."),
+        ("interfaces", "Interview elsewhere Friday.", "Three interfaces changed Friday."),
+        ("contracts", "Contraception prescribed Friday.", "Contract signed Friday."),
+        ("contract", "Contrary views divide Ann, Bob.", "Contracts divide Ann, Bob."),
+        ("报告", "我在广告公司面试。", "报告用PostgreSQL。"),
+        ("レポート", "レストランで面接した。", "レポートはPostgreSQLで作る。"),
+        ("バス", "パスポートをなくした。", "バスは九時に出る。"),
+        ("Berichte", "Berichtigung meines Namens beantragt.", "Der Bericht kommt montags."),
+        ("отчёты", "Отчим болеет давно.", "Новый отчёт готовит Боб."),
+        ("rapports", "Le rappel du vaccin est mardi.", "Le rapport est prêt mardi."),
+    ],
+)
+async def test_a_part_of_a_subject_or_of_a_word_is_not_about_it(
+    bundled: Ledger, about: str, private: str, meant: str
+) -> None:
+    memories = Memories(bundled, "ann")
+    await SharedMemory(bundled, "ann").set_policy("analysts", "always", [about])
+    for text in (private, meant):
+        await memories.add(text)
+    assert [each.text for each in await TeamFacts(bundled, "analysts").list()] == [meant]
+
+
+@pytest.mark.parametrize("where", ["relations", "entities"])
+async def test_a_secret_beside_the_text_waits_for_its_owner(bundled: Ledger, where: str) -> None:
+    """The memory agent writes relations of what was said; a team would be told them, too."""
+    await SharedMemory(bundled, "ann").set_policy("analysts", "always", ["reporting"])
+    memories = OwnMemories(bundled, "ann", None, compared)
+    secret = {where: ["the password of reporting is Blume7"]}
+    made = await memories.insert(
+        Memory.model_validate({"content": "Reporting is behind a door.", **secret}),
+        change=Change(reason="told", actor="memory agent"),
+    )
+    assert made.memory.asks == ["analysts"] and await TeamFacts(bundled, "analysts").list() == []
+
+
+async def test_an_undo_is_told_without_its_number_and_a_doubt_once(bundled: Ledger) -> None:
+    memories, shared = Memories(bundled, "ann"), SharedMemory(bundled, "ann")
+    await shared.set_policy("analysts", "always", ["reporting"])
+    known = await memories.add(FACT)
+    await memories.update(known.key, LATER, reason="the doctor said so")
+    await memories.undo()
+    facts = TeamFacts(bundled, "analysts")
+    history = await facts.history((await facts.list())[0].key)
+    assert [each.change.undoes for each in history] == [None] * 3
+    assert "doctor" not in str(history)
+    doubtful = await memories.add("The password of the reporting database is Blume7.")
+    await memories.update(doubtful.key, "The reporting database has a lock.")
+    again = await memories.rollback(doubtful.key, 1)
+    assert again.memory.flag.count("not shared with") == 1
+    changed = await memories.update(doubtful.key, "The lock is blue.")
+    assert changed.memory.asks == []
 
 
 async def test_a_policy_names_its_subjects(bundled: Ledger) -> None:
@@ -259,6 +335,17 @@ class TestAskedInTheGraph:
         assert later["key"] == second["key"]
         assert await remembering(Command(resume={"decisions": [{"type": "reject"}]})) == []
         assert await Memories(bundled, "ann").flagged() == []
+
+    async def test_an_answer_is_to_what_was_asked_and_not_to_what_it_says_since(
+        self, bundled: Ledger, remembering: Any
+    ) -> None:
+        (asked,) = await remembering(FACT)
+        await Memories(bundled, "ann").update(asked["key"], LATER)
+        (again,) = await remembering(Command(resume={"share": True}))
+        assert "DuckDB" in again["action_requests"][0]["description"]
+        assert await TeamFacts(bundled, "analysts").list() == []
+        assert await remembering(Command(resume={"share": True})) == []
+        assert [each.text for each in await TeamFacts(bundled, "analysts").list()] == [LATER]
 
     async def test_without_a_person_nothing_waits_and_an_open_question_holds_up_no_message(
         self, bundled: Ledger, remembering: Any
