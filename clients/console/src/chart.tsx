@@ -41,7 +41,7 @@ function Bar({ day, at, most }: { day: Day; at: number; most: number }) {
         const height = (HIGH * day[name]) / most;
         top -= height;
         return (
-          <rect key={name} className={`is-${PARTS[name]}`} x={at * WIDE + 1} y={top} width={WIDE - 2} height={height} />
+          <rect key={name} className={`of-${PARTS[name]}`} x={at * WIDE + 1} y={top} width={WIDE - 2} height={height} />
         );
       })}
       <title>{`${named(day.day)}: ${said(day) || "no change"}`}</title>
@@ -56,8 +56,10 @@ export function Chart({ turn }: { turn: unknown }) {
   if (!value?.length) return null;
   const days = filled(value, Number(span));
   const most = Math.max(...days.map(total));
-  const sums = NAMES.map((name) => ({ name, sum: days.reduce((before, day) => before + day[name], 0) }));
-  const all = sums.filter(({ sum }) => sum).map(({ name, sum }) => `${sum.toLocaleString()} ${name}`);
+  const sums = NAMES.map((name) => ({ name, sum: days.reduce((before, day) => before + day[name], 0) })).filter(
+    ({ sum }) => sum,
+  );
+  const all = sums.map(({ name, sum }) => `${sum.toLocaleString()} ${name}`);
   return (
     <figure className="chart">
       <figcaption>
@@ -86,14 +88,12 @@ export function Chart({ turn }: { turn: unknown }) {
         <span className="quiet end">{named(days.at(-1)?.day ?? "")}</span>
       </div>
       <p className="legend">
-        {sums
-          .filter(({ sum }) => sum)
-          .map(({ name, sum }) => (
-            <span key={name}>
-              <i className={`of-${PARTS[name]}`} aria-hidden />
-              {sum.toLocaleString()} {name}
-            </span>
-          ))}
+        {sums.map(({ name, sum }) => (
+          <span key={name}>
+            <i className={`of-${PARTS[name]}`} aria-hidden />
+            {sum.toLocaleString()} {name}
+          </span>
+        ))}
       </p>
     </figure>
   );

@@ -44,6 +44,9 @@ const ALL: Counted[] = [
   },
 ];
 
+const INBOX = ALL.filter(({ page }) => page === "inbox");
+const OTHERS = ALL.filter(({ page }) => page !== "inbox");
+
 type Found = (page: string, found: { count: number; says: string }) => void;
 
 function count(of: Counted[], found: Found) {
@@ -61,17 +64,10 @@ export function useCounts(turn: unknown, page: string): Counts {
   const done = isHeardAlone ? "" : text;
   const [counts, set] = useState<Counts>({});
   const found: Found = (name, now) => set((before) => ({ ...before, [name]: now }));
-  useEffect(() => count(ALL, found), [turn]);
+  useEffect(() => count(OTHERS, found), [turn]);
+  useEffect(() => count(INBOX, found), [turn, page]);
   useEffect(() => {
     if (done) count(ALL, found);
   }, [done]);
-  useEffect(
-    () =>
-      count(
-        ALL.filter((each) => each.page === "inbox"),
-        found,
-      ),
-    [page],
-  );
   return counts;
 }

@@ -7,7 +7,7 @@ export type Link = Schemas["Step"];
 
 const page = ({ kind, key }: Link) => (kind === "card" ? `cards/${part(key)}` : `recall/${part(key)}`);
 
-function Links({ title, id, links }: { title: string; id: string; links: Link[] }) {
+export function Links({ title, id, links }: { title: string; id: string; links: Link[] }) {
   if (links.length === 0) return null;
   return (
     <Section title={title} id={id}>

@@ -4,13 +4,11 @@ import { useState } from "react";
 import { type Schemas, part, read } from "../api";
 import { useLoaded } from "../hooks";
 import { Cells, Choice, Choices, EVENTS, Empty, Loaded, Row, Rows, Section, Time, Title, plural, spaced } from "../parts";
-import { saidAt } from "./conversations";
+import { type Known, latestMemories, saidAt, textOf } from "./conversations";
 
-type Record = Schemas["MemoryRecord"];
 type Reading = Schemas["Reading"];
 type Version = Schemas["Version"];
 const MOST = 500;
-const KNOWN = 1000; // memories whose texts are known; of others the key is shown
 const ANY = "any";
 const DID = { any: "all", read: "was shown", written: "wrote" };
 
@@ -23,13 +21,13 @@ interface Act {
   of: { key: string; content: string }[];
 }
 
-const shownTo = (readings: Reading[], known: Map<string, string>): Act[] =>
+const shownTo = (readings: Reading[], known: Known): Act[] =>
   readings.map(({ by, at, keys }) => ({
     by,
     at,
     event: "read",
     thread: "",
-    of: keys.map((key) => ({ key, content: known.get(key) ?? `memory ${key.slice(0, 8)}` })),
+    of: keys.map((key) => ({ key, content: textOf(key, known) })),
   }));
 
 const writtenBy = (versions: Version[]): Act[] =>
@@ -42,12 +40,11 @@ const writtenBy = (versions: Version[]): Act[] =>
   }));
 
 async function log(signal: AbortSignal): Promise<Act[]> {
-  const [readings, versions, records] = await Promise.all([
+  const [readings, versions, known] = await Promise.all([
     read<Reading[]>("memories/readings", { limit: MOST }, signal),
     read<Version[]>("memories/changes", { limit: MOST }, signal),
-    read<Record[]>("memories", { limit: KNOWN, include_retired: true, newest_first: true }, signal),
+    latestMemories(signal),
   ]);
-  const known = new Map(records.map(({ key, memory }) => [key, memory.content]));
   return [...shownTo(readings, known), ...writtenBy(versions)].sort((one, other) => other.at.localeCompare(one.at));
 }
 

@@ -6,7 +6,7 @@ import { useLoaded } from "../hooks";
 import { Detail, Empty, Failure, Key, ListPage, Mark, Row, Section, Time, Title, plural } from "../parts";
 
 type Record = Schemas["MemoryRecord"];
-type Known = Map<string, Record>;
+export type Known = Map<string, Record>;
 type Turn = Schemas["ConversationTurn"];
 type Summary = Schemas["ConversationSummary"];
 const MOST = 200;
@@ -93,13 +93,21 @@ function Context({ turn: { shown, asked } }: { turn: Turn }) {
   );
 }
 
+/** The latest memories by their keys, also those that are retired. */
+export async function latestMemories(signal: AbortSignal): Promise<Known> {
+  const query = { limit: KNOWN, include_retired: true, newest_first: true };
+  const records = await read<Record[]>("memories", query, signal);
+  return new Map(records.map((each) => [each.key, each]));
+}
+
+/** The text of a memory, or its key where it is not among the latest. */
+export const textOf = (key: string, known: Known) => known.get(key)?.memory.content ?? `memory ${key.slice(0, 8)}`;
+
 /** What is said, with the memories that were made of it. */
 async function talk(query: { thread: string; message_id: string; limit: number }, signal: AbortSignal) {
-  const [turns, records] = await Promise.all([
-    read<Turn[]>("threads/conversation", query, signal),
-    read<Record[]>("memories", { limit: KNOWN, include_retired: true, newest_first: true }, signal),
-  ]);
-  return { turns, known: new Map(records.map((each) => [each.key, each])) };
+  const turns = read<Turn[]>("threads/conversation", query, signal);
+  const [said, known] = await Promise.all([turns, latestMemories(signal)]);
+  return { turns: said, known };
 }
 
 const madeOf = ({ outcome }: Turn) => [...new Set(outcome?.operations.map(({ key }) => key).filter(Boolean))];
@@ -116,7 +124,7 @@ function Became({ turn, known, but = "" }: { turn: Turn; known: Known; but?: str
       {others.length > 0 && <span>{but ? "Also remembered:" : "Remembered:"}</span>}
       {others.map((key) => (
         <span key={key}>
-          <a href={`#/memories/${part(key)}`}>{known.get(key)?.memory.content ?? `memory ${key.slice(0, 8)}`}</a>{" "}
+          <a href={`#/memories/${part(key)}`}>{textOf(key, known)}</a>{" "}
           {known.get(key)?.live === false && <Mark>retired</Mark>}
         </span>
       ))}

@@ -25,7 +25,7 @@ import {
   Title,
   plural,
 } from "../parts";
-import type { Link } from "../way";
+import { type Link, Links } from "../way";
 
 type Discussion = Schemas["Discussion"];
 type Turn = Schemas["Turn"];
@@ -116,27 +116,6 @@ function Filled({ turn, most }: { turn: Turn; most: number }) {
   );
 }
 
-/** What the agents were shown of what other workflows know. */
-function ShownOfOthers({ of }: { of: Link[] }) {
-  if (of.length === 0) return null;
-  return (
-    <Section title="What its agents were shown of others" id="shown">
-      <ul>
-        {of.map((each, at) => (
-          <li key={at}>
-            {each.key ? <a href={`#/recall/${part(each.key)}`}>{each.text || each.kind}</a> : each.kind}{" "}
-            <span className="quiet">
-              {each.kind}
-              {each.owner && `, ${each.owner}`}
-            </span>{" "}
-            <Stale why={each.stale} />
-          </li>
-        ))}
-      </ul>
-    </Section>
-  );
-}
-
 /** The agreements that were taken back, each with what lets it hold again. */
 function Withdrawn({ discussion, of, again }: { discussion: string; of: Withdrawal[]; again: () => void }) {
   const [reason, set] = useState("");
@@ -195,7 +174,7 @@ function One({ discussion, turns, withdrawn, shown, again }: Whole & { again: ()
         ]}
       />
       <Withdrawn discussion={discussion.id} of={withdrawn} again={again} />
-      <ShownOfOthers of={shown} />
+      <Links title="What its agents were shown of others" id="shown" links={shown} />
       <Agents discussion={discussion.id} speakers={speakers} />
       <Section title="Turns" id="turns">
         <Entries>

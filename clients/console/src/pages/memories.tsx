@@ -28,7 +28,7 @@ import {
 } from "../parts";
 import { useRemembering } from "../remembering";
 import { Legend, Why } from "../why";
-import { held, written } from "./memory";
+import { acceptLabel, held, isToLookAt, written } from "./memory";
 import { Welcome } from "./welcome";
 
 type Record = Schemas["MemoryRecord"];
@@ -64,8 +64,6 @@ const isAny = (filters: Filters) => JSON.stringify(filters) === JSON.stringify(N
 const last = { opened: "", query: "", offset: 0, retired: false, then: {} as Then, filters: NONE };
 
 const isFlagged = ({ memory }: Record) => Boolean(memory.flag || memory.unclear);
-const isToLookAt = (record: Record) =>
-  isFlagged(record) || record.memory.may_contradict.length > 0 || record.memory.asks.length > 0;
 const today = () => new Date().toISOString().slice(0, 10);
 
 function passes(record: Record, { kind, since, source, standing, name }: Filters): boolean {
@@ -76,7 +74,7 @@ function passes(record: Record, { kind, since, source, standing, name }: Filters
     any: true,
     contradicts: memory.may_contradict.length > 0,
     flagged: isFlagged(record),
-    look: isToLookAt(record),
+    look: isToLookAt(memory),
     changed: memory.past.length > 0 || record.version > 1,
     ended: memory.until !== "" && memory.until < today(),
   };
@@ -113,9 +111,9 @@ function RowMenu({ record, picking }: { record: Record; picking: Picking }) {
             Edit
           </Menu.Item>
         )}
-        {isToLookAt(record) && (
+        {isToLookAt(memory) && (
           <Menu.Item leftSection={<IconCheck size={16} />} onClick={() => picking.accept(key)}>
-            {memory.asks.length > 0 ? "Keep it private" : "It is right"}
+            {acceptLabel(memory)}
           </Menu.Item>
         )}
         {live && (
@@ -210,6 +208,7 @@ function List({ records, label, picking, query }: Listed) {
     last.opened = "";
     if (row) requestAnimationFrame(() => row.focus());
   }, [records]);
+  const most = Math.max(...records.map(({ scores }) => scores?.total ?? 0));
   const all = records.length > 1 && records.every(({ key }) => picking.picked.has(key));
   return (
     <>
@@ -234,7 +233,7 @@ function List({ records, label, picking, query }: Listed) {
             next={records[at + 1]}
             picking={picking}
             query={query}
-            most={Math.max(...records.map(({ scores }) => scores?.total ?? 0))}
+            most={most}
           />
         ))}
       </Rows>

@@ -42,6 +42,11 @@ export function written(now: Schemas["Written"], said: string) {
   return beside ? `${said} It may contradict, or repeat in other words: ${beside}` : said;
 }
 
+/** Whether a person is asked about a memory as it stands, and what accepting it so is called. */
+export const isToLookAt = ({ flag, unclear, may_contradict, asks }: Schemas["Memory"]) =>
+  Boolean(flag || unclear) || may_contradict.length > 0 || asks.length > 0;
+export const acceptLabel = ({ asks }: Schemas["Memory"]) => (asks.length > 0 ? "Keep it private" : "It is right");
+
 interface Editing {
   record: Record;
   action: Action;
@@ -155,7 +160,6 @@ function Actions({ record, action, open }: { record: Record; action: Action; ope
       : now.live
         ? `Undone. Version ${now.version} says: ${now.memory.content}`
         : "Undone: it is retired, not recalled any more.";
-  const { flag, unclear, may_contradict: links, asks } = record.memory;
   return (
     <Group gap="sm" my="sm">
       {record.live && (
@@ -179,7 +183,7 @@ function Actions({ record, action, open }: { record: Record; action: Action; ope
           Retire
         </Do>
       )}
-      {asks.map((team) => (
+      {record.memory.asks.map((team) => (
         <Do
           key={team}
           action={action}
@@ -189,9 +193,9 @@ function Actions({ record, action, open }: { record: Record; action: Action; ope
           Share with {team}
         </Do>
       ))}
-      {(flag || unclear || links.length > 0 || asks.length > 0) && (
+      {isToLookAt(record.memory) && (
         <Do action={action} work={() => change(`${path}/accept`)} said={() => "Accepted as it stands."}>
-          {asks.length > 0 ? "Keep it private" : "It is right"}
+          {acceptLabel(record.memory)}
         </Do>
       )}
       <Button variant="outline" color="red" onClick={() => open("forget")}>

@@ -62,7 +62,7 @@ function Proposals({ of, again }: { of: Proposal[]; again: () => void }) {
     <Section title="Proposed as facts of the team" id="proposals">
       <Field label="Reason" value={reason} set={set} />
       <Failure error={action.error} />
-      <ol className="rows" aria-label="Proposed as facts of the team">
+      <Rows label="Proposed as facts of the team">
         {of.map(({ key, at, memory }) => (
           <li className="row" key={key}>
             <article aria-label={memory.content}>
@@ -81,7 +81,7 @@ function Proposals({ of, again }: { of: Proposal[]; again: () => void }) {
             </article>
           </li>
         ))}
-      </ol>
+      </Rows>
     </Section>
   );
 }

@@ -31,7 +31,7 @@ export function Timeline() {
     <>
       <Title>Timeline</Title>
       {remembering}
-      <Chart turn={loaded.value} />
+      {loaded.value && <Chart turn={loaded.value} />}
       <Loaded of={loaded}>
         {(versions) => (
           <>
