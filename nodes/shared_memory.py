@@ -47,19 +47,19 @@ async def look_up(
     context, who = runtime.context, authenticated(runtime)
     if runtime.store is None:
         return []
-    team = own_team(who, context.team, "read")
+    team, ledger = own_team(who, context.team, "read"), ledger_of(runtime)
     if not (budget := context.shared_tokens):
-        await audit(ledger_of(runtime), who, team, agent)  # what it retrieves from its team, it reads
+        await audit(ledger, who, team, agent)  # what it retrieves from its team, it reads
         return []
     user = str(who or getattr(context, "user", LOCAL))
     is_private = own_facts and (team not in roles().teams if who is None else is_own(who, team))
-    asker = await asker_of(ledger_of(runtime), who, user if is_private else "", [team])
+    asker = await asker_of(ledger, who, user if is_private else "", [team])
     asker = replace(asker, retrieves=tuple(but))
     kinds = roles().shown_to(agent, team)
-    found = await recall(ledger_of(runtime), question, asker, kinds=kinds, budget=budget, cost=tokens)
+    found = await recall(ledger, question, asker, kinds=kinds, budget=budget, cost=tokens)
     if found:
         own = user_namespace(user, "memories")
-        was_shown(ledger_of(runtime), user, agent, (each.key for each in found if each.is_in(own)))
+        was_shown(ledger, user, agent, (each.key for each in found if each.is_in(own)))
         runtime.stream_writer({"step": "shared", "shown": [each.line for each in found]})
     return [each.name for each in found]
 

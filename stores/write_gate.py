@@ -17,15 +17,14 @@ taken for one. Facts are short, and one word makes another of them: rules or a m
 """
 
 import re
+import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-import yaml
-
-_FILE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+_FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
 def _filled(pattern: str) -> str:
@@ -33,7 +32,12 @@ def _filled(pattern: str) -> str:
     return re.sub(r"<([A-Z]+)>", lambda name: _filled(_FILE["words"][name[1]]), pattern)
 
 
-CHECKS = {what: re.compile(_filled("|".join(patterns))) for what, patterns in _FILE["checks"].items()}
+@cache
+def _checks() -> Mapping[str, re.Pattern[str]]:
+    """Return the pattern of each check; most processes check no text and compile none."""
+    return {what: re.compile(_filled("|".join(patterns))) for what, patterns in _FILE["checks"].items()}
+
+
 SECRET, MAYBE_SECRET = "tells a secret", "may tell a secret"
 """What a key looks like is known; of a password it is known that one is told, not which word it is."""
 INVISIBLE = re.compile(
@@ -69,7 +73,7 @@ class Gate(NamedTuple):
         folded = unicodedata.normalize("NFKC", INVISIBLE.sub("", text)).casefold()
         straight = re.sub("[‘’`´]", "'", folded).replace("“", '"').replace("”", '"')
         plain = re.sub(r"[^\S\n]+", " ", straight)
-        for what, pattern in CHECKS.items():
+        for what, pattern in _checks().items():
             if what not in self.without and (found := pattern.search(plain)):
                 quoted = f": {' '.join(found[0].split())[:QUOTED_CHARS]}"
                 yield what if what in {SECRET, MAYBE_SECRET} else what + quoted

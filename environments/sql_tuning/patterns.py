@@ -193,9 +193,8 @@ class _Read:
         where = [each for each in self._structure.filters if each.column in wanted]
         if step.where and not where:
             raise DoesNotApply(f"The query has none of {', '.join(step.where)}.")
-        condition = " AND ".join(
-            dict.fromkeys(each.predicate for each in where)
-        )  # inner queries may repeat one
+        predicates = dict.fromkeys(each.predicate for each in where)  # inner queries may repeat one
+        condition = " AND ".join(predicates)
         fixed = {  # one value only, which the index need not hold
             each.column.column for each in where if each.kind == "equality" and " IN " not in each.predicate
         }

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 from urllib.parse import quote
 
 from mneme.core.errors import BadInput
@@ -228,7 +228,10 @@ def columns_of(database: sqlite3.Connection, table: str) -> list[ColumnFacts]:
     columns = list[ColumnFacts]()
     found = database.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
     for _, name, declared, not_null, _, key, hidden in found:
-        words, kind = declared.upper(), "real"  # as SQLite's rules of affinity have it
+        if hidden:
+            continue
+        words = declared.upper()
+        kind: Kind = "real"  # as SQLite's rules of affinity have it
         is_time = "DATE" in words or "TIME" in words
         if "INT" in words:
             kind = "whole"
@@ -237,10 +240,7 @@ def columns_of(database: sqlite3.Connection, table: str) -> list[ColumnFacts]:
         elif not words or "BLOB" in words:
             kind = "other"
         nullable = not not_null and not key
-        facts = ColumnFacts(
-            name=name, kind=cast(Kind, kind), nullable=nullable, key=key == 1, is_time=is_time
-        )
-        columns += [] if hidden else [facts]
+        columns.append(ColumnFacts(name=name, kind=kind, nullable=nullable, key=key == 1, is_time=is_time))
     return columns
 
 

@@ -3,8 +3,7 @@
 import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import sqlglot
 from pydantic import ValidationError
@@ -36,9 +35,6 @@ HALF_OF_ROWS = 0.5
 ROWS = 60_000
 SIMILAR_TASKS_DRAWN = 160
 """Tasks that are drawn to find similar ones among."""
-MAX_TASKS_KNOWN = 1024
-_keeps_most: dict[str, bool] = {}
-"""Whether a task's filters keep most rows, by its rows and the task: a world is opened anew for each step."""
 FORM = """Statements are CREATE INDEX and ANALYZE alone, in order; the query is the given one written anew, ""
 where it stays as it is. Answer, files and diff stay empty."""
 
@@ -119,21 +115,8 @@ class SqlWorld(World):
 
     @cached_property
     def features(self) -> list[str]:
-        """Name what matters in the query and its data, `further columns` being those that it only reads.
-
-        The filters keep most rows where those of each table let more than half of its rows through.
-        """
-        known = f"{self.rows} {self.task.model_dump_json()}"
-        if (keeps_most := _keeps_most.get(known)) is None:
-            tuning, said_of = SqlTuning.of(self.task, rows=self.rows), dict[str, list[str]]()
-            for each in self.task.structure.filters:
-                said_of.setdefault(each.column.table, []).append(f"({each.predicate})")
-            shares = list[float]()
-            with suppress(BadInput):  # what cannot be counted, such as a filter that takes too long
-                shares = [tuning.share(table, " AND ".join(said)) for table, said in said_of.items()]
-            keeps_most = _keeps_most[known] = bool(shares) and min(shares) > HALF_OF_ROWS
-            while len(_keeps_most) > MAX_TASKS_KNOWN:
-                _keeps_most.pop(next(iter(_keeps_most)), None)
+        """Name what matters in the query and its data, `further columns` being those that it only reads."""
+        keeps_most = _keeps_most(self.task.model_dump_json(), self.rows)
         return [*self.task.features, *([analysis.KEEPS_MOST] if keeps_most else [])]
 
     @property
@@ -222,3 +205,17 @@ class SqlWorld(World):
             return f"{tried.summary}\nplan:\n{tried.evidence}"
 
         return [schema, explain, measure]
+
+
+@lru_cache(maxsize=1024)  # a world is opened anew for each step
+def _keeps_most(task: str, rows: int) -> bool:
+    """Say whether the filters of each table let more than half of its rows through."""
+    told, said_of = TuningTask.model_validate_json(task), dict[str, list[str]]()
+    tuning = SqlTuning.of(told, rows=rows)
+    for each in told.structure.filters:
+        said_of.setdefault(each.column.table, []).append(f"({each.predicate})")
+    try:
+        shares = [tuning.share(table, " AND ".join(said)) for table, said in said_of.items()]
+    except BadInput:  # what cannot be counted, such as a filter that takes too long
+        return False
+    return bool(shares) and min(shares) > HALF_OF_ROWS

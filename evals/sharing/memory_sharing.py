@@ -43,6 +43,7 @@ from mneme.evals.sharing.tables import (
 from mneme.library.agents.agent import AGENTS
 from mneme.models.retriever.retriever import Learning
 from mneme.nodes.sharing.context import Scoring, SharingContext, Stored
+from mneme.stores.pools.thresholds import DEFAULT
 
 QUICK_ITEMS = 10
 """Items of each agent in a short run."""
@@ -72,7 +73,9 @@ class Options(RunOptions):
     scorer: str = Field(
         "", description="Who scores, whoever answers, as the paper's one scorer does; default: --agents."
     )
-    threshold: int = Field(70, ge=0, le=99, description="A pair is stored where its score is above this.")
+    threshold: int = Field(
+        DEFAULT, ge=0, le=99, description="A pair is stored where its score is above this."
+    )
     scoring: Scoring = Field("criteria", description="Points by criteria, or one number by A.1 as printed.")
     stored: Stored = Field(
         "question", description="What is kept with an answer: the question, or the whole prompt."

@@ -99,7 +99,7 @@ class PoolRun:
                 await together(self._tested(item, percent, shots) for item in self.items["test"])
         if self.pools == "domain":  # ways to choose examples, over the pool as it is in the end
             await together(self._judged(item) for item in self.items["test"])
-        self.journal.add(f"{self.name}/end", {"kind": "end", **await self.state()})
+        self.journal.add(f"{self.name}/end", {"kind": "end", **await self._state()})
 
     async def store(self, items: Sequence[Item]) -> None:
         """Put items into the pool as they are, and let the retriever learn from them as from the rest."""
@@ -139,9 +139,9 @@ class PoolRun:
             await self._graphs[1].ainvoke(given, context=self.training)
         case = f"{self.name}/retrievers/{percent}"
         if case not in self.journal:
-            self.journal.add(case, {"kind": "retrievers", "percent": percent, **await self.state()})
+            self.journal.add(case, {"kind": "retrievers", "percent": percent, **await self._state()})
 
-    async def state(self) -> Row:
+    async def _state(self) -> Row:
         retrievers = await retrievers_of(self.memories)
         versions = [each.model_dump(exclude={"memories", "losses"}) for each in await retrievers.all()]
         return {

@@ -20,10 +20,10 @@ from mneme.evals.options import RunOptions
 from mneme.evals.report import Journal, Progress, Report, Row, digest, table
 from mneme.evals.sharing.data import Item, Split, read_items, split
 from mneme.evals.sharing.pool_runs import MAX_SHOTS, PoolRun, Pools, pools_of
+from mneme.evals.sharing.retrievers import nearest, own_share
 from mneme.models.retriever.retriever import Learning
-from mneme.nodes.sharing.choosing import found_by
 from mneme.nodes.sharing.context import SharingContext
-from mneme.nodes.sharing.pools import LookUp, look_up
+from mneme.nodes.sharing.pools import retrievers_of
 from mneme.nodes.sharing.retriever_judging import gain
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.pools.memory_pool import MemoryPool
@@ -67,18 +67,16 @@ async def _measured(ledger: Ledger, journal: Journal, case: tuple[int, Pools, st
         one = PoolRun(seed, kind, "standard", pool, items, *beside, learning)
         await one.store([*items["archived"], *items["new"]])
         await one.train(100)
-        found[learning] = {"kept": bool((await one.state())["serving"])}
-        for name, trained in ((learning, True), (UNTRAINED, False)):
-            own = [await _own(one.memories, each, trained=trained) for each in items["test"]]
-            found.setdefault(name, {})["own"] = own
+        kept = bool(await (await retrievers_of(one.memories)).serving())
+        found[learning] = {"kept": kept, "own": await _own(one.memories, items["test"], trained=True)}
+    found[UNTRAINED] = {"own": await _own(one.memories, items["test"], trained=False)}
     return {"pool": pool, "memories": await one.memories.count(), "found": found}
 
 
-async def _own(pool: MemoryPool, item: Item, *, trained: bool) -> float:
-    """Return the share of the first memories found for a question that are of its own agent."""
-    asked = await look_up(pool, item.question) if trained else LookUp()
-    found = (await found_by(pool, item.question, MAX_SHOTS, asked))[:MAX_SHOTS]
-    return fmean(each.pair.agent == item.agent for each in found)
+async def _own(pool: MemoryPool, items: Sequence[Item], *, trained: bool) -> list[float]:
+    """Return for each question the share of the first memories found that are of its own agent."""
+    found = [await nearest(pool, each.question, MAX_SHOTS, trained=trained) for each in items]
+    return [own_share(own[:MAX_SHOTS], each.agent) for each, own in zip(items, found, strict=True)]
 
 
 def report(rows: Sequence[Row], journal: Journal, embedder: str) -> Report:
@@ -96,7 +94,7 @@ def report(rows: Sequence[Row], journal: Journal, embedder: str) -> Report:
     ]
     made = table(f"Share of the first {MAX_SHOTS} memories that are of the asker's kind", columns, cells)
     notes = [" ".join((__doc__ or "").split("\n\n")[1].split())]
-    return Report("retrievers", embedder, journal.path, list(rows), summary, [made], notes=notes)
+    return journal.report(embedder, summary, [made], notes, list(rows))
 
 
 def _summary(rows: Sequence[Row]) -> Row:

@@ -58,7 +58,7 @@ async def judge(item: Item, judging: Judging, trained_answer: str) -> dict[Way, 
             "recall@3": _recall(shown, useful),
             "recall@10": _recall(memories, useful),
             "contradiction": fmean(grades[each.key] for each in shown) if shown else MAX_CONTRADICTION,
-            "own agent": fmean(each.pair.agent == item.agent for each in shown) if shown else 0.0,
+            "own agent": own_share(shown, item.agent),
             "answer": own,
         }
     return found
@@ -81,8 +81,13 @@ async def _found(item: Item, way: Way, judging: Judging) -> list[Pooled]:
         return draw.sample(memories, min(wanted, len(memories)))
     if way == "BM25":
         return await pool.retrieve(item.question, wanted, mode="bm25")
-    asked = await look_up(pool, item.question) if way == "trained" else LookUp()
-    return await found_by(pool, item.question, wanted, asked)
+    return await nearest(pool, item.question, wanted, trained=way == "trained")
+
+
+async def nearest(pool: MemoryPool, question: str, wanted: int, *, trained: bool) -> list[Pooled]:
+    """Return what the retriever that serves finds, or else the embedder as it is."""
+    asked = await look_up(pool, question) if trained else LookUp()
+    return await found_by(pool, question, wanted, asked)
 
 
 async def _grades(item: Item, memories: dict[str, Pooled], judging: Judging) -> dict[str, int]:
@@ -95,6 +100,11 @@ async def _grades(item: Item, memories: dict[str, Pooled], judging: Judging) -> 
         *(ask(grade_contradiction, each, judging.grader, lane="background") for each in asked)
     )
     return {key: answered.value.percent for key, answered in zip(memories, graded, strict=True)}
+
+
+def own_share(shown: Sequence[Pooled], agent: str) -> float:
+    """Return the share of memories that are of the asker's kind."""
+    return fmean(each.pair.agent == agent for each in shown) if shown else 0.0
 
 
 def _recall(found: Sequence[Pooled], useful: set[str]) -> float:

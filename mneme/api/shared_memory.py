@@ -347,11 +347,8 @@ class SharedMemory(Operations):
         for each in about:
             if not marks_of(each):
                 raise BadInput(f"{each!r} has no word that tells one memory from another.", "Name a subject.")
-        policy, change = (
-            Policy(team=own, share=share, about=[*about]),
-            self._change(reason, "set by its owner"),
-        )
-        return await kept.put(own, policy, change=change)
+        policy = Policy(team=own, share=share, about=[*about])
+        return await kept.put(own, policy, change=self._change(reason, "set by its owner"))
 
     @reads("proposals")
     async def proposals(self, team: Team) -> Sequence[MemoryRecord]:

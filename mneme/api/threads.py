@@ -223,8 +223,9 @@ class Threads(Operations):
         `clean` is given the threads on which is remembered. A reply that does not end at the end is said.
         """
         background = await self._background()
-        names = {each.id: str(each.metadata.get(THREAD_NAME) or each.id) for each in await kept_threads()}
         async with self._state.quiet(await self._all() - background, background) as stopped:
+            known = await kept_threads() if stopped else ()  # what is cleaned may be gone afterwards
+            names = {each.id: str(each.metadata.get(THREAD_NAME) or each.id) for each in known}
             cleaned = await clean(background)
             yield cleaned
             background = await self._background()

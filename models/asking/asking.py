@@ -7,7 +7,6 @@ Where an attempt at one fails midway, the next is a message of its own (another 
 `Answered.message_id` says which one holds.
 """
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ from mneme.models.asking.attempts import (
 )
 from mneme.models.asking.budget import tokens
 from mneme.models.asking.gate import Lane
-from mneme.models.asking.lazily import import_lazily
+from mneme.models.asking.lazily import by_rules
 from mneme.models.asking.replies import Copied, Doubtful, Unusable, copied, read, without_thought
 from mneme.models.asking.responders import (
     CallOptions,
@@ -131,12 +130,6 @@ class FixedReply(BaseChatModel):
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
         for word in re.findall(r"\s*\S+\s*$|\s*\S+|\s+", self.text):
             yield ChatGenerationChunk(message=AIMessageChunk(content=word))
-
-
-async def by_rules(prompt: Prompt[G, A], given: G) -> A:
-    """Return what the prompt's rule answers, off the event loop; rules are loaded only here, by name."""
-    registry = await import_lazily("mneme.rules.registry")
-    return cast(A, await asyncio.to_thread(registry.answer, prompt, given))
 
 
 def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], lane: Lane) -> Question[A]:

@@ -74,9 +74,9 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
     # The user's last message but one may have left something unclear, where it has been remembered.
     before = [each for each in state["messages"][:-1] if isinstance(each, HumanMessage)][-1:]
     outcomes = [await inbox.outcome(user, str(each.id)) for each in before]
-    keys = [each["key"] for outcome in outcomes if outcome for each in outcome["operations"]]
+    written = [each["key"] for outcome in outcomes if outcome for each in outcome["operations"]]
     unclear = []
-    for key in dict.fromkeys(keys):
+    for key in dict.fromkeys(written):
         with suppress(BadInput):  # another program may have written what cannot be read
             known = await memories.find(key)
             unclear += [known.memory.unclear] if known and known.live and known.memory.unclear else []
@@ -96,7 +96,7 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
         for each in found
     ]
     keys = [each.key for each in found]
-    was_shown(ledger_of(runtime), user_of(runtime), "chatbot", keys)
+    was_shown(memories.ledger, user, "chatbot", keys)
     return begun | {"recalled": recalled, "keys": keys}
 
 

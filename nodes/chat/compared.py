@@ -1,9 +1,8 @@
 """What a text that somebody wrote into memory repeats or may contradict, without a language model."""
 
-import asyncio
 from collections.abc import Sequence
 
-from mneme.models.asking.lazily import import_lazily
+from mneme.models.asking.lazily import by_rules
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, compare_memories
 from mneme.stores.users.memories import MAX_LINKS, Memory, MemoryRecord, UserMemories
 from mneme.stores.users.valid_time import overlaps
@@ -28,8 +27,7 @@ async def compared(
     ]
     facts = [Fact(content=new.content, said=new.content)]
     given = Comparing(facts=facts, memories=[each.memory.content for each in related])
-    registry = await import_lazily("mneme.rules.registry")
-    judged = (await asyncio.to_thread(registry.answer, compare_memories, given)).judgements
+    judged = (await by_rules(compare_memories, given)).judgements
     relations = {each.memory: each.relation for each in judged}
     same = (related[number] for number, relation in relations.items() if relation == "duplicate")
     beside = [

@@ -13,7 +13,8 @@ from langchain_core.messages.tool import tool_call
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 
-from mneme.models.asking.asking import by_rules, call_tools, resolve
+from mneme.models.asking.asking import call_tools, resolve
+from mneme.models.asking.lazily import by_rules
 from mneme.models.asking.wording import in_own_words
 from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import MemoryRuntime

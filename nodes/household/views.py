@@ -296,15 +296,13 @@ def seen_now(beliefs: Beliefs, *, with_shut: bool = True) -> str:
 
 def usual_places(state: State) -> str:
     """Say of each class that is wanted where most of it turned up in earlier episodes, and how often."""
-    return in_lines(
-        *(
-            f"{name}: {', '.join(f'{place} {found} times of {of}' for place, (found, of) in best)}."
-            for name in wanted_in(episode_of(state))
-            for seen in [[each for each in state["experience"].get(name, {}).items() if each[1][0]]]
-            for best in [sorted(seen, key=lambda each: -each[1][0] / max(1, each[1][1]))[:MOST_USUAL]]
-            if best
-        )
-    )
+    lines = list[str]()
+    for name in wanted_in(episode_of(state)):
+        seen = [each for each in state["experience"].get(name, {}).items() if each[1][0]]
+        best = sorted(seen, key=lambda each: -each[1][0] / max(1, each[1][1]))[:MOST_USUAL]
+        told = ", ".join(f"{place} {found} times of {of}" for place, (found, of) in best)
+        lines.append(f"{name}: {told}." if best else "")
+    return in_lines(*lines)
 
 
 def in_lines(*sentences: str) -> str:

@@ -30,12 +30,12 @@ from mneme.nodes.sharing.pools import FrozenRubric, agents_in
 from mneme.stores.pools.live_scores import Z
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
 from mneme.stores.pools.thresholds import DEFAULT, Threshold, checksum
+from mneme.stores.recall import SENTENCE_END
 from mneme.stores.write_gate import near
 
 LEAST = 8
 """Good answers of which a threshold can be made."""
 CHANCE = 0.5
-SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])(?=.)")
 
 
 async def calibrate(  # noqa: PLR0913  (what is scored, and how)
@@ -150,7 +150,7 @@ def _damaged(answer: str, other: str, number: int) -> str:
 def _end(text: str) -> str:
     """Return the last line; of a single one the last sentence."""
     lines = text.strip().splitlines()
-    return lines[-1] if len(lines) > 1 else SENTENCE.split(lines[0])[-1]
+    return lines[-1] if len(lines) > 1 else [each for each in SENTENCE_END.split(lines[0]) if each][-1]
 
 
 def best(good: Sequence[int], bad: Sequence[int]) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from mneme.library.agents.rubric import Rubric, printed
 from mneme.models.asking.asking import Answered, Lane, ask
 from mneme.nodes.sharing.choosing import chosen
 from mneme.nodes.sharing.context import ScoredContext, Sharing
-from mneme.nodes.sharing.pools import FrozenRubric, rubric_of, threshold_of, watch
+from mneme.nodes.sharing.pools import FrozenRubric, threshold_of, watch
 from mneme.nodes.sharing.training_wake import wake_training
 from mneme.prompts.sharing.answering import Asked
 from mneme.prompts.sharing.answering import answer as answer_question
@@ -85,15 +85,18 @@ class Written(TypedDict):
 class Outcome:
     """What became of a scored pair."""
 
-    is_good: bool
-    is_new: bool = False
     why: str = ""
     """Why it is not good."""
+    is_new: bool = False
     key: str = ""
     rolled_back: str = ""
     unwoken: str = ""
     basis: str = ""
     """What the threshold rests on, where one was calibrated."""
+
+    @property
+    def is_good(self) -> bool:
+        return not self.why
 
 
 async def examples_for(
@@ -229,11 +232,10 @@ async def keep_good(  # noqa: PLR0913, PLR0917  (what a pair is, and where it go
     """
     total = scored["score"] or 0
     rolled_back = await watch(pool, written["retriever"], total) if written["seen"] else ""
-    frozen = await rubric_of(runtime, exchange.agent.domain)
-    threshold, basis = await threshold_of(runtime, frozen, scored["scored_by"])
+    threshold, basis = await threshold_of(runtime, exchange.agent.domain, scored["scored_by"])
     if total <= threshold:
         low = f"{total} is not above {threshold}."
-        return Outcome(is_good=False, why=low, rolled_back=rolled_back, basis=basis)
+        return Outcome(low, rolled_back=rolled_back, basis=basis)
     pair = Pair(
         prompt=exchange.kept,
         own_question=exchange.question if exchange.prompt else "",
@@ -258,8 +260,8 @@ async def keep_good(  # noqa: PLR0913, PLR0917  (what a pair is, and where it go
     asked_before = other is not None and near(other.pair.asks, pair.asks)
     if not asked_before and copies(pair.answer, written["seen"]):
         repeated = "it repeats an example that it was shown."
-        return Outcome(is_good=False, why=repeated, rolled_back=rolled_back, basis=basis)
+        return Outcome(repeated, rolled_back=rolled_back, basis=basis)
     is_new = False if other else (await keep(pool, [pair], change=change, once=once))[0]
     unwoken = await wake_training(runtime, pool.pool)
     key = other.key if other else pair.key
-    return Outcome(True, is_new, "", key, rolled_back, unwoken, basis)
+    return Outcome("", is_new, key, rolled_back, unwoken, basis)

@@ -337,10 +337,7 @@ _score = task(exchanging.score)
 
 async def end(state: State, runtime: GrowthRuntime) -> Update:
     """Count what the pool holds now, and say what the threshold rested on."""
-    memories, frozen = (
-        await pool_of(runtime, state["domain"]).count(),
-        await rubric_of(runtime, state["domain"]),
-    )
-    _, basis = await threshold_of(runtime, frozen, await resolve(runtime.context.scorer))
+    memories = await pool_of(runtime, state["domain"]).count()
+    _, basis = await threshold_of(runtime, state["domain"], await resolve(runtime.context.scorer))
     runtime.stream_writer({"step": "end", "stored": len(state["stored"]), "memories": memories})
     return {"memories": memories, "why": f"{state['why']} {basis}".strip()}

@@ -69,7 +69,7 @@ async def rubric_of(runtime: "Runtime[Pools]", domain: str) -> FrozenRubric:
     return await rubrics_of(ledger_of(runtime), team_of(runtime)).latest(name)
 
 
-async def threshold_of(runtime: "Runtime[Sharing]", frozen: FrozenRubric, scorer: str) -> tuple[int, str]:
+async def threshold_of(runtime: "Runtime[Sharing]", domain: str, scorer: str) -> tuple[int, str]:
     """Return the score above which pairs are kept, and in words that it was calibrated, or that this is void.
 
     A threshold that is given wins.
@@ -77,6 +77,7 @@ async def threshold_of(runtime: "Runtime[Sharing]", frozen: FrozenRubric, scorer
     context = runtime.context
     if context.threshold is not None:
         return context.threshold, ""
+    frozen = await rubric_of(runtime, domain)
     key = key_of(frozen.rubric.name, scorer, context.scoring)
     found = await Thresholds(ledger_of(runtime), team_of(runtime)).find(key)
     if found is None:

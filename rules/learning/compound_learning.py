@@ -187,11 +187,11 @@ def compile_lessons(given: Experience) -> Findings:
     if not given.ended_with:
         return Findings()
     held = given.solved and given.started_with == given.ended_with
+    outcomes = [
+        Finding(rationale=given.measured, success=held, card=number, event="reinforce")
+        for number in range(len(given.used))
+    ]
     if held or not given.solved:  # where no card was used and the textbook sufficed, nothing to teach
-        kept = [
-            Finding(rationale=given.measured, success=held, card=number, event="reinforce")
-            for number in range(len(given.used))
-        ]
         if given.in_vain and not held:  # dead ends of such tasks come together in one card
             failed = Finding(
                 rationale=given.measured,
@@ -200,14 +200,14 @@ def compile_lessons(given: Experience) -> Findings:
                 deprecated_approaches=given.in_vain,
                 event="dead_end",
             )
-            kept.append(failed)
-        return Findings(findings=kept)
+            outcomes.append(failed)
+        return Findings(findings=outcomes)
     found = []
     for number, card in enumerate(given.used):
         if card.status == "verified":
             found.append(_lesson(given, given.features, "dispute", number))
         elif card.status not in DISPUTABLE:  # a disputed one will be tested
-            found.append(Finding(rationale=given.measured, success=held, card=number, event="reinforce"))
+            found.append(outcomes[number])
     if not any(card.status in DISPUTABLE for card in given.used):
         found.append(_lesson(given, given.features if given.used else given.general, "create"))
     return Findings(findings=found)

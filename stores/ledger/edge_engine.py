@@ -176,10 +176,8 @@ def _request(given: Request) -> edge.QueryRequest:
     common = {name: given[name] for name in ("offset", "score_threshold") if name in given}
     if "prefetch" not in given:
         return edge.QueryRequest(given["limit"], **_leg(given), **common)
-    prefetches, asked = (
-        [edge.Prefetch(each["limit"], **_leg(each)) for each in given["prefetch"]],
-        given["query"],
-    )
+    prefetches = [edge.Prefetch(each["limit"], **_leg(each)) for each in given["prefetch"]]
+    asked = given["query"]
     fused: Any = (
         edge.Fusion.Rrf(k=asked["rrf"]["k"])
         if "rrf" in asked
@@ -232,9 +230,7 @@ def _expression(given: Any) -> edge.Expression:
         return edge.Expression.Decay(edge.DecayKind.Exp, **(inner | ages))
     if name == "div":
         return edge.Expression.Div(_expression(inner["left"]), _expression(inner["right"]), None)
+    if name == "neg":
+        return edge.Expression.Neg(_expression(inner))
     of_several = {"sum": edge.Expression.Sum, "mult": edge.Expression.Mult}
-    return (
-        of_several[name]([*map(_expression, inner)])
-        if name in of_several
-        else edge.Expression.Neg(_expression(inner))
-    )
+    return of_several[name]([*map(_expression, inner)])

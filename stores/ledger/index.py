@@ -184,8 +184,10 @@ def _differs(point: Point, found: Point) -> bool:
     payloads = (json.dumps(each.payload) for each in (point, found))
     expected, there = (json.loads(each, parse_float=digits, parse_int=digits) for each in payloads)
     words, theirs = (set(each.words.indices if each.words else ()) for each in (point, found))
-    if expected != there or words != theirs or point.dense is None or found.dense is None:
-        return expected != there or words != theirs or (point.dense is None) != (found.dense is None)
+    if expected != there or words != theirs:
+        return True
+    if point.dense is None or found.dense is None:
+        return point.dense is not found.dense
     length = sum(x * x for x in point.dense) ** 0.5 or 1.0
     return any(abs(a / length - b) > 1e-4 for a, b in zip(point.dense, found.dense, strict=True))
 

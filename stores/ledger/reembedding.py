@@ -12,7 +12,7 @@ from mneme.core.errors import MnemeError
 from mneme.models.embedding.absent import Absent
 from mneme.models.embedding.embedders import EMBEDDED_AT_ONCE, Embedder, vectors_of
 from mneme.stores.ledger import listing
-from mneme.stores.ledger.log import Entry, Transaction, heads_of, put_vector
+from mneme.stores.ledger.log import Entry, Transaction, current, put_vector
 from mneme.stores.ledger.opening import Store, open_store
 from mneme.stores.ledger.records import Version
 
@@ -56,9 +56,9 @@ def _keep(
     embedder: str,
 ) -> None:
     """Keep the vectors of records, but of those that have been written to since."""
-    now = heads_of(transaction.cursor, waiting)
+    now = current(transaction.cursor, waiting)
     for record, version in waiting.items():
-        if record in now and now[record].version.version == version.version:
+        if record in now and now[record].version == version.version:
             if embedder == transaction.state.embedder:  # so that the index follows
                 transaction.add(Entry("vector", record, version.version, ""))
             put_vector(transaction, record, vectors[version.text], embedder)

@@ -42,8 +42,8 @@ from mneme.stores.ledger.log import (
     State,
     check_embedder,
     check_format,
+    current,
     current_state,
-    heads_of,
     state_of,
     transact,
 )
@@ -197,8 +197,8 @@ class ServerIndex(Engine):
         """Let a collection follow the log; what was forgotten since it was read is not brought back."""
         self._upsert(name, found.points, found.state)
         with self._database.reading() as cursor:
-            heads = heads_of(cursor, [point.id for point in found.points])
-        late = [p.id for p in found.points if p.id not in heads or not heads[p.id].version.is_searched]
+            heads = current(cursor, [point.id for point in found.points])
+        late = [p.id for p in found.points if p.id not in heads or not heads[p.id].is_searched]
         gone = [*found.gone, *late]
         for start in range(0, len(gone), BATCH_SIZE):
             self._call(

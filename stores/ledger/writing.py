@@ -62,7 +62,8 @@ def append(
             version = next_version(write, heads.get(record), now(), last)
             made = record, version.version
             heads[record] = known[made] = version
-            done |= {receipt: made} if receipt else {}
+            if receipt:
+                done[receipt] = made
             transaction.add_version(version)
             if version.live and version.text in vectors:
                 put_vector(transaction, record, vectors[version.text])

@@ -186,9 +186,11 @@ class OwnMemories(UserMemories):
 
     async def _written(self, write: Write) -> MemoryRecord:
         """Write a memory, and with it what the user's policies share of what is new in it."""
+        if write.event == "retire":
+            return await super()._written(write)
         kept = policies_of(self.ledger, self.user)
         policies = [each for each in readable(kept.kind.read, await kept.heads()) if each.share != "never"]
-        if write.event == "retire" or not policies:
+        if not policies:
             return await super()._written(write)
         write = write.model_copy(update={"key": key_of(write)})
         for left in reversed(range(TRIES)):
@@ -210,10 +212,10 @@ class OwnMemories(UserMemories):
         memory, number = Memory.model_validate(write.value), head.version if head else None
         before = Memory.model_validate(head.value) if head else None
         says_so = before and (before.content, before.until) == (memory.content, memory.until)
-        covering = [each for each in policies if each.covers(memory.content)]
-        teams = {each.team: each for each in covering if may(self._who, each.team, "write")}
         if number != write.expected_version or says_so:
             return [write]
+        covering = [each for each in policies if each.covers(memory.content)]
+        teams = {each.team: each for each in covering if may(self._who, each.team, "write")}
         if doubt := next(_doubts(memory), "") if teams else "":
             doubt = f"It is not shared with {', '.join(teams)}: it {doubt}."
         asks = [team for team, each in teams.items() if each.share == "ask" or doubt]

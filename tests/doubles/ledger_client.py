@@ -105,7 +105,12 @@ class Client:
 
     def _read(self, version: Version) -> dict[str, Any]:
         self._seen[version.key] = version.version
-        return {"key": version.key, "version": version.version, "text": version.text, "live": version.live}
+        return answer_of(version)
+
+
+def answer_of(version: Version) -> dict[str, Any]:
+    """Return what is noted of a version that was read."""
+    return {"key": version.key, "version": version.version, "text": version.text, "live": version.live}
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def calls_of(lines: Iterable[dict[str, Any]]) -> list[Call]:
             n, line["call"], line["key"], line["text"], line["expected"], line["at"], at, end["ended"]
         )
         calls += found_by(call) if call.kind == "search" else [call]
-    return [call for call in calls if not (call.answer == "unknown" and call.kind in ("get", "search"))]
+    return [call for call in calls if not (call.answer == "unknown" and call.kind == "get")]
 
 
 def found_by(search: Call) -> list[Call]:

@@ -17,7 +17,7 @@ import pytest
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.verifying import verify
 from tests.doubles.embedding import WordEmbedder
-from tests.doubles.ledger_client import KEYS, SHARED
+from tests.doubles.ledger_client import KEYS, SHARED, answer_of
 from tests.doubles.ledger_files import ROOT
 from tests.doubles.linear import NEVER, Call, calls_of, unexplained
 from tests.doubles.postgres import PostgresServer
@@ -93,13 +93,9 @@ async def at_the_end(location: str) -> list[Call]:
                 hits = await ledger.search(SHARED, head.text, mode=mode, limit=1)
                 assert [hit.version for hit in hits] == [head]
     await ledger.close()
-    answers = [
-        head and {"key": key, "version": head.version, "text": head.text, "live": head.live}
-        for key, head in zip(KEYS, heads, strict=True)
-    ]
     return [
-        Call(f"end/{key}", "get", key, "", 0, begun, time.monotonic_ns(), answer)
-        for key, answer in zip(KEYS, answers, strict=True)
+        Call(f"end/{key}", "get", key, "", 0, begun, time.monotonic_ns(), head and answer_of(head))
+        for key, head in zip(KEYS, heads, strict=True)
     ]
 
 

@@ -8,7 +8,8 @@ from rich.markup import escape
 from mneme.cli.show import errors, say
 from mneme.client.home import running_server
 from mneme.core.errors import BadInput, MnemeError
-from mneme.models.asking.asking import auto_notice, by_rules, resolve
+from mneme.models.asking.asking import auto_notice, resolve
+from mneme.models.asking.lazily import by_rules
 from mneme.models.asking.responders import check
 from mneme.prompts.chat.memory_agent.reading import read_message
 
