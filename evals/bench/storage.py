@@ -121,7 +121,7 @@ async def cards(size: int, embedder: Embedder) -> list[Row]:
             learned = [1000 * await seconds_of(_learn(base, text)) for text in corpus.texts]
             found.append(line("learn a card", size, learned, "ms"))
             await ask("cards, just learned")
-            await base.upkeep.run()
+            await base.keep_up()
             upkept = [1000 * await seconds_of(_keep_up(base, number)) for number in range(UPKEEPS)]
             found.append(line("upkeep after a task", size, upkept, "ms"))
         alone.shard.close()
@@ -136,7 +136,7 @@ async def _learn(base: KnowledgeCards, claim: str) -> None:
 
 async def _keep_up(base: KnowledgeCards, number: int) -> None:
     await base.tasks.add(TaskRecord(id=f"task {number}", solved=True, seconds=1, iterations=1))
-    await base.upkeep.run()
+    await base.keep_up()
 
 
 async def retriever(size: int, embedder: Embedder) -> list[Row]:

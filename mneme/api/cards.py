@@ -14,11 +14,10 @@ from mneme.stores.cards.card import Card, CardVersion, Frozen, Lesson, Rating, R
 from mneme.stores.cards.card_files import Imported
 from mneme.stores.cards.consolidation import ConsolidationCycle
 from mneme.stores.cards.disputes import Approach, ConflictType, Dispute, DisputeStatus
-from mneme.stores.cards.knowledge_cards import KnowledgeCards, Learned
+from mneme.stores.cards.knowledge_cards import Kept, KnowledgeCards, Learned
 from mneme.stores.cards.lifecycle import Approval, Care, PromotionRubric
 from mneme.stores.cards.metrics import Metrics, Period, TaskRecord, Unit
 from mneme.stores.cards.sharing import BUDGET, Shared
-from mneme.stores.cards.upkeep import Kept
 from mneme.stores.ledger.records import unescaped
 from mneme.stores.pools.memory_pool import MemoryPool
 from mneme.stores.pools.tuned import PoolModels
@@ -411,7 +410,7 @@ class Cards(Operations):
     @changes("cards/upkeep")
     async def upkeep(self) -> Kept:
         """Archive inactive and expired cards, and wait for it."""
-        return await self._cards.upkeep.run()
+        return await self._cards.keep_up()
 
     async def _card(self, beginning: str) -> str:
         if beginning.strip() and await self._cards.records.find(beginning):

@@ -24,7 +24,6 @@ import mneme.stores.cards.knowledge_cards
 import mneme.stores.cards.lifecycle
 import mneme.stores.cards.metrics
 import mneme.stores.cards.sharing
-import mneme.stores.cards.upkeep
 import mneme.stores.discussions.agent_memory
 import mneme.stores.discussions.discussions
 import mneme.stores.ledger.records
@@ -195,7 +194,7 @@ class BlockingCards:
         last: builtins.int = ...,
         now: datetime.datetime | None = ...,
     ) -> collections.abc.Sequence[mneme.stores.cards.metrics.Period]: ...
-    def upkeep(self) -> mneme.stores.cards.upkeep.Kept: ...
+    def upkeep(self) -> mneme.stores.cards.knowledge_cards.Kept: ...
     def consolidations(
         self, pool: builtins.str = ...
     ) -> collections.abc.Sequence[mneme.stores.tuned_models.Attempt]: ...

@@ -9,26 +9,35 @@ A card is on one of three shelves of its namespace, which are searched separatel
 retrieved; `pitfall`s are the deprecated ones, for the devil's advocate alone; those set `aside` (archived,
 flagged, of a confidence under 0.5) are found by no search.
 
+Upkeep keeps a base in order (§5, §10), a little after each task and never in its way. *Inactivity*: cards
+that none of the last 100 tasks was shown are archived. Nothing but what has left the window of these tasks
+since the last time is looked at: the cards that were last written before it began, and those that were last
+shown in a task before it. How far that came is a record of ("teams", team, "upkeep"). *Expiry*: cards whose
+time is over are archived. All of it may be stopped at any moment, and is finished by the next time.
+
 Deviations from the paper: the weights rank the `candidates` cards most similar to the task (128 by
 default), not all cards, so that a card about something else cannot rank first by its confidence and success
 alone.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal
 
+from pydantic import Field
+
 from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.stores.cards.card import Card, CardSettings, Frozen, Lesson, Rating, Retrieved, TaskOutcome
 from mneme.stores.cards.card_files import CardFiles
-from mneme.stores.cards.card_records import SIMILARITY, CardRecords, ranking
+from mneme.stores.cards.card_records import SECONDS_A_DAY, SIMILARITY, CardRecords, ranking
 from mneme.stores.cards.disputes import Dispute, DisputeRecords, Resolution
 from mneme.stores.cards.lifecycle import (
     Approval,
     Care,
     Decision,
+    archived,
     cared_for,
     deprecated,
     promoted,
@@ -42,9 +51,10 @@ from mneme.stores.cards.lifecycle import (
 )
 from mneme.stores.cards.metrics import MONTH, Metrics, Period, TaskLog, Thresholds, Unit, compute, periods
 from mneme.stores.cards.sharing import SharedFiles
-from mneme.stores.cards.upkeep import Upkeep
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Change, Hit
+from mneme.stores.ledger.listing import Order
+from mneme.stores.ledger.records import Change, Hit, Version, microseconds, team_namespace
+from mneme.stores.shelf import Shelf, kind_of
 
 Fits = Callable[[Card], bool]
 """Says whether a card is of use for a task."""
@@ -65,6 +75,24 @@ class Learned(Frozen):
     card: Card
 
 
+class Kept(Frozen):
+    """What upkeep did: the ids of the cards that it archived."""
+
+    archived: list[str] = Field([])
+    expired: list[str] = Field([])
+
+
+class Mark(Frozen):
+    """How far the search for inactive cards came: when its window began, and the tasks before that."""
+
+    began: datetime = datetime(1970, 1, 1, tzinfo=UTC)
+    passed: int
+
+
+MARK = "inactivity"
+UPKEEP_ACTOR = "card lifecycle"
+
+
 class KnowledgeCards:
     """One team's knowledge: its card records, disputes, task log and YAML files.
 
@@ -76,7 +104,6 @@ class KnowledgeCards:
         self.settings = settings or CardSettings()
         self.records = CardRecords(ledger, team, self.settings)
         self.tasks = TaskLog(ledger, team)
-        self.upkeep = Upkeep(ledger, self.records, self.tasks)
 
     @cached_property
     def disputes(self) -> DisputeRecords:
@@ -266,9 +293,50 @@ class KnowledgeCards:
                 await self.create(lesson, outcome, change=change)
         return await self.disputes.end(dispute_id, resolution)
 
-    def keep_up(self) -> "asyncio.Task[object]":
-        """Begin the upkeep of the cards beside what the caller goes on with."""
-        return self._ledger.begin(self.upkeep.run())
+    async def keep_up(self) -> Kept:
+        """Archive what is inactive or has expired."""
+        idle = await self.archive_inactive()
+        over = {"expires": {"$lte": datetime.now(UTC).timestamp() / SECONDS_A_DAY}}
+        heads = await self.records.heads(filter=over, shelf="active")
+        expired = await self._archive(heads, "its time is over")
+        return Kept(archived=[card.id for card in idle], expired=[card.id for card in expired])
+
+    async def archive_inactive(self) -> Sequence[Card]:
+        """Archive the cards that none of the last 100 tasks was shown (§5), and return them.
+
+        A card that was written to during these tasks is not inactive.
+        """
+        count, needed = await self.tasks.count(), self.settings.inactive_tasks
+        if count < needed:
+            return []
+        window = await self.tasks.latest(needed)
+        began, passed = window[0].at, count - needed
+        assert began is not None
+        marks = Shelf(self._ledger, team_namespace(self.team, "upkeep"), kind_of(Mark))
+        mark = await marks.find(MARK) or Mark(passed=passed)
+        # What was last written, or last shown, before the window, and not before the one of the last time.
+        between = Order("updated", since=microseconds(mark.began), until=microseconds(began))
+        heads = [*await self.records.heads(order=between)]
+        left = await self.tasks.latest(max(0, passed - mark.passed), offset=needed)
+        known = {head.key for head in heads}
+        before = dict.fromkeys(card for task in left for card in task.retrieved if card not in known)
+        heads += await self.records.by_keys([*before])
+        shown = {card for task in window for card in task.retrieved}
+        idle = [head for head in heads if head.key not in shown and head.at < began]
+        done = await self._archive(idle, f"not retrieved in {needed} tasks")
+        with suppress(Conflict):  # another process noted something meanwhile
+            change = Change(reason="looked through", actor=UPKEEP_ACTOR)
+            await marks.put(MARK, Mark(began=began, passed=passed), change=change)
+        return done
+
+    async def _archive(self, heads: Sequence[Version], reason: str) -> list[Card]:
+        """Archive those of the cards that are in use; return them."""
+        change = Change(reason=reason, actor=UPKEEP_ACTOR)
+        idle = [head.key for head in heads if archived(Card.of(head), reason)]
+        return [
+            await self.records.change(card_id, lambda card: archived(card, reason), change)
+            for card_id in idle
+        ]
 
     async def metrics(self, *, now: datetime | None = None, thresholds: Thresholds | None = None) -> Metrics:
         """Compute every metric of §10, with the alerts that they raise."""

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from mneme.core.errors import BadInput
+from mneme.environments import worlds
 from mneme.environments.workspace import world as measuring
 from mneme.environments.workspace.changes import NotAllowed, changed_files, patched
 from mneme.environments.workspace.confining import Bounds, Ran, namespaces, run
 from mneme.environments.workspace.world import tactics
 from mneme.environments.worlds import (
+    PLUGGED,
     Metric,
     Solution,
     Task,
@@ -21,7 +23,6 @@ from mneme.environments.worlds import (
     World,
     WorldKind,
     find_world,
-    registry,
     world_names,
 )
 
@@ -250,10 +251,10 @@ class RiddleKind(WorldKind):
 
 def test_a_world_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
     points = [
-        EntryPoint("riddles", f"{__name__}:RiddleKind", registry.PLUGGED),
-        EntryPoint("wrong", "builtins:dict", registry.PLUGGED),
+        EntryPoint("riddles", f"{__name__}:RiddleKind", PLUGGED),
+        EntryPoint("wrong", "builtins:dict", PLUGGED),
     ]
-    monkeypatch.setattr(registry, "entry_points", lambda group: EntryPoints(points).select(group=group))
+    monkeypatch.setattr(worlds, "entry_points", lambda group: EntryPoints(points).select(group=group))
     world = find_world("riddles").open(Task())
     assert world.attempt(Solution(answer="a piano")).solved and "riddles" in world_names()
     with pytest.raises(BadInput, match="not a WorldKind"):

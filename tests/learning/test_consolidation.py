@@ -15,8 +15,9 @@ from mneme.cli.learning.consolidation import figures
 from mneme.core.errors import BadInput, ModelUnavailable
 from mneme.core.settings import settings
 from mneme.core.trial import Solution, Trial
+from mneme.environments import worlds
 from mneme.environments.workspace.world import tactics
-from mneme.environments.worlds import Task, World, WorldKind, registry
+from mneme.environments.worlds import PLUGGED, Task, World, WorldKind
 from mneme.graphs.consolidation import builder
 from mneme.models.asking import asking
 from mneme.models.ollama import catalogue
@@ -207,8 +208,8 @@ async def test_a_task_is_replayed_in_its_world_where_what_is_said_counts_by_what
     monkeypatch: pytest.MonkeyPatch,
     knows: bool,
 ) -> None:
-    points = EntryPoints([EntryPoint("reports", f"{__name__}:ReportKind", registry.PLUGGED)])
-    monkeypatch.setattr(registry, "entry_points", lambda group: points.select(group=group))
+    points = EntryPoints([EntryPoint("reports", f"{__name__}:ReportKind", PLUGGED)])
+    monkeypatch.setattr(worlds, "entry_points", lambda group: points.select(group=group))
     await learned(edge_ledger, world="reports")
 
     def answer(body: Json) -> str:

@@ -73,8 +73,8 @@ async def test_upkeep_archives_step_by_step_what_it_would_archive_at_once(ledger
             if n == 5:
                 made.append(await learned(team, "a later lesson"))
             if team is teams[0]:
-                await team.upkeep.run()
-        await team.upkeep.run()
+                await team.keep_up()
+        await team.keep_up()
         kept.append([card.claim for card in await team.records.list("provisional")])
     assert kept == [["lesson 0"], ["lesson 0"]]
 
@@ -85,7 +85,7 @@ async def test_upkeep_begins_beside_and_ends_with_the_ledger(cards: KnowledgeCar
         await finish(cards, f"t{n}")
     await cards.keep_up()
     assert (await cards.records.get(idle)).status == "archived"
-    late = cards.keep_up()
+    late = ledger.begin(cards.keep_up())
     await ledger.close()
     assert late.done() and not late.exception()
 
@@ -96,7 +96,7 @@ async def test_what_has_expired_is_not_shown_and_is_archived(cards: KnowledgeCar
     await cards.care_for(over, Care(expires_at=now - timedelta(days=1), owner="ann"), change=CHANGE)
     await cards.care_for(soon, Care(expires_at=now + timedelta(days=1)), change=CHANGE)
     assert [each.card.id for each in await cards.retrieve("uses an index", 2)] == [soon]
-    assert (await cards.upkeep.run()).expired == [over]
+    assert (await cards.keep_up()).expired == [over]
     card = await cards.records.get(over)
     assert (card.status, card.owner) == ("archived", "ann")
     with pytest.raises(BadInput, match="zone"):

@@ -319,21 +319,21 @@ class TestLifecycle:
         await cards.disputes.open(open_.id, old=Approach(claim="a"), new=Approach(claim="b"), change=MONITOR)
         for n in range(99):
             await cards.tasks.add(task_record(n, retrieved=[shown.id] if n == 40 else []))
-        assert await cards.upkeep.archive_inactive() == []
+        assert await cards.archive_inactive() == []
         late = await learn(cards, "an index on d", "d")
         await cards.tasks.add(task_record(99))
-        [archived] = await cards.upkeep.archive_inactive()
+        [archived] = await cards.archive_inactive()
         assert (archived.id, archived.status) == (idle.id, "archived")
         assert set(await ids(cards)) == {shown.id, open_.id, late.id}
         assert await cards.pitfalls("index") == []
         assert (await cards.restore(idle.id, change=PERSON)).status == "provisional"
-        assert await cards.upkeep.archive_inactive() == []  # it was just brought back
+        assert await cards.archive_inactive() == []  # it was just brought back
 
     async def test_learning_an_archived_lesson_again_brings_it_back(self, cards: KnowledgeCards) -> None:
         card = await verified(cards)
         for n in range(100):
             await cards.tasks.add(task_record(n))
-        await cards.upkeep.archive_inactive()
+        await cards.archive_inactive()
         again = await cards.create(Lesson(claim=CLAIM), success("again"), change=MONITOR)
         assert (again.event, again.card.status) == ("reinforced", "verified")
         await cards.deprecate(card.id, change=PERSON)

@@ -16,9 +16,9 @@ from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.stores.cards.card import Card, Rule
 from mneme.stores.cards.card_files import dump
+from mneme.stores.cards.knowledge_cards import Kept
 from mneme.stores.cards.metrics import Metrics, Period
 from mneme.stores.cards.sharing import BUDGET
-from mneme.stores.cards.upkeep import Kept
 
 ACTOR = "user"
 CardId = Annotated[str, typer.Argument(help="A card's id, or its first letters.")]

@@ -19,8 +19,7 @@ from mneme.cli.show import console, print_beside, print_result, prints_json
 from mneme.client.home import open_operations
 from mneme.client.session import TeamSession, open_team
 from mneme.core.errors import BadInput, MnemeError
-from mneme.environments.worlds import world_names
-from mneme.environments.worlds.registry import WORKSPACE
+from mneme.environments.worlds import WORKSPACE, world_names
 from mneme.nodes.learning.context import TeamContext
 from mneme.nodes.learning.verdicts import Decision, Verdict, new_evidence, old_evidence, plainly
 from mneme.stores.cards.disputes import Approach, Dispute

@@ -22,8 +22,7 @@ from mneme.cli.show import console, emit, print_beside, print_result, read_file
 from mneme.client.session import open_team
 from mneme.core.errors import BadInput, first_fault
 from mneme.environments.sql_tuning.tasks import story, tasks
-from mneme.environments.worlds import find_world
-from mneme.environments.worlds.registry import SHIPPED
+from mneme.environments.worlds import SHIPPED, find_world
 from mneme.models.asking.counting import in_words
 from mneme.models.asking.responders import resolve
 from mneme.nodes.learning.context import LearningContext

@@ -77,7 +77,7 @@ async def keep(step: Step) -> Update:
         kept += [await _promote(card, step, at_creation=True) for card in new]
     learned = [each for each in kept if each]
     await log_task(step, learned)
-    step.cards.keep_up()
+    step.cards.records.ledger.begin(step.cards.keep_up())
     step.tell("keep", learned=learned)
     return {"learned": learned, "answered_by": sorted(set(step.state["responders"]))}
 

@@ -9,12 +9,17 @@ A world of your own is a class of three methods::
         def wanted(self) -> str: ...                      # what counts as solved, and what is allowed
         def attempt(self, solution, *, quick=False) -> Trial: ...
 
-and a kind that opens it for a task, named by the entry point `mneme.worlds` (see `registry.py`)::
+and a kind that opens it for a task::
 
     class RiddleKind(WorldKind):
         name = "riddles"
 
         def open(self, task: Task) -> World: ...
+
+which an entry point of the group `mneme.worlds` names, its class or a function that makes one::
+
+    [project.entry-points."mneme.worlds"]
+    riddles = "my_package.riddles:RiddleKind"
 
 Methods of a world may block for as long as a trial takes: they are called beside the event loop. A world is
 opened anew for each step of a task, also after a kill, from the task alone; what is dear to find out, such as
@@ -23,6 +28,10 @@ the baseline, it keeps for the process.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from pkgutil import resolve_name
 from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, Field
@@ -30,7 +39,29 @@ from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
 from mneme.core.fields import described
-from mneme.core.trial import Solution, Trial
+from mneme.core.trial import Metric, Solution, Trial, failed
+
+__all__ = [
+    "PLUGGED",
+    "SHIPPED",
+    "SQL_TUNING",
+    "WORKSPACE",
+    "InWords",
+    "Language",
+    "Metric",
+    "Solution",
+    "Task",
+    "Told",
+    "Trial",
+    "World",
+    "WorldKind",
+    "failed",
+    "find_world",
+    "parts_of",
+    "runs_commands",
+    "stated",
+    "world_names",
+]
 
 
 class Told(TypedDict, total=False):
@@ -225,3 +256,63 @@ class WorldKind(ABC):
 def parts_of(condition: str) -> list[str]:
     """Return the parts of a condition: features with `;` between them."""
     return [part.strip() for part in condition.split(";") if part.strip()]
+
+
+PLUGGED = "mneme.worlds"
+SQL_TUNING = "sql_tuning"
+WORKSPACE = "workspace"
+"""A folder that is held to a command: what the task itself says."""
+SHIPPED = ("python_functions", "shell_pipelines")
+KINDS: Mapping[str, str] = {
+    SQL_TUNING: "sql_tuning.world:SqlTuningKind",
+    WORKSPACE: "workspace.kind:WorkspaceKind",
+}
+BUILT_IN = (*KINDS, *SHIPPED)
+ENDINGS = (".yaml", ".yml")
+
+
+def find_world(name: str) -> WorldKind:
+    """Return the kind of world of a name. Raises BadInput for one that there is not."""
+    if name.endswith(ENDINGS):
+        return _described(Path(name))
+    if name in BUILT_IN:
+        return _built_in(name)
+    points = entry_points(group=PLUGGED)
+    if name not in points.names:
+        raise BadInput(f"There is no world {name!r}.", f"There are: {', '.join(world_names())}.")
+    made: object = points[name].load()
+    kind = made() if callable(made) else made
+    if not isinstance(kind, WorldKind):
+        raise BadInput(
+            f"The entry point {name!r} of {PLUGGED} is not a WorldKind.",
+            "docs/how-to/learn-in-your-own-world.md shows one.",
+        )
+    return kind
+
+
+def world_names() -> list[str]:
+    """Return the names of the worlds that are there, without files."""
+    return sorted({*BUILT_IN, *entry_points(group=PLUGGED).names})
+
+
+def runs_commands(name: str) -> bool:
+    """Say whether a world is told by the task what to run or open, beside its solutions."""
+    return name == WORKSPACE or name.endswith(ENDINGS)
+
+
+def _described(file: Path) -> WorldKind:
+    kind: WorldKind = _loaded(WORKSPACE).of(file)
+    return kind
+
+
+@cache
+def _built_in(name: str) -> WorldKind:
+    if name in SHIPPED:
+        return _described(Path(__file__).parent / "workspace" / "worlds" / f"{name}.yaml")
+    made: WorldKind = _loaded(name)()
+    return made
+
+
+def _loaded(name: str) -> Any:
+    """Load the class of a built-in kind by name, as another package's is: only when it is asked for."""
+    return resolve_name(f"{__package__}.{KINDS[name]}")
