@@ -2,13 +2,12 @@
 
 import logging
 import os
-from uuid import NAMESPACE_URL, uuid5
 
 from mneme.core.settings import read_settings
 from mneme.models.asking.lazily import import_lazily
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import LOCAL
-from mneme.stores.users.threads import ThreadIds
+from mneme.stores.users.threads import ThreadIds, known_id
 
 log = logging.getLogger(__name__)
 
@@ -20,11 +19,6 @@ RECURSION_LIMIT = 10_000
 """Steps of a run over many messages, at most."""
 MORE_WORKERS = "Start it with `make dev`, or with `langgraph dev --n-jobs-per-worker 64`."
 _said: list[str] = []
-
-
-def known_id(name: str) -> str:
-    """Return the id that earlier versions gave to the thread of that name, which everybody can work out."""
-    return str(uuid5(NAMESPACE_URL, f"mneme:{name}"))
 
 
 async def named_thread(ledger: Ledger, name: str, owner: str) -> str:

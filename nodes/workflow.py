@@ -1,20 +1,41 @@
-"""Graphs that also run without a context, and inside another graph; steps that count what they ask."""
+"""The form of a workflow: its graph, the channels of its state, its input, and the run of a step.
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+A graph also runs without a context, and inside another graph. Its state keeps models of our own, of which
+checkpoints hold plain JSON values. So nodes neither dump nor validate, no class of ours is named in a
+checkpoint, and what an earlier version wrote there as plain values is read as the models of this one.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, is_dataclass
-from functools import wraps
-from typing import Any, TypeVar, cast
+from functools import cache, wraps
+from threading import Thread
+from typing import Any, Self, TypeVar, cast
 
+from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.tracers.base import BaseTracer
+from langgraph.channels import LastValue
+from langgraph.config import get_config
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import get_runtime
-from pydantic import BaseModel, ValidationError
+from langgraph.runtime import Runtime, get_runtime
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
+from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput, first_fault
 from mneme.models.asking.counting import Asked, counting
+from mneme.models.asking.lazily import import_lazily
 
-Node = TypeVar("Node", bound=Callable[..., Awaitable[dict[str, Any]]])
+Update = dict[str, Any]
+"""What a node returns: new values of channels, by their names."""
+Node = TypeVar("Node", bound=Callable[..., Awaitable[Update]])
+PATIENCE = 2.0
+"""Seconds that a step waits for LangSmith to say where a project is shown; then it goes without."""
+
+_pages: dict[tuple[str, str], str] = {}
+_lookups: dict[tuple[str, str], Thread] = {}
 
 
 class CompiledWorkflow(CompiledStateGraph[Any, Any, Any, Any]):
@@ -23,34 +44,28 @@ class CompiledWorkflow(CompiledStateGraph[Any, Any, Any, Any]):
     LangGraph hands a subgraph the context of its parent as it is, and none where none was given.
     """
 
-    def stream(self, *given: Any, context: Any = None, **more: Any) -> Iterator[Any]:
-        """Yield the stream of a run, as CompiledStateGraph does. Raises BadInput for a wrong context."""
-        return super().stream(*given, context=self._own(context), **more)
-
     def astream(self, *given: Any, context: Any = None, **more: Any) -> AsyncIterator[Any]:
-        """Yield the stream of a run, as CompiledStateGraph does. Raises BadInput for a wrong context."""
-        return super().astream(*given, context=self._own(context), **more)
+        """Yield the stream of a run, as CompiledStateGraph does. Raises BadInput for a wrong context.
 
-    def _own(self, given: Any) -> Any:
-        """Return a context of this graph's kind: of the given one or the parent's, the fields that it has."""
+        Of a context of another kind, the given one or the parent's, the fields are taken that this graph has.
+        """
         kind = self.context_schema
-        if kind is None or isinstance(given, kind | dict):
-            return given
-        if given is None:
+        if kind is None or isinstance(context, kind | dict):
+            return super().astream(*given, context=context, **more)
+        if context is None:
             with suppress(RuntimeError, AttributeError):  # it runs in no other graph
-                given = get_runtime().context
-        if isinstance(given, kind):
-            return given
-        try:
-            return kind(
-                **{name: value for name, value in _fields(given).items() if name in kind.model_fields}
-            )
-        except ValidationError as error:
-            wrong = f"The parent's context does not fit {self.name}: {first_fault(error)}"
-            raise BadInput(wrong, "Give this graph a context of its own.") from error
+                context = get_runtime().context
+        if not isinstance(context, kind):
+            fields = _fields_of(context)
+            try:
+                context = kind(**{name: fields[name] for name in kind.model_fields.keys() & fields.keys()})
+            except ValidationError as error:
+                wrong = f"The parent's context does not fit {self.name}: {first_fault(error)}"
+                raise BadInput(wrong, "Give this graph a context of its own.") from error
+        return super().astream(*given, context=context, **more)
 
 
-def _fields(context: Any) -> Mapping[str, Any]:
+def _fields_of(context: Any) -> Mapping[str, Any]:
     if isinstance(context, BaseModel):
         return dict(context)
     if is_dataclass(context) and not isinstance(context, type):
@@ -81,3 +96,105 @@ def counted(node: Node) -> Node:
         return {**update, "asked": Asked(**asked)}
 
     return cast(Node, counting_node)
+
+
+@cache
+def adapter_of(kind: Any) -> TypeAdapter[Any]:
+    """Return what reads and writes values of a type; to make it is slow."""
+    return TypeAdapter(kind)
+
+
+class Typed(LastValue[Any]):
+    """Hold a value of the annotated type, as in `Annotated[list[Card], Typed]`.
+
+    Plain values become models when they are written, and when a checkpoint is read.
+    """
+
+    def update(self, values: Sequence[Any]) -> bool:
+        return super().update([adapter_of(self.typ).validate_python(each) for each in values])
+
+    def from_checkpoint(self, checkpoint: Any) -> Self:
+        try:
+            return super().from_checkpoint(adapter_of(self.typ).validate_python(checkpoint))
+        except ValidationError:  # nothing was written, or it is of a form that this version does not know
+            return super().from_checkpoint(checkpoint)
+
+    def checkpoint(self) -> Any:
+        if not self.is_available():
+            return self.value
+        return adapter_of(self.typ).dump_python(self.value, mode="json", warnings=False)
+
+
+class Plain(LastValue[Any]):
+    """Hold what users are given: models and plain values become JSON values when they are written."""
+
+    def update(self, values: Sequence[Any]) -> bool:
+        return super().update([to_jsonable_python(each) for each in values])
+
+
+def read_input(kind: type, state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a graph's input as its TypedDict `kind` declares it, with the defaults of what is not given.
+
+    Raises BadInput for the first field at fault; its hint is the field's description.
+    """
+    adapter, given = adapter_of(kind), {name: each for name, each in state.items() if each is not None}
+    try:
+        read: dict[str, Any] = adapter.validate_python(given)
+    except ValidationError as error:
+        about = adapter.json_schema()["properties"].get(str(error.errors()[0]["loc"][0]), {})
+        raise BadInput(first_fault(error), about.get("description", "")) from error
+    return read
+
+
+class Traced(TypedDict):
+    """The run that something was done in, and its page in LangSmith; no page where tracing is off."""
+
+    run_id: str
+    trace: str
+
+
+async def traced(runtime: Runtime[Any]) -> Traced:
+    """Return the whole run that this step is part of, as its tracer, the server or the caller knows it.
+
+    Where nobody gave it an id, the step's own stands for it. For steps in the background: the first one with
+    tracing on waits for LangSmith.
+    """
+    config = get_config()
+    manager = cast(BaseCallbackManager, config["callbacks"])
+    step = str(manager.parent_run_id)
+    for handler in manager.handlers:
+        if isinstance(handler, BaseTracer) and (run := handler.run_map.get(step)):
+            page = await _project_page(handler, run.session_name or "")
+            return Traced(run_id=str(run.trace_id), trace=page and f"{page}/r/{run.trace_id}")
+    given = config.get("configurable", {}).get("run_id")
+    if given is None and runtime.execution_info is not None:
+        given = runtime.execution_info.run_id
+    return Traced(run_id=str(given or step), trace="")
+
+
+async def _project_page(tracer: BaseTracer, name: str) -> str:
+    """Return the page of a project that a tracer writes to; empty for a tracer that is not LangSmith's."""
+    langsmith = await import_lazily("langchain_core.tracers.langchain")
+    if not isinstance(tracer, langsmith.LangChainTracer):
+        return ""
+    client = cast(Any, tracer).client
+    place = (str(client.api_url), name)
+    known = _pages.get(place, "")
+    return known or await asyncio.to_thread(_look_up, client, place)
+
+
+def _look_up(client: Any, place: tuple[str, str]) -> str:
+    """Ask LangSmith for a project, once at a time; the answer may come after nobody waits for it any more."""
+    asking = _lookups.get(place)
+    if asking is None or not asking.is_alive():
+        asking = _lookups[place] = Thread(target=_ask, args=(client, place), daemon=True)
+        asking.start()
+    asking.join(PATIENCE)
+    return _pages.get(place, "")
+
+
+def _ask(client: Any, place: tuple[str, str]) -> None:
+    from langsmith.utils import LangSmithError  # noqa: PLC0415  (loads its client, which the tracer has loaded)
+
+    with suppress(LangSmithError, ValueError):  # no link is shown; LangSmith's client says what is wrong
+        _pages[place] = str(client.read_project(project_name=place[1]).url)

@@ -27,14 +27,14 @@ from mneme.api.operation import LARGEST, USER, Limit, Operations, changes, reads
 from mneme.api.server_state import ServerState
 from mneme.core.errors import BadInput, Conflict, Damaged, NotFound
 from mneme.core.settings import settings
-from mneme.nodes.background import MEMORY_THREAD, THREAD_NAME, known_id, named_thread
+from mneme.nodes.background import MEMORY_THREAD, THREAD_NAME, named_thread
 from mneme.stores.access import may_read
 from mneme.stores.checkpoints.checkpointer import kept_threads, opened_checkpointer
 from mneme.stores.checkpoints.tables import Kept
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import LOCAL, Version, unescaped
 from mneme.stores.ledger.words import words_of
-from mneme.stores.users.threads import ThreadIds
+from mneme.stores.users.threads import ThreadIds, known_id
 from mneme.stores.users.traces import Told
 
 if TYPE_CHECKING:  # slow to import

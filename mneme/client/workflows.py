@@ -28,12 +28,12 @@ from mneme.client.remote import api_key, gone
 from mneme.core import errors
 from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, ModelUnavailable, TooMany
 from mneme.graphs import load
-from mneme.nodes.background import THREAD_NAME, known_id
+from mneme.nodes.background import THREAD_NAME
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import LOCAL
-from mneme.stores.users.threads import ThreadIds
+from mneme.stores.users.threads import ThreadIds, known_id
 
 Graph = PregelProtocol[Any, Any, Any, Any]
 Values = dict[str, Any]

@@ -20,13 +20,12 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadInput
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
-from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import ChatRuntime, MemoryContext, inbox_of, memories_of
 from mneme.nodes.chat.waking import remember_later
 from mneme.nodes.context import ledger_of, user_of
 from mneme.nodes.messages import EXAMPLE, turn
 from mneme.nodes.shared_memory import lines_of, look_up
-from mneme.nodes.workflow import counted
+from mneme.nodes.workflow import Update, counted
 from mneme.prompts.chat.chatbot import Turn, reply
 from mneme.stores.users.activity import was_shown
 from mneme.stores.users.inbox import PRECEDING, Message, is_new

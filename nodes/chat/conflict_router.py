@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_operations import Judged
 from mneme.nodes.chat.remembering import State, last_reply
-from mneme.nodes.workflow import counted
+from mneme.nodes.workflow import Update, counted
 from mneme.prompts.chat.bounds import moment
 from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, compare_memories

@@ -23,11 +23,10 @@ from itertools import pairwise
 from typing import Literal, get_args
 
 from mneme.models.asking.asking import resolve
-from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.chat.memory_operations import MAX_STATEMENTS, Judged
 from mneme.nodes.chat.remembering import Action, Decision, State, incoming, last_reply, written
-from mneme.nodes.workflow import counted
+from mneme.nodes.workflow import Update, counted
 from mneme.prompts.chat.evidence import rest
 from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.prompts.chat.memory_agent.reading import read_message

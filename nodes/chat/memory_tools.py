@@ -16,12 +16,11 @@ from langchain_core.tools import tool
 from mneme.models.asking.asking import call_tools, resolve
 from mneme.models.asking.lazily import by_rules
 from mneme.models.asking.wording import in_own_words
-from mneme.nodes.channels import Update
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_operations import Judged
 from mneme.nodes.chat.paper_versions import composed_of
 from mneme.nodes.chat.remembering import Decision, State, incoming, similar_to
-from mneme.nodes.workflow import counted
+from mneme.nodes.workflow import Update, counted
 from mneme.prompts.chat.paper_versions import Composing, ToolChoice, ToolChoices, ToolGiven, choose_tools
 from mneme.prompts.prompt import Prompt
 from mneme.stores.users.memories import Memory, MemoryRecord

@@ -17,13 +17,11 @@ from mneme.core.errors import BadAnswer
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.models.asking.replies import Unusable, read
-from mneme.nodes.channels import Typed, Update
 from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
 from mneme.nodes.chat.memory_operations import Judged, Task, forget_memory, write_id
 from mneme.nodes.context import user_of
 from mneme.nodes.messages import ChatMessages, said_in
-from mneme.nodes.tracing import traced
-from mneme.nodes.workflow import counted
+from mneme.nodes.workflow import Typed, Update, counted, traced
 from mneme.prompts.chat.bounds import moment
 from mneme.prompts.chat.evidence import located, sentences
 from mneme.prompts.chat.memory_agent.forgetting import Forgetting, choose_forgotten

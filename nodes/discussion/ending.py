@@ -9,14 +9,13 @@ from mneme.models.asking.asking import ask, resolve
 from mneme.models.asking.counting import tokens_in
 from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.answers import action
-from mneme.nodes.channels import Update
 from mneme.nodes.discussion.carrying import carry
 from mneme.nodes.discussion.context import DiscussionRuntime, Table, who_answers
 from mneme.nodes.discussion.experts import shown_to_writer
 from mneme.nodes.discussion.person import Approval, ask_person
 from mneme.nodes.discussion.state import State, heard
 from mneme.nodes.task_memories.salvage import Parts, usable_document
-from mneme.nodes.workflow import counted
+from mneme.nodes.workflow import Update, counted
 from mneme.prompts.discussion.document import Documenting, Outline, write_document_as
 from mneme.stores.discussions.discussions import Turn
 

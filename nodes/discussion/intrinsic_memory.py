@@ -28,7 +28,6 @@ from mneme.models.asking.asking import ask, resolve
 from mneme.models.asking.counting import NOTHING, counting, tokens_in
 from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.answers import action
-from mneme.nodes.channels import Update
 from mneme.nodes.context import ledger_of
 from mneme.nodes.discussion.carrying import begun_with
 from mneme.nodes.discussion.context import (
@@ -45,7 +44,7 @@ from mneme.nodes.shared_memory import look_up
 from mneme.nodes.task_memories.f_context import Window
 from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
 from mneme.nodes.task_memories.salvage import usable_message
-from mneme.nodes.workflow import counted
+from mneme.nodes.workflow import Update, counted
 from mneme.prompts.discussion.intrinsic_memory import (
     QUESTIONS,
     Contribution,

@@ -10,9 +10,9 @@ from typing_extensions import TypedDict
 from mneme.core.fields import described
 from mneme.library.teams.team import shipped
 from mneme.models.asking.counting import Asked, added
-from mneme.nodes.channels import Update
 from mneme.nodes.discussion.context import DiscussionRuntime
 from mneme.nodes.messages import ChatMessages
+from mneme.nodes.workflow import Update
 from mneme.stores.discussions.discussions import Ending, Turn
 
 

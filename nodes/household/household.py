@@ -36,7 +36,7 @@ from mneme.nodes.household.household_state import (
     with_beliefs,
     world_of,
 )
-from mneme.nodes.inputs import read_input
+from mneme.nodes.workflow import read_input
 
 CLAIMING = ("goexplore", "gocheck", "gograb")
 """What nobody else should do with the same target at the same time."""

@@ -18,11 +18,11 @@ from typing import Annotated
 from mneme.environments.household.beliefs import Met
 from mneme.environments.household.scene import NAMES
 from mneme.environments.household.walking import steps_if_known
-from mneme.nodes.channels import Typed
 from mneme.nodes.household.alone import AloneState, Minds, teammates
 from mneme.nodes.household.context import HouseholdRuntime
 from mneme.nodes.household.counters import counted
 from mneme.nodes.household.household_state import Update
+from mneme.nodes.workflow import Typed
 from mneme.prompts.household.household import Spot, View
 from mneme.prompts.household.proagent import (
     UNKNOWN,

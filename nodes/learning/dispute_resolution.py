@@ -17,8 +17,6 @@ from mneme.core.trial import Trial
 from mneme.environments.worlds import Task, World, find_world
 from mneme.models.asking.asking import ask
 from mneme.nodes import answers
-from mneme.nodes.channels import Plain, Typed, Update
-from mneme.nodes.inputs import read_input
 from mneme.nodes.learning.context import TeamContext, TeamRuntime, cards_of, who_answers
 from mneme.nodes.learning.verdicts import (
     Verdict,
@@ -30,6 +28,7 @@ from mneme.nodes.learning.verdicts import (
     sides_of,
 )
 from mneme.nodes.learning.worlds import advice_of, attempt, opened, refuse_outside, told_of
+from mneme.nodes.workflow import Plain, Typed, Update, read_input
 from mneme.prompts.learning.dispute_resolution import (
     Carried,
     Contest,

@@ -25,13 +25,11 @@ from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import ask, resolve
 from mneme.models.asking.counting import Asked, added
 from mneme.models.ollama.tokenizers import counter_of
-from mneme.nodes.channels import Update
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.inputs import read_input
 from mneme.nodes.pddl.context import PddlRuntime
 from mneme.nodes.task_memories.interface import FinishedTask, Held, MemoryServices, Role, Task, TaskMemory
 from mneme.nodes.task_memories.kinds import open_memory
-from mneme.nodes.workflow import counted
+from mneme.nodes.workflow import Update, counted, read_input
 from mneme.prompts.pddl.pddl_team import Move, choose_action, choose_otherwise
 from mneme.prompts.prompt import Prompt
 from mneme.stores.task_memories.trials import Trials

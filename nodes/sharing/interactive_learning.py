@@ -31,13 +31,11 @@ from mneme.library.agents.agent import AGENTS, DOMAINS, Agent, agents_of
 from mneme.models.asking.asking import ask as ask_model
 from mneme.models.asking.asking import resolve
 from mneme.models.asking.counting import NOTHING, Asked, added
-from mneme.nodes.channels import Typed, Update
-from mneme.nodes.inputs import read_input
 from mneme.nodes.sharing import exchange as exchanging
 from mneme.nodes.sharing.context import GrowthContext, GrowthRuntime
 from mneme.nodes.sharing.exchange import Exchange, Written
 from mneme.nodes.sharing.pools import agents_in, pool_of, rubric_of, threshold_of, who_answers
-from mneme.nodes.workflow import counted
+from mneme.nodes.workflow import Typed, Update, counted, read_input
 from mneme.prompts.sharing.standard_answers import Standard, ask_for
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.lessons import keep

@@ -21,15 +21,13 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadInput
 from mneme.core.fields import described
 from mneme.models.asking.counting import NOTHING, Asked, added
-from mneme.nodes.channels import Typed, Update
-from mneme.nodes.inputs import read_input
 from mneme.nodes.messages import ChatMessages, said_in
 from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.nodes.sharing import exchange
 from mneme.nodes.sharing.context import SharingRuntime
 from mneme.nodes.sharing.exchange import Exchange, Scored, Written
 from mneme.nodes.sharing.pools import agent_of, pool_of, rubric_of, who_answers
-from mneme.nodes.workflow import counted
+from mneme.nodes.workflow import Typed, Update, counted, read_input
 from mneme.stores.pools.memory_pool import MAX_CHARS, MAX_TURNS, Pooled
 
 

@@ -33,11 +33,11 @@ from mneme.models.asking.asking import ask
 from mneme.models.asking.probability import ask_likelihood
 from mneme.models.retriever.opening import query_encoder
 from mneme.models.retriever.retriever import Learning, device, load
-from mneme.nodes.channels import Plain, Typed, Update
 from mneme.nodes.sharing.context import PoolContext, PoolRuntime
 from mneme.nodes.sharing.exchange import Exchange, example_of, question_of
 from mneme.nodes.sharing.pools import agents_in, opened, pool_named, retrievers_of, rubric_of
 from mneme.nodes.sharing.retriever_judging import HELD_OUT_MOST, Material, better, judge, material_of
+from mneme.nodes.workflow import Plain, Typed, Update
 from mneme.prompts.sharing.answering import Asked, answer
 from mneme.prompts.sharing.grading import Comparison, grade_contradiction
 from mneme.stores.ledger.records import Change

@@ -17,11 +17,10 @@ from mneme.library.agents.agent import DOMAINS, agents_of
 from mneme.library.agents.rubric import SINGLE_POOL, Rubric
 from mneme.models.asking.asking import ask
 from mneme.nodes.answers import Decided, Listed, action, ask_person, read_answer
-from mneme.nodes.channels import Plain, Typed, Update
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.inputs import read_input
 from mneme.nodes.sharing.context import DesignRuntime
 from mneme.nodes.sharing.pools import rubrics_of
+from mneme.nodes.workflow import Plain, Typed, Update, read_input
 from mneme.prompts.sharing.examples import Criterion
 from mneme.prompts.sharing.rubric_design import Domain, draft_rubric
 from mneme.stores.ledger.records import Change

@@ -5,7 +5,7 @@ the name (a user's memory thread, a team's task) could create that thread first 
 each user has a random root in the ledger, outside of what the store's API shows, and an id follows from both.
 """
 
-from uuid import UUID, uuid4, uuid5
+from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
 
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, check_name, escaped
@@ -34,3 +34,8 @@ class ThreadIds:
             await self._ledger.insert(self._namespace, {"root": str(uuid4())}, text="", change=CHANGE)
         (first,) = await self._ledger.records(self._namespace, limit=1)
         return UUID(str(first.value["root"]))
+
+
+def known_id(name: str) -> str:
+    """Return the id that earlier versions gave to the thread of that name, which everybody can work out."""
+    return str(uuid5(NAMESPACE_URL, f"mneme:{name}"))

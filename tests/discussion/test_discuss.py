@@ -18,12 +18,12 @@ from mneme.core.errors import MnemeError
 from mneme.core.settings import settings
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import clear_endpoints
-from mneme.nodes.background import known_id
 from mneme.nodes.discussion.carrying import without_issues
 from mneme.prompts.discussion.document import write_document
 from mneme.prompts.discussion.intrinsic_memory import contribute, delegate, evaluate, integrate
 from mneme.prompts.discussion.memory_template import entries
 from mneme.prompts.discussion.memory_update import update_memory
+from mneme.stores.users.threads import known_id
 from tests.doubles.command_line import Running, failed, run_mneme
 from tests.doubles.langgraph_server import Server, serving
 from tests.doubles.ollama import Model, OllamaDouble, by_rules

@@ -17,13 +17,13 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
 
 from mneme.api.operation import API_PATH, PROBLEM
-from mneme.nodes.background import known_id
 from mneme.prompts.chat.chatbot import reply
 from mneme.prompts.chat.memory_agent.comparing import compare_memories
 from mneme.prompts.chat.memory_agent.reading import read_message
 from mneme.prompts.chat.memory_agent.rewriting import rewrite_memory
 from mneme.server.auth import MAX_BUSY
 from mneme.server.users import add_user
+from mneme.stores.users.threads import known_id
 from tests.doubles.command_line import failed
 from tests.doubles.langgraph_server import ROOT, Server, serving
 from tests.doubles.ollama import Answer, Json, OllamaDouble, Reply, by_rules

@@ -10,11 +10,10 @@ from mneme.api.threads import Threads
 from mneme.client.workflows import open_workflows
 from mneme.core.errors import NotFound
 from mneme.core.settings import settings
-from mneme.nodes.background import known_id
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import user_namespace
-from mneme.stores.users.threads import ThreadIds
+from mneme.stores.users.threads import ThreadIds, known_id
 from mneme.stores.users.traces import Told
 
 

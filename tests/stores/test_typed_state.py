@@ -9,7 +9,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, Send, interrupt
 from typing_extensions import TypedDict
 
-from mneme.nodes.channels import Plain, Typed
+from mneme.nodes.workflow import Plain, Typed
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.checkpoints.saver import Checkpoints
 from mneme.stores.users.memories import Statement

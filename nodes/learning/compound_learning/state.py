@@ -17,10 +17,10 @@ from mneme.core.trial import Trial
 from mneme.environments.worlds import World
 from mneme.models.asking.asking import Lane, ask
 from mneme.models.asking.counting import Asked, added, counting
-from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.learning.context import LearningRuntime, cards_of, who_answers
 from mneme.nodes.learning.worlds import STORY, Problem, advice_of, known_pattern, open_world, told_of
 from mneme.nodes.messages import said_in
+from mneme.nodes.workflow import Plain, Typed
 from mneme.prompts.learning.compound_learning.challenge import Objection
 from mneme.prompts.learning.compound_learning.compile import Finding
 from mneme.prompts.learning.compound_learning.research import Draft

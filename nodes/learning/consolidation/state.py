@@ -13,8 +13,8 @@ from mneme.core.fields import described
 from mneme.core.settings import read_settings
 from mneme.models.tuning.judging import Judged
 from mneme.models.tuning.pairs import Pairs, Recipe
-from mneme.nodes.channels import Plain, Typed
 from mneme.nodes.context import OwnedByTeam, ledger_of, team_of
+from mneme.nodes.workflow import Plain, Typed
 from mneme.stores.cards.card import Consolidation
 from mneme.stores.cards.consolidation import ConsolidationCycle
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
