@@ -231,7 +231,7 @@ async def tried(world: World, task: Task, side: Guideline, who: str) -> Trial | 
     if advice.is_text:
         given = Carried(**told_of(world, task.text), condition=side.condition, pattern=side.pattern)
         answered = await ask(carry_out, given, who, lane="background")
-        return await attempt(world, answered.value.made) if answered.value.solution else None
+        return await attempt(world, answered.value.solution) if answered.value.solution.text else None
     if not advice.feasible:
         return Trial(summary=advice.why_not, problem=advice.why_not)
     return await attempt(world, advice)

@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import Literal, cast
 
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.learning.compound_learning.compile import log_task
+from mneme.nodes.learning.compound_learning.compile import record_of
 from mneme.nodes.learning.compound_learning.research import begin
 from mneme.nodes.learning.compound_learning.state import State, Step, TriedDraft, Update, begins, timed
+from mneme.nodes.learning.worlds import told_of
 from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.stores.task_memories.prompt_cache import CachedAnswer, PromptCache
 
@@ -23,12 +24,12 @@ NO_COST = {"model_calls": 0, "tokens": 0}
 async def look_up(step: Step) -> Update:
     """Answer from the cache where the task was asked before; else begin without memory."""
     began = time.perf_counter()
-    begun = await begin(step)
+    begun = begin(step, [], began)
     posed = replace(step, state=cast(State, {**step.state, **begun}))
     found = await _cache(step).get(_prompt(posed))
     if found is None or found.task == begun["task_id"]:  # a killed task goes on as it began
         return begun
-    step.tell("look_up", found=found.packet["answer"])
+    step.runtime.stream_writer({"step": "look_up", "found": found.packet["answer"]})
     cost = {**found.packet["metrics"], **NO_COST, "latency_seconds": time.perf_counter() - began}
     return {
         **begun,
@@ -45,7 +46,7 @@ def _cache(step: Step) -> PromptCache:
 
 def _prompt(step: Step) -> str:
     """Return all that a task's agents are told of it."""
-    told = step.setting
+    told = told_of(step.world, step.state["task"])
     return "\n".join(told[name] for name in ("task", "material", "wanted", "features") if told.get(name))
 
 
@@ -60,5 +61,5 @@ async def keep(step: Step) -> Update:
     state, draft = step.state, dict(step.draft(step.state["final"])) | {"used": []}
     answer = CachedAnswer(task=state["task_id"], packet=dict(state["packet"]), draft=draft)
     await _cache(step).add(_prompt(step), answer)
-    await log_task(step)
+    await step.cards.tasks.add(record_of(step.state, step.world, step.runtime.context))
     return {"learned": [], "answered_by": sorted(set(state["responders"]))}

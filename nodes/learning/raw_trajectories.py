@@ -9,11 +9,13 @@ the task at hand. That is more than raw text gives a model, so under rules this 
 rival; whether a model finds what matters in the text, rules cannot show.
 """
 
+import time
+
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.learning.compound_learning.compile import log_task, trajectory_of
+from mneme.nodes.learning.compound_learning.compile import record_of, trajectory_of
 from mneme.nodes.learning.compound_learning.research import begin, shorten_middle
 from mneme.nodes.learning.compound_learning.state import Step, Update, begins, timed
-from mneme.nodes.learning.worlds import advice_of
+from mneme.nodes.learning.worlds import advice_of, told_of
 from mneme.prompts.learning.compound_learning.task import Known
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.task_memories.trials import TrialRecord, Trials
@@ -26,7 +28,8 @@ MAX_CHARS = 3_000
 @begins
 async def recall(step: Step) -> Update:
     """Retrieve the trajectories of the tasks that are most like this one."""
-    return await begin(step, _nearest)
+    began = time.perf_counter()
+    return begin(step, await _nearest(step), began)
 
 
 async def _nearest(step: Step) -> list[Known]:
@@ -43,7 +46,7 @@ def _trials(step: Step) -> Trials:
 
 def _key(step: Step) -> str:
     """Return the task as it was asked, with all that its agents are told of it."""
-    told = step.setting
+    told = told_of(step.world, step.state["task"])
     return "\n".join(filter(None, (told["task"], told["features"], told.get("material", ""))))
 
 
@@ -79,5 +82,5 @@ async def keep(step: Step) -> Update:
     )
     source = Source(tasks=[state["task_id"]])
     await _trials(step).keep(kept, Change(reason="finished", actor=MEMORY, source=source))
-    await log_task(step)
+    await step.cards.tasks.add(record_of(step.state, step.world, step.runtime.context))
     return {"learned": [], "answered_by": sorted(set(state["responders"]))}

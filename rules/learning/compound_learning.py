@@ -161,23 +161,24 @@ def patch_draft(given: Complaint) -> Patch:
 def resolve_task(given: Case) -> Resolution:
     """Decide by the measurement; confidence grows with its clearness and with the cards behind the answer."""
     trial, solved = given.trial, given.trial is not None and given.trial.solved
+    elsewhere = [number for number, each in enumerate(given.cards) if each.served_before]
     confidence = 0.4 if given.cards else 0.1
     if trial and not solved:
         confidence = 0.2
     elif trial:  # what speaks for the answer: clearly faster, unopposed, proven before, at once
         clear = 0.2 * (1 - trial.wanted / max(trial.gain, trial.wanted))
-        tenths = (not given.open_blocking) + bool(given.elsewhere)
+        tenths = (not given.open_blocking) + bool(elsewhere)
         confidence = round(0.55 + clear + 0.1 * tenths + 0.05 * (given.iterations == 1), 2)
     return Resolution(
         rationale=trial.summary if trial else "Judged by the leader: nothing could be run.",
-        answer="" if given.draft.solution else given.draft.pattern,
+        answer="" if given.draft.solution.text else given.draft.pattern,
         solved=solved,
         confidence=confidence,
         uncertainties=[*given.unresolved, *given.draft.assumptions],
         fallbacks=["Leave everything as it was."] if trial else [],
         faster_or_novel=trial is not None and trial.gain >= trial.wanted,
-        reusable=bool(given.elsewhere) or bool(given.draft.pattern),
-        promote=given.elsewhere if solved and not given.open_blocking else [],
+        reusable=bool(elsewhere) or bool(given.draft.pattern),
+        promote=elsewhere if solved and not given.open_blocking else [],
     )
 
 

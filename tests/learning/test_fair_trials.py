@@ -223,7 +223,8 @@ def test_the_leader_is_told_of_each_card_whether_it_served_another_task_before()
     case = Case(task="t", draft=Draft(rationale="So."), iterations=1, cards=[new, proven])
     text = resolve_task.user_text(case)
     told = [line for line in text.splitlines() if "served another task before" in line]
-    assert case.elsewhere == [1] and len(told) == 1 and told[0].startswith("[1] Iron silk damp.")
+    assert [each.served_before for each in case.cards] == [False, True]
+    assert len(told) == 1 and told[0].startswith("[1] Iron silk damp.")
 
 
 async def test_a_merge_never_says_two_things_for_one_condition(ledger: Ledger) -> None:

@@ -135,12 +135,12 @@ def test_a_file_of_tasks_is_learned_from_once(tmp_path: Path, mneme: Run) -> Non
 
 
 def test_tasks_of_the_suite_can_all_be_laid_out() -> None:
-    from mneme.nodes.learning.worlds import made_out, remedies  # noqa: PLC0415
+    from mneme.nodes.learning.worlds import made_out  # noqa: PLC0415
 
     for task in tasks(5, 48):
         given = {"query": task.query, "schema_name": task.schema_name, "rows": ROWS}
         world = find_world("sql_tuning").open(Task(given=given))
-        assert world.features and made_out(world, world.first_ideas()) and remedies(world)
+        assert world.features and made_out(world, world.first_ideas()) and made_out(world, world.remedies())
         assert world.applies("; ".join(world.features)) is True
         assert applies("; ".join(general(world.features)), world.features) is True
 

@@ -14,7 +14,7 @@ from mneme.nodes.learning.compound_learning.state import (
     with_pattern,
     worded,
 )
-from mneme.nodes.learning.worlds import advice_of, attempt, known_pattern, remedies
+from mneme.nodes.learning.worlds import advice_of, attempt, known_pattern, made_out, told_of
 from mneme.nodes.shared_memory import lines_of
 from mneme.prompts.learning.compound_learning.challenge import Objection, Review, challenge_draft
 from mneme.prompts.learning.compound_learning.research import Complaint, Draft, patch_draft
@@ -29,9 +29,9 @@ PATCHES = 2
 async def challenge(step: Step) -> Update:
     """As the devil's advocate, try the latest draft, and compare it with verified and deprecated cards."""
     state, world, draft = step.state, step.world, step.draft(-1)
-    trial = await attempt(world, draft.made, quick=True)
+    trial = await attempt(world, draft.solution, quick=True)
     given = Review(
-        **step.setting,
+        **told_of(world, state["task"]),
         draft=str(draft),
         pattern=draft.pattern,
         rests_on=[each.claim for each in step.used],
@@ -39,19 +39,20 @@ async def challenge(step: Step) -> Update:
         trial=trial,
         tried=[each["draft"].pattern for each in state["drafts"][:-1]],
         earlier=[*map(str, state["log"])],
-        remedies=remedies(world),
-        cards=step.verified,
+        remedies=[each.pattern for each in made_out(world, world.remedies())],
+        cards=[each for each in state["cards"] if each.status == "verified"],
         pitfalls=state["pitfalls"],
     )
     said, by = await step.ask("devils_advocate", challenge_draft, given)
     probes = [*dict.fromkeys([*state["probes"], said.hidden_check])] if said.hidden_check else state["probes"]
     found = [*said.objections]
     for probe in probes:  # a hidden check, this draft's or an earlier one's
-        if wrong := await asyncio.to_thread(world.probe, draft.made, probe):
+        if wrong := await asyncio.to_thread(world.probe, draft.solution, probe):
             failed = f"{wrong} It is: {shorten(probe, MAX_CHECK_CHARS_TOLD, placeholder=' …')}"
             found.append(Objection(evidence=failed, kind="missing_edge_case", severity="blocking"))
     raised = [LoggedObjection(round=len(state["drafts"]), objection=each) for each in found]
-    step.tell("challenge", trial=trial.summary if trial else "", objections=worded(raised))
+    tried = {"trial": trial.summary if trial else "", "objections": worded(raised)}
+    step.runtime.stream_writer({"step": "challenge", **tried})
     drafts = [*state["drafts"][:-1], TriedDraft(draft=draft, trial=trial)]
     return {"drafts": drafts, "log": [*state["log"], *raised], "probes": probes, **by}
 
@@ -80,7 +81,7 @@ async def patch(step: Step) -> Update:
         else:
             advice.append(advice_of(step.world, "", remedy))
     given = Complaint(
-        **step.setting,
+        **told_of(step.world, state["task"]),
         shared=await lines_of(step.runtime, state.get("shared", [])),
         draft=step.draft(-1),
         objections=worded(open_),
@@ -92,10 +93,10 @@ async def patch(step: Step) -> Update:
     answer, by = await step.ask("researcher", patch_draft, given)
     draft = Draft(**with_pattern(answer, step.world).model_dump(exclude={"closed"}))
     if (draft.pattern, draft.solution) == (given.draft.pattern, given.draft.solution):
-        step.tell("patch", draft="", closed=[])
+        step.runtime.stream_writer({"step": "patch", "draft": "", "closed": []})
         return by
     closed = [open_[each] for each in answer.closed]
-    step.tell("patch", draft=str(draft), closed=worded(closed))
+    step.runtime.stream_writer({"step": "patch", "draft": str(draft), "closed": worded(closed)})
     return {
         **by,
         "drafts": [*state["drafts"], TriedDraft(draft=draft, trial=None)],

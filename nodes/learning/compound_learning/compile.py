@@ -13,7 +13,7 @@ from mneme.models.asking.counting import tokens_in
 from mneme.nodes.learning.compound_learning.research import shorten_middle
 from mneme.nodes.learning.compound_learning.state import Learned, State, Step, Update, timed
 from mneme.nodes.learning.context import TeamContext
-from mneme.nodes.learning.worlds import OUTSIDE, known_pattern, posed
+from mneme.nodes.learning.worlds import OUTSIDE, known_pattern, posed, told_of
 from mneme.prompts.learning.compound_learning.compile import DeadEnd, Experience, Finding, compile_lessons
 from mneme.prompts.learning.compound_learning.task import Known, best
 from mneme.stores.cards.card import (
@@ -46,7 +46,7 @@ async def compile(step: Step) -> Update:
     """Let the monitor extract what the task taught, against the cards that it knows (§3, step 5)."""
     state, world, packet = step.state, step.world, step.state["packet"]
     given = Experience(
-        **step.setting,
+        **told_of(world, state["task"]),
         general="; ".join(world.general),
         started_with=step.draft(0).pattern,
         ended_with=step.draft(state["final"]).pattern,
@@ -58,10 +58,10 @@ async def compile(step: Step) -> Update:
         trajectory=trajectory_of(state),
         answer="" if world.measures else packet["answer"],
         used=step.used,
-        verified=step.verified,
+        verified=[each for each in state["cards"] if each.status == "verified"],
     )
     said, by = await step.ask("monitor", compile_lessons, given, lane="background")
-    step.tell("compile", findings=[each.event for each in said.findings])
+    step.runtime.stream_writer({"step": "compile", "findings": [each.event for each in said.findings]})
     kept = [each for each in said.findings if not each.pattern or known_pattern(world, each.pattern)]
     return {"findings": kept, **by}
 
@@ -76,9 +76,9 @@ async def keep(step: Step) -> Update:
         new = [each["card"] for each in kept if each and each["event"] == "created"]
         kept += [await _promote(card, step, at_creation=True) for card in new]
     learned = [each for each in kept if each]
-    await log_task(step, learned)
+    await step.cards.tasks.add(record_of(step.state, step.world, step.runtime.context, learned))
     step.cards.records.ledger.begin(step.cards.keep_up())
-    step.tell("keep", learned=learned)
+    step.runtime.stream_writer({"step": "keep", "learned": learned})
     return {"learned": learned, "answered_by": sorted(set(step.state["responders"]))}
 
 
@@ -165,7 +165,7 @@ def _lesson(finding: Finding, step: Step, used: Known | None = None) -> Lesson:
 
     Of a card that was used and failed, that is the first draft, which rested on it.
     """
-    state, solution = step.state, step.draft(step.state["final"]).solution
+    state, solution = step.state, step.draft(step.state["final"]).solution.text
     worked = state["packet"]["solved"] and (not used or finding.success)
     is_example = worked and len(solution) <= MAX_EXAMPLE_CHARS and not any(CARDS.doubts(solution))
     short = {each.approach: each for each in fell_short(state)}
@@ -199,7 +199,8 @@ def fell_short(state: State) -> list[DeprecatedApproach]:
     found = {}
     for tried in state["drafts"]:
         draft, trial = tried["draft"], tried["trial"]
-        if trial is None or trial.over_limit or trial.nearly_does or not (draft.pattern and draft.solution):
+        changes = draft.pattern and draft.solution.text
+        if trial is None or trial.over_limit or trial.nearly_does or not changes:
             continue
         helped = trial.correct and trial.gain >= GAINED
         found[draft.pattern] = DeprecatedApproach(
@@ -258,11 +259,6 @@ def trajectory_of(state: State) -> list[str]:
     return told
 
 
-async def log_task(step: Step, learned: Sequence[Learned] = ()) -> None:
-    """Keep in the log what a finished task was."""
-    await step.cards.tasks.add(record_of(step.state, step.world, step.runtime.context, learned))
-
-
 def record_of(
     state: State, world: World, context: TeamContext, learned: Sequence[Learned] = ()
 ) -> TaskRecord:
@@ -276,7 +272,7 @@ def record_of(
     for draft in [drafts[number - 1]["draft"] for number in blocked]:
         if draft.pattern:
             mistakes.append(f"{draft.pattern} for {kind}")
-        elif solution := draft.solution:  # its digest; a draft that says neither is like nothing else
+        elif solution := draft.solution.text:  # its digest; a draft that says neither is like nothing else
             digest = hashlib.sha256(normalised(solution).encode()).hexdigest()
             mistakes.append(f"solution {digest[:12]} for {kind}")
     return TaskRecord(

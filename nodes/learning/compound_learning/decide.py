@@ -10,7 +10,7 @@ from mneme.nodes.learning.compound_learning.state import (
     timed,
     worded,
 )
-from mneme.nodes.learning.worlds import attempt
+from mneme.nodes.learning.worlds import attempt, told_of
 from mneme.prompts.learning.compound_learning.decide import Case, Resolution, resolve_task
 
 ABOUT_AS_GOOD = 0.75
@@ -26,8 +26,9 @@ async def verify(step: Step) -> Update:
     worths = [max(each.gain, 1.0) if each.solved else each.gain / UNSOLVED_DIVISOR for each in trials]
     # The latest draft that is about as good as the best: patches close objections.
     final = max(number for number, worth in enumerate(worths) if worth >= ABOUT_AS_GOOD * max(worths))
-    trial = await attempt(step.world, step.draft(final).made)
-    step.tell("verify", draft=final + 1, measured=trial.summary if trial else "nothing: the leader judges")
+    trial = await attempt(step.world, step.draft(final).solution)
+    measured = trial.summary if trial else "nothing: the leader judges"
+    step.runtime.stream_writer({"step": "verify", "draft": final + 1, "measured": measured})
     return {"measured": trial, "final": final}
 
 
@@ -48,7 +49,7 @@ async def decide(step: Step) -> Update:
             by = f"draft {state['final'] + 1} was chosen"
             log.append(each.closed(by) if each.status == "open" else each)
     given = Case(
-        **step.setting,
+        **told_of(step.world, state["task"]),
         draft=step.draft(state["final"]),
         iterations=state["iterations"],
         trial=trial,
@@ -63,7 +64,8 @@ async def decide(step: Step) -> Update:
     with counting() as asked:
         made, who = await step.ask("leader", resolve_task, given)
     packet = _packet(step, made, log, trial, added(state["asked"], asked))
-    step.tell("decide", solved=packet["solved"], confidence=packet["confidence"])
+    decided = {"solved": packet["solved"], "confidence": packet["confidence"]}
+    step.runtime.stream_writer({"step": "decide", **decided})
     return {"packet": packet, "log": log, **who}
 
 
@@ -72,7 +74,7 @@ def _packet(
 ) -> Packet:
     used = step.used
     return Packet(
-        answer=made.answer or step.draft(step.state["final"]).solution,
+        answer=made.answer or step.draft(step.state["final"]).solution.text,
         rationale=made.rationale,
         confidence=made.confidence,
         solved=made.solved,

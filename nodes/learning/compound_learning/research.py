@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from uuid import uuid4
 
@@ -27,7 +27,7 @@ from mneme.nodes.learning.compound_learning.state import (
     with_pattern,
 )
 from mneme.nodes.learning.context import who_answers
-from mneme.nodes.learning.worlds import made_out
+from mneme.nodes.learning.worlds import made_out, told_of
 from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.prompts.learning.compound_learning.research import Assignment, draft_solution
 from mneme.prompts.learning.compound_learning.task import Advice, Known, about, dead_end, without_refuted
@@ -40,14 +40,13 @@ TOOL_TURNS = 4
 MAX_FACT_CHARS = 6_000
 FIRST_LOOKS = ("schema", "explain")
 PITFALLS = 3
-Find = Callable[[Step], Awaitable[list[Known]]]
-"""What finds, for a task in its world, what the researcher is shown of earlier ones."""
 
 
 @begins
 async def recall(step: Step) -> Update:
     """Retrieve the cards that bear on the task (§4); those whose conditions fail here are not shown."""
-    update = await begin(step, _retrieved)
+    began = time.perf_counter()
+    update = begin(step, await _retrieved(step), began)
     update |= {"shared": await look_up(step.runtime, step.state["task"], "researcher", but=["card"])}
     if not step.runtime.context.recall:
         return update
@@ -59,16 +58,15 @@ async def recall(step: Step) -> Update:
     return update | {name: [without_refuted(each, known) for each in some] for name, some in shown.items()}
 
 
-async def begin(step: Step, find: Find | None = None) -> Update:
-    """Begin a task, and let `find`, if given, recall what bears on it."""
-    began, world = time.perf_counter(), step.world
-    found = await find(step) if find else []
-    step.tell("recall", cards=[each.claim for each in found])
+def begin(step: Step, recalled: Sequence[Known], began: float) -> Update:
+    """Begin a task with what was recalled of earlier ones since the moment `began`."""
+    world = step.world
+    step.runtime.stream_writer({"step": "recall", "cards": [each.claim for each in recalled]})
     return {
         "task_id": step.state.get("task_id") or uuid4().hex,
         "snapshot": world.snapshot,
         "features": "; ".join(world.features),
-        "cards": found,
+        "cards": recalled,
         "retrieval_ms": 1000 * (time.perf_counter() - began),
         **{name: [] for name in ("pitfalls", "facts", "drafts", "log", "probes", "findings", "learned")},
         "measured": None,
@@ -113,7 +111,7 @@ async def research(step: Step) -> Update:
     """As the researcher, look at the environment with its tools; draft a solution from cards and facts."""
     state, facts = step.state, await _facts(step)
     given = Assignment(
-        **step.setting,
+        **told_of(step.world, state["task"]),
         shared=await lines_of(step.runtime, state.get("shared", [])),
         facts=facts,
         cards=state["cards"],
@@ -122,7 +120,8 @@ async def research(step: Step) -> Update:
     )
     answer, by = await step.ask("researcher", draft_solution, given)
     draft = with_pattern(answer, step.world)
-    step.tell("research", draft=str(draft), used=[state["cards"][n].id for n in draft.used])
+    used = [state["cards"][number].id for number in draft.used]
+    step.runtime.stream_writer({"step": "research", "draft": str(draft), "used": used})
     return {"facts": facts, "drafts": [TriedDraft(draft=draft, trial=None)], "iterations": 1, **by}
 
 
@@ -132,19 +131,16 @@ def _ideas(step: Step) -> list[Advice]:
     Where all is known to fall short, what gained most is left, or what changes nothing.
     """
     world, known = step.world, [*step.state["cards"], *step.state["pitfalls"]]
-
-    def untried(patterns: Sequence[str]) -> list[Advice]:
-        return [each for each in made_out(world, patterns) if dead_end(each.pattern, known) is None]
-
-    first = untried(world.first_ideas())
+    ideas = made_out(world, world.first_ideas())
+    first = [each for each in ideas if dead_end(each.pattern, known) is None]
+    if changing := [each for each in first if each.text]:
+        return changing
+    remedies = made_out(world, world.remedies())
+    if untried := [each for each in remedies if dead_end(each.pattern, known) is None]:
+        return untried[:MAX_LISTED]
     helped = [each for card in known for each in card.in_vain if each.applies and each.gained]
     most = [each.approach for each in sorted(helped, key=lambda each: each.gained or 0.0, reverse=True)]
-    return (
-        [each for each in first if each.changes]
-        or untried(world.remedies())[:MAX_LISTED]
-        or made_out(world, most[:1])
-        or first
-    )
+    return made_out(world, most[:1]) or first
 
 
 async def _facts(step: Step) -> list[str]:

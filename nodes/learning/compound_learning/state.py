@@ -18,7 +18,7 @@ from mneme.environments.worlds import World
 from mneme.models.asking.asking import Lane, ask
 from mneme.models.asking.counting import Asked, added, counting
 from mneme.nodes.learning.context import LearningRuntime, cards_of, who_answers
-from mneme.nodes.learning.worlds import STORY, Problem, advice_of, known_pattern, open_world, told_of
+from mneme.nodes.learning.worlds import STORY, Problem, advice_of, known_pattern, open_world
 from mneme.nodes.messages import said_in
 from mneme.nodes.workflow import Plain, Typed
 from mneme.prompts.learning.compound_learning.challenge import Objection
@@ -130,38 +130,21 @@ Drafted = TypeVar("Drafted", bound=Draft)
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a task: what is known so far, the run that it belongs to, and the task's world."""
+    """A step of a task: what is known so far, the run, the task's world, and the team's cards."""
 
     state: State
     runtime: LearningRuntime
     world: World
-
-    @property
-    def setting(self) -> dict[str, Any]:
-        """Return what every agent is told of the task in its world."""
-        return told_of(self.world, self.state["task"])
+    cards: KnowledgeCards
 
     @property
     def used(self) -> list[Known]:
         """Return the cards that the first draft rested on; patches may lead away from them."""
         return [self.state["cards"][number] for number in self.draft(0).used]
 
-    @property
-    def verified(self) -> list[Known]:
-        """Return the retrieved cards that are verified."""
-        return [each for each in self.state["cards"] if each.status == "verified"]
-
-    @property
-    def cards(self) -> KnowledgeCards:
-        return cards_of(self.runtime)
-
     def draft(self, number: int) -> Draft:
         """Return the draft of that number, counted from 0; -1 is the latest."""
         return self.state["drafts"][number]["draft"]
-
-    def tell(self, name: str, **what: Any) -> None:
-        """Tell the run's stream what came of the step."""
-        self.runtime.stream_writer({"step": name, **what})
 
     async def ask(
         self, role: Role, question: Prompt[G, A], given: G, lane: Lane = "user"
@@ -190,7 +173,7 @@ def timed(node: InWorld, *, is_first: bool = False) -> Callable[..., Awaitable[U
             whole = cast(State, {**state, **posed})
             snapshot = "" if is_first else whole.get("snapshot", "")
             world = await open_world(whole, runtime.context, snapshot)
-            update = {**posed, **await node(Step(whole, runtime, world))}
+            update = {**posed, **await node(Step(whole, runtime, world, cards_of(runtime)))}
         costs: Update = {"seconds": time.perf_counter() - began, "asked": asked}
         return update | ({name: Overwrite(value) for name, value in costs.items()} if is_first else costs)
 
@@ -282,6 +265,6 @@ def with_pattern(draft: Drafted, world: World) -> Drafted:
     if world.language is None:
         return draft
     pattern = known_pattern(world, draft.pattern)
-    if not pattern and draft.solution:
-        pattern = world.describe(draft.made)
+    if not pattern and draft.solution.text:
+        pattern = world.describe(draft.solution)
     return draft.model_copy(update={"pattern": pattern})

@@ -27,11 +27,6 @@ class Case(Setting):
     open_blocking: int = 0
     cards: list[Known] = Field([])
 
-    @property
-    def elsewhere(self) -> list[int]:
-        """Return the numbers of the cards that served another task before."""
-        return [number for number, each in enumerate(self.cards) if each.served_before]
-
 
 class Resolution(BaseModel):
     """The leader's decision."""

@@ -55,15 +55,10 @@ class Draft(BaseModel):
 
     def __str__(self) -> str:
         assumed = [f"assumes: {each}" for each in self.assumptions]
-        return "\n".join([self.rationale, *filter(None, [self.solution, *assumed])])
+        return "\n".join([self.rationale, *filter(None, [self.solution.text, *assumed])])
 
     @property
-    def solution(self) -> str:
-        """Return what would be run, or the answer, without the words around it."""
-        return self.made.text
-
-    @property
-    def made(self) -> Solution:
+    def solution(self) -> Solution:
         """Return the solution as a world takes it."""
         files = {each.path: each.text for each in self.files}
         return Solution.model_validate(self.model_dump(include={*Solution.model_fields}) | {"files": files})
@@ -143,7 +138,7 @@ def can_be_drafted(given: Assignment) -> Schemas:
 @draft_solution.check
 def is_not_empty(given: Assignment, answer: Draft) -> None:
     """Refuse an empty draft."""
-    if not (answer.solution or answer.pattern):
+    if not (answer.solution.text or answer.pattern):
         raise ValueError(f"The draft is empty. {given.form}")
 
 

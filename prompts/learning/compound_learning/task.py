@@ -62,11 +62,6 @@ class Advice(Solution):
         """Say whether the pattern is made out for this task."""
         return not self.why_not and not self.is_text
 
-    @property
-    def changes(self) -> bool:
-        """Say whether anything is done here."""
-        return bool(self.text)
-
 
 class InVain(BaseModel):
     """An approach that failed, under the condition in which it did."""
