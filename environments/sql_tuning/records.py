@@ -46,11 +46,6 @@ class Measured(BaseModel):
     refused: str = Field("", description="Why a statement was not let through.")
     error: str = Field("", description="What the database said of a statement, or how the results differ.")
 
-    @property
-    def index_share(self) -> float:
-        """Give the size of the new indexes as a share of the tables'."""
-        return self.index_bytes / self.table_bytes if self.table_bytes else 0.0
-
 
 class ColumnInfo(NamedTuple):
     """A column, and how many different values it has."""

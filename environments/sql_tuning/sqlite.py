@@ -162,13 +162,21 @@ class SqliteCopy(DatabaseCopy):
         wanted = "SELECT sql FROM sqlite_master WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL"
         return [str(sql) for (sql,) in self._connection.execute(wanted, (table,))]
 
+    def prepare(self, sql: str) -> None:
+        """Run a preparatory statement."""
+        with self._guarded(sql, self._limits.seconds, writing=True):
+            self._connection.execute(sql)
+
     def _cursor(self, sql: str) -> AbstractContextManager[sqlite3.Cursor]:
         return closing(self._connection.execute(sql))
 
-    def _planned(self, sql: str) -> str:
+    def plan(self, sql: str) -> str:
+        """Describe how a query would run, a step on each line, indented below the step that it is part of."""
         depth: dict[object, int] = {0: -1}
         lines = []
-        for step, parent, _, words in self._connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall():
+        with self._guarded(sql, self._limits.seconds):
+            steps = self._connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()
+        for step, parent, _, words in steps:
             depth[step] = depth.get(parent, -1) + 1
             lines.append(f"{'  ' * depth[step]}{words}")
         return "\n".join(lines)

@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel, Field, TypeAdapter
 
 from mneme.core.errors import BadInput
-from mneme.environments.sql_tuning.analysis import Column, Structure, analyse, features
+from mneme.environments.sql_tuning.analysis import Column, Structure, analyse
 from mneme.environments.sql_tuning.generating import AMOUNT_SPREAD, MEDIAN_AMOUNT, SCHEMAS, WORDS, Schema
 from mneme.environments.sql_tuning.guard import Dialect
 from mneme.environments.sql_tuning.records import Measured
@@ -67,11 +67,6 @@ class TuningTask(BaseModel, frozen=True):
     def structure(self) -> Structure:
         """Read the structure of the query. Raises BadInput."""
         return analyse(self.query, self.catalogue, self.dialect)
-
-    @property
-    def features(self) -> list[str]:
-        """Name what matters in the query, in words that a card's condition can use."""
-        return features(self.structure, self.catalogue)
 
 
 class _Shape(BaseModel):
@@ -143,7 +138,8 @@ def judge(task: TuningTask, measured: Measured) -> Trial:
     """Return whether a measurement solves a task: correct, fast enough, and within the index budget."""
     at_least = "more than " if measured.stopped else ""
     fast_enough = measured.speed_up >= task.wanted_speed_up
-    small_enough = measured.index_share <= task.index_budget
+    index_share = measured.index_bytes / measured.table_bytes if measured.table_bytes else 0.0
+    small_enough = index_share <= task.index_budget
     slow = f" (the original was stopped after {measured.baseline_seconds:g} s)" if measured.stopped else ""
     said = f"{at_least}{measured.speed_up:.1f} times as fast{slow}."
     if not measured.correct:
@@ -151,7 +147,7 @@ def judge(task: TuningTask, measured: Measured) -> Trial:
     elif not fast_enough:
         said = f"{at_least}{measured.speed_up:.2f} times as fast; {task.wanted_speed_up:g} times is required."
     elif not small_enough:
-        said = f"The indexes take {measured.index_share:.0%} of the tables; {task.index_budget:.0%} is free."
+        said = f"The indexes take {index_share:.0%} of the tables; {task.index_budget:.0%} is free."
     seconds = Metric(
         name="seconds",
         value=measured.solution_seconds,
@@ -159,7 +155,7 @@ def judge(task: TuningTask, measured: Measured) -> Trial:
         wanted=task.wanted_speed_up,
         stopped=measured.stopped,
     )
-    size = Metric(name="index_share", value=measured.index_share, limit=task.index_budget)
+    size = Metric(name="index_share", value=index_share, limit=task.index_budget)
     return Trial(
         correct=measured.correct,
         solved=measured.correct and fast_enough and small_enough,

@@ -111,19 +111,19 @@ class SqlWorld(World):
     language = PatternLanguage()
 
     def __init__(self, task: TuningTask, rows: int) -> None:
-        self.task = task
-        self.rows = rows
+        self.task, self.rows = task, rows
+        self._of_query = analysis.features(task.structure, task.catalogue)
 
     @cached_property
     def features(self) -> list[str]:
         """Name what matters in the query and its data, `further columns` being those that it only reads."""
         keeps_most = _keeps_most(self.task.model_dump_json(), self.rows)
-        return [*self.task.features, *([analysis.KEEPS_MOST] if keeps_most else [])]
+        return [*self._of_query, *([analysis.KEEPS_MOST] if keeps_most else [])]
 
     @property
     def general(self) -> list[str]:
         """Name the features without how many filters there are, or what else is read."""
-        return analysis.general(self.task.features)
+        return analysis.general(self._of_query)
 
     @property
     def versions(self) -> Mapping[str, str]:
@@ -151,7 +151,7 @@ class SqlWorld(World):
     def applies(self, condition: str) -> bool | None:
         """Say whether the query has the features that a condition names."""
         counted = analysis.KEEPS_MOST in parts_of(condition)
-        return analysis.applies(condition, self.features if counted else self.task.features)
+        return analysis.applies(condition, self.features if counted else self._of_query)
 
     def specificity(self, condition: str) -> int:
         """Say how much a condition asks for: a particular feature counts for two general ones."""

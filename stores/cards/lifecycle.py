@@ -11,7 +11,7 @@ the first back.
 dispute, whose tests on similar tasks show which of the two is better (`DeprecateOld`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Literal
@@ -74,28 +74,27 @@ SURE_CONFIDENCE = 0.8
 """The confidence above which a card may be verified as it is created."""
 
 
-def with_outcomes(card: Card, outcomes: Sequence[TaskOutcome]) -> Card:
-    """Add tasks to a card's evidence; a task that it knows already changes nothing."""
+def with_outcomes(card: Card, outcomes: Iterable[TaskOutcome], times: Literal[1, -1] = 1) -> Card:
+    """Add tasks to a card's evidence, or take them back; confidence is a mean.
+
+    A task is not added twice, and one that the evidence does not have is not taken back.
+    """
     for outcome in outcomes:
-        if outcome.task not in card.evidence.task_ids:
-            card = _counted(card, outcome, 1)
+        before = card.evidence
+        if (outcome.task in before.task_ids) == (times > 0):
+            continue
+        others = [each for each in before.task_ids if each != outcome.task]
+        recent = [each for each in before.recent if each.task != outcome.task]
+        evidence = Evidence(
+            task_ids=[*others, outcome.task] if times > 0 else others,
+            success_count=before.success_count + times * outcome.success,
+            failure_count=before.failure_count + times * (not outcome.success),
+            recent=[*recent, outcome][-WINDOW:] if times > 0 else recent,
+        )
+        total = card.confidence * before.count + times * outcome.worth
+        confidence = min(1.0, max(0.0, total / evidence.count)) if evidence.count else card.confidence
+        card = card.model_copy(update={"evidence": evidence, "confidence": confidence})
     return card
-
-
-def _counted(card: Card, outcome: TaskOutcome, times: Literal[1, -1]) -> Card:
-    """Count an outcome once more or once less; confidence is a mean."""
-    before = card.evidence
-    others = [each for each in before.task_ids if each != outcome.task]
-    recent = [each for each in before.recent if each.task != outcome.task]
-    evidence = Evidence(
-        task_ids=[*others, outcome.task] if times > 0 else others,
-        success_count=before.success_count + times * outcome.success,
-        failure_count=before.failure_count + times * (not outcome.success),
-        recent=[*recent, outcome][-WINDOW:] if times > 0 else recent,
-    )
-    total = card.confidence * before.count + times * outcome.worth
-    confidence = total / evidence.count if evidence.count else card.confidence
-    return card.model_copy(update={"evidence": evidence, "confidence": min(1.0, max(0.0, confidence))})
 
 
 def reinforced(card: Card, outcome: TaskOutcome, reason: str, settings: CardSettings) -> Decision:
@@ -279,10 +278,7 @@ def rated(card: Card, rating: Rating, settings: CardSettings) -> Decision:
     """Count a person's word on a card, in place of their earlier one on the same task."""
     earlier = [each for each in card.ratings if (each.by, each.task) == (rating.by, rating.task)]
     ratings = [*(each for each in card.ratings if each not in earlier), rating]
-    counted = card.model_copy(update={"ratings": ratings})
-    for outcome in map(_outcome, earlier):
-        if outcome.task in card.evidence.task_ids:
-            counted = _counted(counted, outcome, -1)
+    counted = with_outcomes(card.model_copy(update={"ratings": ratings}), map(_outcome, earlier), -1)
     said = f"{rating.by} says that it {'served' if rating.good else 'did not serve'}"
     said += f": {rating.comment}" if rating.comment else ""
     if rating.task and rating.task in card.evidence.task_ids:  # the task itself counts already

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mneme.core.errors import BadInput
-from mneme.environments.sql_tuning.analysis import analyse
+from mneme.environments.sql_tuning.analysis import analyse, features
 from mneme.environments.sql_tuning.generating import find_schema
 from mneme.environments.sql_tuning.patterns import (
     REMEDIES,
@@ -202,7 +202,7 @@ class TestAnalysis:
         assert [each.predicate for each in structure.filters] == ["duration_ms > 5"]
 
     def test_queries_of_one_shape_have_one_condition(self) -> None:
-        first, second, third = (task.features for task in story())
+        first, second, third = (features(task.structure, task.catalogue) for task in story())
         assert first == second == ["one range filter", "grouping"]
         assert third == ["range filters", "grouping"]
 
