@@ -30,7 +30,7 @@ test-all: lint types
 
 # Needs Chromium (apt-get install chromium); without it the tests skip. It also makes the README's pictures.
 test-console: setup
-	$(BIN)/pytest tests/console -m console -s
+	$(BIN)/pytest -n 2 --no-loadscope-reorder tests/console -m console
 
 # Into build/site. A link that leads nowhere, a page that no list has, or what nobody described fails.
 docs: export NO_MKDOCS_2_WARNING = 1

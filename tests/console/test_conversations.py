@@ -14,7 +14,7 @@ from tests.console.console import check, opened, turned
 from tests.doubles.langgraph_server import Server
 from tests.doubles.own_server import own_server
 
-pytestmark = [pytest.mark.console, pytest.mark.xdist_group("console")]
+pytestmark = pytest.mark.console
 
 TALK = (
     ("user", "My flat is in Via Roma 12."),

@@ -11,7 +11,7 @@ from tests.doubles.command_line import run_mneme
 from tests.doubles.editor import command_of, played, prompt, told
 from tests.doubles.own_server import chat, chat_server, own_server, user
 
-pytestmark = [pytest.mark.console, pytest.mark.xdist_group("console")]
+pytestmark = pytest.mark.console
 
 WRONG, RIGHT = "The staging server of kite is at port 8080.", "The staging server of kite is at port 9090."
 ASKED = "At which port is the staging server of kite?"

@@ -13,7 +13,7 @@ from tests.console.console import check, notice, opened
 from tests.console.filled import with_dead_letters, with_memories
 from tests.doubles.langgraph_server import Server, serving
 
-pytestmark = [pytest.mark.console, pytest.mark.xdist_group("console")]
+pytestmark = pytest.mark.console
 
 TOLD = ("Ann's dog Rex is a poodle.", "Ann lives in Oslo.", "Ann's sister Emily plays the <b>cello</b>.")
 WRONG, RIGHT = TOLD[0], "Ann's dog Rex is a Labrador."

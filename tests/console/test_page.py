@@ -14,7 +14,7 @@ from mneme.api.operation import API_PATH
 from tests.console.console import WIDTH, check, notice, opened, turned
 from tests.doubles.langgraph_server import Server
 
-pytestmark = [pytest.mark.console, pytest.mark.xdist_group("console")]
+pytestmark = pytest.mark.console
 
 SOURCE = Path(__file__).parents[2] / "clients" / "console"
 TOLD = {"Ann lives in Oslo.": ["Ann", "Oslo"], "Rex is Ann's dog.": ["Ann", "Rex"], "Tea is at five.": []}

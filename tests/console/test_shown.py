@@ -12,7 +12,7 @@ from mneme.server.users import add_user
 from tests.console.console import check, notice, opened, turned
 from tests.doubles.langgraph_server import Server, serving
 
-pytestmark = [pytest.mark.console, pytest.mark.xdist_group("console")]
+pytestmark = pytest.mark.console
 
 ROLES = "teams: {analysts: {ann: [read, write], rob: [read, review]}}"
 

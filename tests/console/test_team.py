@@ -15,7 +15,7 @@ from tests.doubles.command_line import run_mneme
 from tests.doubles.langgraph_server import Server, serving
 from tests.doubles.quiet import quiet
 
-pytestmark = [pytest.mark.console, pytest.mark.xdist_group("console")]
+pytestmark = pytest.mark.console
 
 
 @pytest.fixture(scope="module")
