@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from langgraph.graph import START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.memory import InMemoryStore
 
 from mneme.core.errors import BadInput
@@ -40,14 +41,19 @@ def parent(child: str, state: Any, context: Any = None, **compiled: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_every_graph_makes_its_own_context_of_any(name: str) -> None:
+def test_every_graph_makes_its_own_context_of_any(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    contexts = list[Any]()
+    monkeypatch.setattr(
+        CompiledStateGraph, "astream", lambda self, given, *, context: contexts.append(context)
+    )
     graph = load(name).graph
     assert isinstance(graph, CompiledWorkflow)
     kind = graph.context_schema
     assert kind is not None
     several: list[Any] = [None, {}, Theirs()]
     for given in several:
-        assert graph.astream({}, context=given), given
+        graph.astream({}, context=given)
+        assert isinstance(contexts[-1], kind | dict), given
 
 
 async def test_a_parent_s_context_is_taken_and_none_is_the_default(ledger: Ledger) -> None:

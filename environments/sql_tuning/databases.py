@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Literal
 
-from mneme.environments.sql_tuning.generating import adversarial_rows
+from mneme.environments.sql_tuning.adversarial import rows_for
 from mneme.environments.sql_tuning.guard import Dialect
 from mneme.environments.sql_tuning.records import ColumnFacts, Kind, Limits, Row, Stopped
 
@@ -26,9 +26,10 @@ class DatabaseCopy(ABC):
         self._connection = connection
         self._limits = limits
 
-    @abstractmethod
     def prepare(self, sql: str) -> None:
         """Run a preparatory statement."""
+        with self._guarded(sql, self._limits.seconds, writing=True):
+            self._connection.execute(self._sent(sql))
 
     def ask(self, sql: str, seconds: float | None = None) -> tuple[list[Row], float]:
         """Run a query, for so many seconds at most; give its rows and the seconds it took."""
@@ -36,7 +37,7 @@ class DatabaseCopy(ABC):
         with self._guarded(sql, seconds or self._limits.seconds):
             before = clock()
             rows, size = list[Row](), 0
-            with self._cursor(sql) as cursor:
+            with self._cursor(self._sent(sql)) as cursor:
                 while chunk := cursor.fetchmany(CHUNK):
                     rows += chunk
                     size += sum(len(cell) for row in chunk for cell in row if isinstance(cell, (str, bytes)))
@@ -49,9 +50,10 @@ class DatabaseCopy(ABC):
         counted = (tuple(cell if isinstance(cell, Hashable) else repr(cell) for cell in row) for row in rows)
         return [*counted], took
 
-    @abstractmethod
     def plan(self, sql: str) -> str:
         """Describe how a query would run, a step on each line."""
+        with self._guarded(sql, self._limits.seconds):
+            return self._planned(self._sent(sql))
 
     @abstractmethod
     def size(self) -> int:
@@ -66,8 +68,13 @@ class DatabaseCopy(ABC):
         """Bound what happens within: its time, and what it may touch. Raises Refused, Late, Failed."""
 
     @abstractmethod
-    def _cursor(self, sql: str) -> AbstractContextManager[Any]:
-        """Run a query, whose rows are fetched from what this yields."""
+    def _cursor(self, sql: Any) -> AbstractContextManager[Any]: ...
+    @abstractmethod
+    def _planned(self, sql: Any) -> str: ...
+
+    def _sent(self, sql: str) -> Any:
+        """Return a statement as the server is sent it."""
+        return sql
 
 
 class Database(ABC):
@@ -99,7 +106,7 @@ class Database(ABC):
         for table, columns in self.columns.items():
             chosen = f"SELECT {names_of(columns)} FROM {place}{quoted(table)} LIMIT {REAL_ROWS}"
             real[table] = connection.execute(chosen.encode() if place else chosen).fetchall()
-        return adversarial_rows(query, self.catalogue, self.dialect, self.columns, real).items()
+        return rows_for(query, self.catalogue, self.dialect, self.columns, real).items()
 
 
 def catalogue_of(columns: Mapping[str, Sequence[ColumnFacts]]) -> dict[str, dict[str, str]]:

@@ -146,25 +146,19 @@ class PostgresCopy(DatabaseCopy):
         )
         return [str(sql) for (sql,) in found]
 
-    def prepare(self, sql: str) -> None:
-        """Run a preparatory statement."""
-        with self._guarded(sql, self._limits.seconds, writing=True):
-            self._connection.execute(_rewritten(sql))
-
-    def plan(self, sql: str) -> str:
-        """Describe how a query would run, a step on each line."""
-        with self._guarded(sql, self._limits.seconds):
-            return "\n".join(
-                line for (line,) in self._connection.execute(b"EXPLAIN (COSTS OFF) " + _rewritten(sql))
-            )
+    def _sent(self, sql: str) -> bytes:
+        return sqlglot.parse_one(sql, read="postgres").sql("postgres", comments=False).encode()
 
     @contextmanager
-    def _cursor(self, sql: str) -> Iterator[Any]:
+    def _cursor(self, sql: bytes) -> Iterator[Any]:
         """Open a cursor of the server's, which sends no more than is wanted."""
         with self._connection.cursor("trial") as cursor:
             cursor.itersize = CHUNK
-            cursor.execute(_rewritten(sql))
+            cursor.execute(sql)
             yield cursor
+
+    def _planned(self, sql: bytes) -> str:
+        return "\n".join(line for (line,) in self._connection.execute(b"EXPLAIN (COSTS OFF) " + sql))
 
     @contextmanager
     def _guarded(self, sql: str, seconds: float, *, writing: bool = False) -> Iterator[None]:
@@ -178,11 +172,6 @@ class PostgresCopy(DatabaseCopy):
             raise Late(sql, seconds) from late
         except (psycopg.Error, UnicodeError) as error:
             raise Failed(f"PostgreSQL says: {str(error).partition(chr(10))[0]}") from error
-
-
-def _rewritten(sql: str) -> bytes:
-    """Return a statement as the server is sent it: as the parser read it, without comments."""
-    return sqlglot.parse_one(sql, read="postgres").sql("postgres", comments=False).encode()
 
 
 def connected(url: str) -> AbstractContextManager[psycopg.Connection]:

@@ -21,6 +21,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from mneme.core.errors import BadInput
+from mneme.environments.sql_tuning.adversarial import constants_of
 from mneme.environments.sql_tuning.databases import (
     MAX_ROWS,
     Database,
@@ -29,7 +30,7 @@ from mneme.environments.sql_tuning.databases import (
     names_of,
     quoted,
 )
-from mneme.environments.sql_tuning.generating import Schema, constants_of, draw, filled
+from mneme.environments.sql_tuning.generating import Schema, draw, filled
 from mneme.environments.sql_tuning.records import ColumnFacts, Failed, Kind, Late, Limits, Refused, Row
 
 MAX_FILES = 24  # files that are kept; beyond that the oldest is made again when needed
@@ -162,21 +163,13 @@ class SqliteCopy(DatabaseCopy):
         wanted = "SELECT sql FROM sqlite_master WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL"
         return [str(sql) for (sql,) in self._connection.execute(wanted, (table,))]
 
-    def prepare(self, sql: str) -> None:
-        """Run a preparatory statement."""
-        with self._guarded(sql, self._limits.seconds, writing=True):
-            self._connection.execute(sql)
-
     def _cursor(self, sql: str) -> AbstractContextManager[sqlite3.Cursor]:
         return closing(self._connection.execute(sql))
 
-    def plan(self, sql: str) -> str:
-        """Describe how a query would run, a step on each line, indented below the step that it is part of."""
+    def _planned(self, sql: str) -> str:
         depth: dict[object, int] = {0: -1}
         lines = []
-        with self._guarded(sql, self._limits.seconds):
-            steps = self._connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()
-        for step, parent, _, words in steps:
+        for step, parent, _, words in self._connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall():
             depth[step] = depth.get(parent, -1) + 1
             lines.append(f"{'  ' * depth[step]}{words}")
         return "\n".join(lines)
