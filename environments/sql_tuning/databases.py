@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Literal
 
-from mneme.environments.sql_tuning.adversarial import rows_for
+from mneme.environments.sql_tuning.generating import adversarial_rows
 from mneme.environments.sql_tuning.guard import Dialect
 from mneme.environments.sql_tuning.records import ColumnFacts, Kind, Limits, Row, Stopped
 
@@ -106,7 +106,7 @@ class Database(ABC):
         for table, columns in self.columns.items():
             chosen = f"SELECT {names_of(columns)} FROM {place}{quoted(table)} LIMIT {REAL_ROWS}"
             real[table] = connection.execute(chosen.encode() if place else chosen).fetchall()
-        return rows_for(query, self.catalogue, self.dialect, self.columns, real).items()
+        return adversarial_rows(query, self.catalogue, self.dialect, self.columns, real).items()
 
 
 def catalogue_of(columns: Mapping[str, Sequence[ColumnFacts]]) -> dict[str, dict[str, str]]:

@@ -21,7 +21,6 @@ from typing import Literal
 from urllib.parse import quote
 
 from mneme.core.errors import BadInput
-from mneme.environments.sql_tuning.adversarial import constants_of
 from mneme.environments.sql_tuning.databases import (
     MAX_ROWS,
     Database,
@@ -30,7 +29,7 @@ from mneme.environments.sql_tuning.databases import (
     names_of,
     quoted,
 )
-from mneme.environments.sql_tuning.generating import Schema, draw, filled
+from mneme.environments.sql_tuning.generating import Schema, constants_of, draw, filled
 from mneme.environments.sql_tuning.records import ColumnFacts, Failed, Kind, Late, Limits, Refused, Row
 
 MAX_FILES = 24  # files that are kept; beyond that the oldest is made again when needed

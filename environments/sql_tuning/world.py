@@ -11,7 +11,6 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from mneme.core.errors import BadInput
-from mneme.core.trial import NOISE
 from mneme.environments.sql_tuning import analysis
 from mneme.environments.sql_tuning.generating import find_schema
 from mneme.environments.sql_tuning.patterns import (
@@ -180,7 +179,7 @@ class SqlWorld(World):
         """Run a solution on a throw-away copy; once more, and longer, where noise decides."""
         for limits in (QUICK_TRIAL if quick else Limits(), LONG_TRIAL):
             trial = judge(self.task, SqlTuning.of(self.task, rows=self.rows, limits=limits).run(solution))
-            if not trial.correct or abs(trial.gain - trial.wanted) > NOISE * trial.wanted:
+            if not trial.is_near:
                 break
         return trial
 

@@ -86,6 +86,11 @@ class Trial(BaseModel):
         return self.solved or (self.correct and self.gain >= (1 - NOISE) * self.wanted > 0)
 
     @property
+    def is_near(self) -> bool:
+        """Say whether no more than noise decides that it did what was wanted, or that it did not."""
+        return self.correct and abs(self.gain - self.wanted) <= NOISE * self.wanted
+
+    @property
     def seconds(self) -> float | None:
         """Return the time that a correct solution took, where it was measured."""
         found = [each.value for each in self.metrics if each.name.endswith("seconds")]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Literal, cast
 
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.learning.compound_learning.compile import record_of
+from mneme.nodes.learning.compound_learning.compile import log_task
 from mneme.nodes.learning.compound_learning.research import begin
 from mneme.nodes.learning.compound_learning.state import State, Step, TriedDraft, Update, begins, timed
 from mneme.nodes.learning.worlds import told_of
@@ -29,7 +29,7 @@ async def look_up(step: Step) -> Update:
     found = await _cache(step).get(_prompt(posed))
     if found is None or found.task == begun["task_id"]:  # a killed task goes on as it began
         return begun
-    step.runtime.stream_writer({"step": "look_up", "found": found.packet["answer"]})
+    step.tell("look_up", found=found.packet["answer"])
     cost = {**found.packet["metrics"], **NO_COST, "latency_seconds": time.perf_counter() - began}
     return {
         **begun,
@@ -61,5 +61,5 @@ async def keep(step: Step) -> Update:
     state, draft = step.state, dict(step.draft(step.state["final"])) | {"used": []}
     answer = CachedAnswer(task=state["task_id"], packet=dict(state["packet"]), draft=draft)
     await _cache(step).add(_prompt(step), answer)
-    await step.cards.tasks.add(record_of(step.state, step.world, step.runtime.context))
+    await log_task(step)
     return {"learned": [], "answered_by": sorted(set(state["responders"]))}

@@ -12,7 +12,7 @@ rival; whether a model finds what matters in the text, rules cannot show.
 import time
 
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.learning.compound_learning.compile import record_of, trajectory_of
+from mneme.nodes.learning.compound_learning.compile import log_task, trajectory_of
 from mneme.nodes.learning.compound_learning.research import begin, shorten_middle
 from mneme.nodes.learning.compound_learning.state import Step, Update, begins, timed
 from mneme.nodes.learning.worlds import advice_of, told_of
@@ -82,5 +82,5 @@ async def keep(step: Step) -> Update:
     )
     source = Source(tasks=[state["task_id"]])
     await _trials(step).keep(kept, Change(reason="finished", actor=MEMORY, source=source))
-    await step.cards.tasks.add(record_of(step.state, step.world, step.runtime.context))
+    await log_task(step)
     return {"learned": [], "answered_by": sorted(set(state["responders"]))}

@@ -7,7 +7,7 @@ reads the evidence. A draft that does passes, whatever might be said against it.
 """
 
 from mneme.nodes.learning.compound_learning.state import LoggedObjection, Step, Update, timed
-from mneme.nodes.learning.worlds import attempt, made_out
+from mneme.nodes.learning.worlds import attempt, remedies
 from mneme.prompts.learning.compound_learning.challenge import Objection
 
 MAX_CHARS = 300
@@ -21,13 +21,12 @@ async def try_out(step: Step) -> Update:
     if trial is None:
         return {}
     tried = {each["draft"].pattern for each in drafts}
-    remedies = [each.pattern for each in made_out(step.world, step.world.remedies())]
     said = Objection(
         evidence=f"The trial says: {trial.problem or trial.summary}"[:MAX_CHARS],
         kind="missing_edge_case",
-        remedy=next((each for each in remedies if each not in tried), ""),
+        remedy=next((each for each in remedies(step.world) if each not in tried), ""),
         severity="blocking",
     )
-    step.runtime.stream_writer({"step": "try_out", "trial": trial.summary})
+    step.tell("try_out", trial=trial.summary)
     raised = [] if trial.solved else [LoggedObjection(round=len(drafts), objection=said)]
     return {"drafts": [*drafts[:-1], {**drafts[-1], "trial": trial}], "log": [*log, *raised]}

@@ -143,6 +143,11 @@ def made_out(world: World, patterns: Sequence[str]) -> list[Advice]:
     return [each for pattern in patterns if (each := advice_of(world, "", pattern)).feasible]
 
 
+def remedies(world: World) -> list[str]:
+    """Return the patterns that can be carried out here, in no order of merit."""
+    return [each.pattern for each in made_out(world, world.remedies())]
+
+
 def told_of(world: World, task: str) -> dict[str, Any]:
     """Return what every agent is told of a task in its world."""
     return {

@@ -14,7 +14,7 @@ Retrieved cards are ranked by §4's weights and the numbers of a card that they 
 from collections.abc import Sequence
 
 from mneme.stores.cards.card import Card, CardSettings, CardVersion, Status, flags_of
-from mneme.stores.cards.lifecycle import Decide
+from mneme.stores.cards.lifecycle import Decide, Decision
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import Ranking, section_name
 from mneme.stores.ledger.records import Change, Value, Version, Write, team_namespace
@@ -88,13 +88,12 @@ class CardRecords(Shelf[Card, Card]):
 
     def decided(self, head: Version, decide: Decide, change: Change) -> Write | None:
         """Return the write of a card's next version, with its number; None where it stays as it is."""
-        before = Card.of(head)
-        decision = decide(before)
-        if decision is None:
-            return None
-        card, reason = decision
-        numbered = card.model_copy(update={"version": before.version + 1})
-        return self.write(head.key, numbered, change.model_copy(update={"reason": reason}), head.version)
+
+        def numbered(card: Card) -> Decision:
+            decision = decide(card)
+            return decision and (decision[0].model_copy(update={"version": card.version + 1}), decision[1])
+
+        return super().decided(head, numbered, change)
 
     def write(
         self,

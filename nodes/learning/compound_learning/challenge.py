@@ -14,7 +14,7 @@ from mneme.nodes.learning.compound_learning.state import (
     with_pattern,
     worded,
 )
-from mneme.nodes.learning.worlds import advice_of, attempt, known_pattern, made_out, told_of
+from mneme.nodes.learning.worlds import advice_of, attempt, known_pattern, remedies, told_of
 from mneme.nodes.shared_memory import lines_of
 from mneme.prompts.learning.compound_learning.challenge import Objection, Review, challenge_draft
 from mneme.prompts.learning.compound_learning.research import Complaint, Draft, patch_draft
@@ -39,8 +39,8 @@ async def challenge(step: Step) -> Update:
         trial=trial,
         tried=[each["draft"].pattern for each in state["drafts"][:-1]],
         earlier=[*map(str, state["log"])],
-        remedies=[each.pattern for each in made_out(world, world.remedies())],
-        cards=[each for each in state["cards"] if each.status == "verified"],
+        remedies=remedies(world),
+        cards=step.verified,
         pitfalls=state["pitfalls"],
     )
     said, by = await step.ask("devils_advocate", challenge_draft, given)
@@ -51,8 +51,7 @@ async def challenge(step: Step) -> Update:
             failed = f"{wrong} It is: {shorten(probe, MAX_CHECK_CHARS_TOLD, placeholder=' …')}"
             found.append(Objection(evidence=failed, kind="missing_edge_case", severity="blocking"))
     raised = [LoggedObjection(round=len(state["drafts"]), objection=each) for each in found]
-    tried = {"trial": trial.summary if trial else "", "objections": worded(raised)}
-    step.runtime.stream_writer({"step": "challenge", **tried})
+    step.tell("challenge", trial=trial.summary if trial else "", objections=worded(raised))
     drafts = [*state["drafts"][:-1], TriedDraft(draft=draft, trial=trial)]
     return {"drafts": drafts, "log": [*state["log"], *raised], "probes": probes, **by}
 
@@ -93,10 +92,10 @@ async def patch(step: Step) -> Update:
     answer, by = await step.ask("researcher", patch_draft, given)
     draft = Draft(**with_pattern(answer, step.world).model_dump(exclude={"closed"}))
     if (draft.pattern, draft.solution) == (given.draft.pattern, given.draft.solution):
-        step.runtime.stream_writer({"step": "patch", "draft": "", "closed": []})
+        step.tell("patch", draft="", closed=[])
         return by
     closed = [open_[each] for each in answer.closed]
-    step.runtime.stream_writer({"step": "patch", "draft": str(draft), "closed": worded(closed)})
+    step.tell("patch", draft=str(draft), closed=worded(closed))
     return {
         **by,
         "drafts": [*state["drafts"], TriedDraft(draft=draft, trial=None)],

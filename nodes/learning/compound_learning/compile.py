@@ -58,10 +58,10 @@ async def compile(step: Step) -> Update:
         trajectory=trajectory_of(state),
         answer="" if world.measures else packet["answer"],
         used=step.used,
-        verified=[each for each in state["cards"] if each.status == "verified"],
+        verified=step.verified,
     )
     said, by = await step.ask("monitor", compile_lessons, given, lane="background")
-    step.runtime.stream_writer({"step": "compile", "findings": [each.event for each in said.findings]})
+    step.tell("compile", findings=[each.event for each in said.findings])
     kept = [each for each in said.findings if not each.pattern or known_pattern(world, each.pattern)]
     return {"findings": kept, **by}
 
@@ -76,9 +76,9 @@ async def keep(step: Step) -> Update:
         new = [each["card"] for each in kept if each and each["event"] == "created"]
         kept += [await _promote(card, step, at_creation=True) for card in new]
     learned = [each for each in kept if each]
-    await step.cards.tasks.add(record_of(step.state, step.world, step.runtime.context, learned))
+    await log_task(step, learned)
     step.cards.records.ledger.begin(step.cards.keep_up())
-    step.runtime.stream_writer({"step": "keep", "learned": learned})
+    step.tell("keep", learned=learned)
     return {"learned": learned, "answered_by": sorted(set(step.state["responders"]))}
 
 
@@ -257,6 +257,11 @@ def trajectory_of(state: State) -> list[str]:
         lines += [f"objected: {entry}" for entry in state["log"] if entry.round == number]
         told.append(shorten_middle("\n".join(lines)))
     return told
+
+
+async def log_task(step: Step, learned: Sequence[Learned] = ()) -> None:
+    """Keep in the log what a finished task was."""
+    await step.cards.tasks.add(record_of(step.state, step.world, step.runtime.context, learned))
 
 
 def record_of(

@@ -27,8 +27,7 @@ async def verify(step: Step) -> Update:
     # The latest draft that is about as good as the best: patches close objections.
     final = max(number for number, worth in enumerate(worths) if worth >= ABOUT_AS_GOOD * max(worths))
     trial = await attempt(step.world, step.draft(final).solution)
-    measured = trial.summary if trial else "nothing: the leader judges"
-    step.runtime.stream_writer({"step": "verify", "draft": final + 1, "measured": measured})
+    step.tell("verify", draft=final + 1, measured=trial.summary if trial else "nothing: the leader judges")
     return {"measured": trial, "final": final}
 
 
@@ -64,8 +63,7 @@ async def decide(step: Step) -> Update:
     with counting() as asked:
         made, who = await step.ask("leader", resolve_task, given)
     packet = _packet(step, made, log, trial, added(state["asked"], asked))
-    decided = {"solved": packet["solved"], "confidence": packet["confidence"]}
-    step.runtime.stream_writer({"step": "decide", **decided})
+    step.tell("decide", solved=packet["solved"], confidence=packet["confidence"])
     return {"packet": packet, "log": log, **who}
 
 

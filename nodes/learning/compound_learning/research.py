@@ -61,7 +61,7 @@ async def recall(step: Step) -> Update:
 def begin(step: Step, recalled: Sequence[Known], began: float) -> Update:
     """Begin a task with what was recalled of earlier ones since the moment `began`."""
     world = step.world
-    step.runtime.stream_writer({"step": "recall", "cards": [each.claim for each in recalled]})
+    step.tell("recall", cards=[each.claim for each in recalled])
     return {
         "task_id": step.state.get("task_id") or uuid4().hex,
         "snapshot": world.snapshot,
@@ -120,8 +120,7 @@ async def research(step: Step) -> Update:
     )
     answer, by = await step.ask("researcher", draft_solution, given)
     draft = with_pattern(answer, step.world)
-    used = [state["cards"][number].id for number in draft.used]
-    step.runtime.stream_writer({"step": "research", "draft": str(draft), "used": used})
+    step.tell("research", draft=str(draft), used=[state["cards"][number].id for number in draft.used])
     return {"facts": facts, "drafts": [TriedDraft(draft=draft, trial=None)], "iterations": 1, **by}
 
 

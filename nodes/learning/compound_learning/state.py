@@ -142,9 +142,18 @@ class Step:
         """Return the cards that the first draft rested on; patches may lead away from them."""
         return [self.state["cards"][number] for number in self.draft(0).used]
 
+    @property
+    def verified(self) -> list[Known]:
+        """Return the retrieved cards that are verified."""
+        return [each for each in self.state["cards"] if each.status == "verified"]
+
     def draft(self, number: int) -> Draft:
         """Return the draft of that number, counted from 0; -1 is the latest."""
         return self.state["drafts"][number]["draft"]
+
+    def tell(self, name: str, **what: Any) -> None:
+        """Tell the run's stream what came of the step."""
+        self.runtime.stream_writer({"step": name, **what})
 
     async def ask(
         self, role: Role, question: Prompt[G, A], given: G, lane: Lane = "user"
