@@ -1,4 +1,4 @@
-"""Wait for what another task, thread or process does; a test's own time limit ends too long a wait."""
+"""Wait for what another task, thread or process does."""
 
 import asyncio
 import time
@@ -7,11 +7,15 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+PATIENCE = 240.0
+"""Seconds until a wait is given up: less than pytest's limit, which would not say what was waited for."""
+
 
 async def eventually(found: Callable[[], Awaitable[T]]) -> T:
-    """Ask again until there is something, and return it."""
-    while not (result := await found()):  # noqa: ASYNC110  (it changes elsewhere)
-        await asyncio.sleep(0.1)
+    """Ask again until there is something, and return it. Raises TimeoutError where there never is."""
+    async with asyncio.timeout(PATIENCE):
+        while not (result := await found()):  # noqa: ASYNC110  (it changes elsewhere)
+            await asyncio.sleep(0.1)
     return result
 
 
