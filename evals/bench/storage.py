@@ -1,8 +1,8 @@
 """The ledger, knowledge cards and a pool's retriever, at many sizes.
 
 Each stands beside Qdrant without the ledger: the same vectors, words and fields, one point a text, and no
-history. Of the sentences to measure with, up to EMBEDDED are embedded by the embedder. The vectors of the
-others are those of the first ones, each moved a little at random and normalised, which keeps the structure of real embeddings.
+history. The embedder embeds up to EMBEDDED of the sentences. The vectors of the others are those of the
+first ones, each moved a little at random and normalised, which keeps the structure of real embeddings.
 """
 
 import asyncio

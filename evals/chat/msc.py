@@ -3,9 +3,9 @@
 The six tests run over two sessions through the real chatbot and memory agent, on a fresh ledger, with
 each version of the memory agent (§3.1). The paper argues (§2.4) that classification metrics miss what
 updates do to stored content; so the contradiction set scores the resulting memories, not only the choice
-of operation. What is right in table 1 follows the paper where it succeeded, and its own §4.2 where it did not: test 4's "his
-sister" is the user's, and test 6 appends the age instead of replacing the memory. Test 5 is right where
-nothing is stored and the reply in session 2 says what was stored in session 1.
+of operation. What is right in table 1 follows the paper where it succeeded, and its own §4.2 where it did
+not: test 4's "his sister" is the user's, and test 6 appends the age instead of replacing the memory. Test 5
+is right where nothing is stored and the reply in session 2 says what was stored in session 1.
 """
 
 from collections.abc import Sequence

@@ -3,9 +3,10 @@
 A memory of your own is given to `mneme compare --memory my_module:MyMemory`, or by an entry point of the
 group `mneme.memories`. `examples/compare_memory.py` is a whole one.
 
-A course is a generator of steps that whoever plays it answers. It yields events, which a memory observes; situations, which are answered from what the memory recalls;
-and at the end of each task its score. What is needed later is not shown again later, some of it changes, and
-some of it is false, so that nothing but a memory helps.
+A course is a generator of steps that whoever plays it answers. It yields events, which a memory observes;
+situations, which are answered from what the memory recalls; and at the end of each task its score. What is
+needed later is not shown again later, some of it changes, and some of it is false, so that nothing but a
+memory helps.
 """
 
 import re
