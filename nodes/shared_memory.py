@@ -11,7 +11,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
-from mneme.models.asking.budget import tokens
+from mneme.models.asking.counting import tokens
 from mneme.nodes.context import authenticated, ledger_of
 from mneme.stores.access import Agent, asker_of, audit, is_own, may_read, own_team, roles
 from mneme.stores.ledger.records import LOCAL, user_namespace

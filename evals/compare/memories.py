@@ -8,7 +8,7 @@ from mneme.evals.compare.memory import Event, Memory, Outcome, Place
 from mneme.graphs import memory_agent
 from mneme.library.teams.team import empty
 from mneme.models.asking.asking import ask
-from mneme.models.asking.budget import tokens
+from mneme.models.asking.counting import tokens
 from mneme.nodes.chat.context import MemoryContext
 from mneme.nodes.sharing.pools import look_up
 from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update

@@ -11,7 +11,7 @@ from mneme.api.memories import Query, Written, compared
 from mneme.api.operation import Key, Limit, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
-from mneme.models.asking.budget import tokens
+from mneme.models.asking.counting import tokens
 from mneme.stores.access import Right, asker_of, audit, may_read, own_team, roles
 from mneme.stores.discussions.discussions import AgreementChange, Discussions
 from mneme.stores.ledger.records import (
