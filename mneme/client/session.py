@@ -22,7 +22,7 @@ from mneme.nodes.sharing.context import PoolContext
 from mneme.nodes.sharing.training_wake import TRAINING_THREAD
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.users.inbox import Inbox
-from mneme.stores.users.memories import RULES
+from mneme.stores.users.memory import RULES
 
 
 @dataclass(frozen=True)
