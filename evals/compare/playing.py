@@ -19,7 +19,7 @@ from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import Asked, counting, tokens
 from mneme.models.embedding.embedders import open_embedder
 from mneme.prompts.prompt import Prompt, Reason, Schemas
-from mneme.stores.users.memories import RULES
+from mneme.stores.users.memory import RULES
 
 
 class Acting(BaseModel):

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from mneme.models.asking.lazily import by_rules
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, compare_memories
-from mneme.stores.users.memories import MAX_LINKS, Memory, MemoryRecord, UserMemories
-from mneme.stores.users.valid_time import overlaps
+from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memory import MAX_LINKS, Memory, MemoryRecord, overlaps
 from mneme.stores.write_gate import SAME_FACT
 
 COMPARED = 12

@@ -25,7 +25,7 @@ from mneme.nodes.chat.remembering import Decision, State, incoming, similar_to
 from mneme.nodes.workflow import Update, counted
 from mneme.prompts.chat.paper_versions import Composing, ToolChoice, ToolChoices, ToolGiven, choose_tools
 from mneme.prompts.prompt import Prompt
-from mneme.stores.users.memories import Memory, MemoryRecord
+from mneme.stores.users.memory import Memory, MemoryRecord
 
 SEARCHES = 4
 """Turns in which the agent may search before it must decide."""

@@ -26,8 +26,8 @@ from mneme.models.asking.counting import tokens
 from mneme.models.embedding.embedders import Embedder, open_embedder
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.records import Change
-from mneme.stores.users.memories import Memory as Fact
 from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memory import Memory as Fact
 from tests.doubles.ollama import Model, OllamaDouble, Reply
 from tests.doubles.served import served
 
