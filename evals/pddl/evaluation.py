@@ -28,7 +28,7 @@ from mneme.evals.measuring import holm, home_beside, interval_of_mean, processes
 from mneme.evals.options import Agents, Identity, RunOptions, identify
 from mneme.evals.pddl.play import Case, Team, play
 from mneme.evals.report import Journal, Progress, Report, Row, digest, table
-from mneme.models.asking.budget import tokens
+from mneme.models.asking.counting import tokens
 from mneme.nodes.pddl.pddl_team import task_of
 from mneme.nodes.task_memories.kinds import MEMORIES
 
