@@ -26,7 +26,7 @@ from mneme.evals.chat.locomo_data import Conversation
 from mneme.evals.compare.course import UNKNOWN, Course, Family, Score, Situation
 from mneme.evals.compare.memory import Event, Outcome
 from mneme.evals.report import read_lines
-from mneme.stores.ledger.hints import words_in
+from mneme.stores.ledger.words import words_in
 
 TEXT = "text"
 """Who says a text that nobody says."""
