@@ -16,11 +16,10 @@ from mneme.evals.compare.memory import Event, Memory, Place
 from mneme.evals.measuring import bytes_on_disk, ledger_at
 from mneme.evals.report import Row
 from mneme.models.asking.asking import ask
-from mneme.models.asking.budget import tokens
-from mneme.models.asking.counting import Asked, counting
+from mneme.models.asking.counting import Asked, counting, tokens
 from mneme.models.embedding.embedders import open_embedder
 from mneme.prompts.prompt import Prompt, Reason, Schemas
-from mneme.stores.users.memories import RULES
+from mneme.stores.users.memory import RULES
 
 
 class Acting(BaseModel):

@@ -25,7 +25,7 @@ from mneme.evals.options import Agents, RunOptions
 from mneme.evals.pddl.play import Case, Team, play
 from mneme.evals.pddl.tables import report
 from mneme.evals.report import Journal, Progress, Report, Row, digest
-from mneme.models.asking.budget import tokens
+from mneme.models.asking.counting import tokens
 from mneme.nodes.pddl.pddl_team import task_of
 from mneme.nodes.task_memories.kinds import MEMORIES
 

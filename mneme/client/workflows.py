@@ -35,13 +35,13 @@ from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, ModelUn
 from mneme.graphs import load
 from mneme.models.asking.responders import resolve
 from mneme.nodes.background import MEMORY_THREAD, RECURSION_LIMIT, THREAD_NAME
+from mneme.stores.access import known_id, thread_id
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import LOCAL
 from mneme.stores.users.inbox import Inbox
-from mneme.stores.users.memories import RULES
-from mneme.stores.users.threads import ThreadIds, known_id
+from mneme.stores.users.memory import RULES
 
 Graph = PregelProtocol[Any, Any, Any, Any]
 Values = dict[str, Any]
@@ -86,7 +86,7 @@ class Workflows:
             thread = known_id(name)
             state = await self.graphs[graph].aget_state({"configurable": {"thread_id": thread}})
             if state.created_at is None and isinstance(self.place, Ledger):  # no earlier version kept it
-                thread = await ThreadIds(self.place, owner or LOCAL).of(name)
+                thread = await thread_id(self.place, owner or LOCAL, name)
         metadata = {THREAD_NAME: name} | ({"owner": owner} if owner else {})
         return {"configurable": {"thread_id": thread}, "metadata": metadata}
 

@@ -17,7 +17,7 @@ from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.stores.ledger.records import Change, Source, user_namespace
 from mneme.stores.ledger.transfer import Line
 from mneme.stores.users.inbox import Message, MessageOutcome
-from mneme.stores.users.memories import Memory
+from mneme.stores.users.memory import Memory
 
 BATCH = 200
 """Memories in one call."""

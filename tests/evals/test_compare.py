@@ -20,7 +20,7 @@ from mneme.evals.compare.public import of_folder
 from mneme.evals.compare.rivals import RIVALS
 from mneme.evals.compare.work import WANTED
 from mneme.evals.measuring import holm
-from mneme.models.asking.budget import tokens
+from mneme.models.asking.counting import tokens
 from tests.doubles.ollama_streams import Answer
 from tests.doubles.stand_in import Json
 from tests.evals.runs import ollama

@@ -23,7 +23,7 @@ from mneme.prompts.chat.memory_agent.reading import read_message
 from mneme.prompts.chat.memory_agent.rewriting import rewrite_memory
 from mneme.server.auth import MAX_BUSY
 from mneme.server.users import add_user
-from mneme.stores.users.threads import known_id
+from mneme.stores.access import known_id
 from tests.doubles.command_line import failed
 from tests.doubles.langgraph_server import ROOT, Server, serving
 from tests.doubles.ollama import Answer, Json, OllamaDouble, Reply, by_rules

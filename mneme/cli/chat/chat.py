@@ -46,7 +46,7 @@ from mneme.models.asking.counting import NOTHING, added, in_words
 from mneme.nodes.chat.chatbot import must_fit
 from mneme.nodes.chat.context import ChatContext
 from mneme.stores.users.inbox import MessageOutcome
-from mneme.stores.users.memories import RULES
+from mneme.stores.users.memory import RULES
 
 HELP = "/memories  /history KEY  /forget KEY  /undo  /quit"
 NO_OPTIONS = "similar min_similarity retrieval window recall debounce reread"

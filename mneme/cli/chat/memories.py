@@ -32,7 +32,7 @@ from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.reembedding import reembed as rebuild
 from mneme.stores.users.inbox import Letter
-from mneme.stores.users.memories import RULES, MemoryRecord
+from mneme.stores.users.memory import RULES, MemoryRecord
 
 
 def print_listed(found: Sequence[MemoryRecord]) -> None:
