@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 from mneme.core.errors import Damaged
 from mneme.stores.database import REPAIR, Cursor
-from mneme.stores.ledger.filters import passes
 from mneme.stores.ledger.log import BODY, HEADS, current, each_value, state_of, versions_in
-from mneme.stores.ledger.query import LAST, Where
+from mneme.stores.ledger.query import LAST, Where, passes
 from mneme.stores.ledger.records import Version, gaps, microseconds
 
 ALL = 10**9

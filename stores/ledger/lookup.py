@@ -15,9 +15,7 @@ from mneme.core.errors import BadInput, NotFound, StorageFailure
 from mneme.models.embedding.absent import Absent
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger import listing
-from mneme.stores.ledger.blending import blended
-from mneme.stores.ledger.filters import conditions
-from mneme.stores.ledger.hints import Hints, hints_of
+from mneme.stores.ledger.blending import Hints, blended, hints_of
 from mneme.stores.ledger.index import concealed
 from mneme.stores.ledger.listing import CREATED, Link, Order
 from mneme.stores.ledger.log import KEPT_VERSIONS, Head, current, heads_of, state_of
@@ -30,6 +28,7 @@ from mneme.stores.ledger.query import (
     Query,
     Ranking,
     Where,
+    conditions,
     likeness,
     namespace_of,
     scope,
