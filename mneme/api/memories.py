@@ -440,6 +440,8 @@ class Memories(Operations):
 
     async def _whole(self, beginning: str) -> str:
         """Return the key that begins with this. Raises NotFound, BadInput."""
+        if beginning.strip() and await self._ledger.get(self._kept.namespace, beginning):
+            return beginning  # most are whole: nothing else need be read
         known = await self._kept.keys(check_name(beginning, "key")) if beginning.strip() else []
         return only(beginning, known, self._owner, "memory", "mneme memories list")
 
