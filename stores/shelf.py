@@ -14,8 +14,8 @@ from pydantic import BaseModel
 
 from mneme.core.errors import Conflict, NotFound
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.log import retry_on_conflict
 from mneme.stores.ledger.records import Change, Hit, Namespace, Value, Version, Write, make_write, record_id
-from mneme.stores.ledger.writing import retry_on_conflict
 
 Model = TypeVar("Model", bound=BaseModel)
 Stored = TypeVar("Stored", bound=BaseModel)

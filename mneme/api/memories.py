@@ -15,9 +15,8 @@ from mneme.core.settings import settings
 from mneme.models.asking.lazily import import_lazily
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import Mode
-from mneme.stores.ledger.records import Version, check_name, unescaped
+from mneme.stores.ledger.records import Forgotten, Version, check_name, unescaped
 from mneme.stores.ledger.transfer import ImportReport
-from mneme.stores.ledger.writing import Forgotten
 from mneme.stores.provenance import told_again
 from mneme.stores.users.activity import Day, Reading, by_day, readings
 from mneme.stores.users.inbox import Inbox, complete

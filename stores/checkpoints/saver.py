@@ -44,7 +44,7 @@ from mneme.stores.checkpoints.tables import COLUMNS, VALUES, Kept, Place, metada
 from mneme.stores.checkpoints.tally import DIGITS, KEPT, KEYS, ROWS_MADE, UNCOUNT
 from mneme.stores.checkpoints.turns import At, Known, Past
 from mneme.stores.database import Cursor, Database, Worker, upsert
-from mneme.stores.ledger.log import each_value
+from mneme.stores.ledger.reading import each_value
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -27,7 +27,7 @@ from mneme.stores.database import Database
 from mneme.stores.ledger.edge_engine import EdgeEngine, unseen
 from mneme.stores.ledger.folder import is_sealed, unseal
 from mneme.stores.ledger.index import Changes, agrees, build, changes, differences
-from mneme.stores.ledger.log import check_embedder, current_state
+from mneme.stores.ledger.reading import check_embedder, current_state
 
 COPY = "index-"
 POLL_SECONDS = 0.5

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from mneme.core.errors import MnemeError
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.listing import Order
+from mneme.stores.ledger.reading import Order
 from mneme.stores.ledger.records import (
     Change,
     Version,
