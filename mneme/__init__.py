@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mneme.integrations.tools import tools
     from mneme.stores.cards.card import Card
     from mneme.stores.checkpoints.checkpointer import open_checkpointer
-    from mneme.stores.users.memories import MemoryRecord
+    from mneme.stores.users.memory import MemoryRecord
 
     __version__: str
 
@@ -60,7 +60,7 @@ _PLACES = {
     "Erased": "mneme.api.erased",
     "Memory": "mneme.client.memory",
     "MemoryMiddleware": "mneme.integrations.middleware",
-    "MemoryRecord": "mneme.stores.users.memories",
+    "MemoryRecord": "mneme.stores.users.memory",
     "MnemeError": "mneme.core.errors",
     "Remembered": "mneme.api.inbox",
     "Written": "mneme.api.memories",

@@ -5,9 +5,9 @@ import os
 
 from mneme.core.settings import read_settings
 from mneme.models.asking.lazily import import_lazily
+from mneme.stores.access import known_id, thread_id
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import LOCAL
-from mneme.stores.users.threads import ThreadIds, known_id
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ async def named_thread(ledger: Ledger, name: str, owner: str) -> str:
     What an earlier version kept under the known id stays there, if it is the owner's.
     """
     known = known_id(name)
-    return known if await _is_of(known, owner) else await ThreadIds(ledger, owner).of(name)
+    return known if await _is_of(known, owner) else await thread_id(ledger, owner, name)
 
 
 async def _is_of(thread: str, owner: str) -> bool:

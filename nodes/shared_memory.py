@@ -11,12 +11,21 @@ from typing import Any
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
-from mneme.models.asking.budget import tokens
+from mneme.models.asking.counting import tokens
 from mneme.nodes.context import authenticated, ledger_of
-from mneme.stores.access import Agent, asker_of, audit, is_own, may_read, own_team, roles
+from mneme.stores.access import (
+    Agent,
+    Recallable,
+    asker_of,
+    audit,
+    is_own,
+    may_read,
+    own_team,
+    roles,
+    was_shown,
+)
 from mneme.stores.ledger.records import LOCAL, user_namespace
-from mneme.stores.recall import Recallable, read_again, recall
-from mneme.stores.users.activity import was_shown
+from mneme.stores.recall import read_again, recall
 
 
 class SharesMemory(BaseModel):

@@ -27,16 +27,14 @@ def rule(prompt: Prompt[Given, Answer]) -> Callable[[Rule[Given, Answer]], Rule[
     return register
 
 
-def has_rule(prompt: Prompt[Any, Any]) -> bool:
-    """Tell whether a rule answers a prompt; its room of rules is imported at the first question."""
+def answer(prompt: Prompt[Given, Answer], given: Given) -> Answer:
+    """Return what the prompt's rule answers; its room of rules is imported at the first question.
+
+    Raises `BadInput` where no rule answers this prompt.
+    """
     key = prompt.room, prompt.name
     if key not in _RULES and prompt.room:
         import_module(f"mneme.rules.{prompt.room}")
-    return key in _RULES
-
-
-def answer(prompt: Prompt[Given, Answer], given: Given) -> Answer:
-    """Return what the prompt's rule answers. Raises `BadInput` where no rule answers this prompt."""
-    if not has_rule(prompt):
+    if key not in _RULES:
         raise BadInput(f"No rule answers {prompt.name}.", "Give a model: ollama:<model>.")
-    return cast(Answer, _RULES[prompt.room, prompt.name](given))
+    return cast(Answer, _RULES[key](given))

@@ -1,24 +1,49 @@
-"""Who may do what with the memory of a team that several people share: the roles file, and its audit.
+"""Who may do what with the memory of a user or a team, and the notes of who was shown what.
 
 Without a roles file (`MNEME_ROLES`) nobody shares anything: each user of a server has teams of their own, and
 whoever uses a machine alone has all of it. With it, a member of a team has the rights that it names, and no
 others; who is no member does not learn that the team is there.
+
+Of a shared team its audit says who read it, of a user's memories their readings say which program was shown
+which. Of what was asked nothing is kept.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, NamedTuple, cast, get_args
+from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
+from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from mneme.core.errors import BadInput, Forbidden, StorageFailure, first_fault
+from mneme.core.errors import BadInput, Forbidden, MnemeError, StorageFailure, first_fault
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import LOCAL, Change, Namespace, Version, Write, team_namespace, unescaped
-from mneme.stores.recall import RECALLABLE, Asker, Opened, Recallable
-from mneme.stores.shelf import Shelf, kind_of
+from mneme.stores.ledger.reading import Order
+from mneme.stores.ledger.records import (
+    LOCAL,
+    Change,
+    Namespace,
+    Version,
+    Write,
+    check_name,
+    escaped,
+    make_write,
+    microseconds,
+    record_id,
+    team_namespace,
+    unescaped,
+    user_namespace,
+)
+from mneme.stores.shelf import Shelf, kind_of, readable
 
+Recallable = Literal["fact", "card", "agreement", "synopsis", "pair"]
+RECALLABLE: tuple[Recallable, ...] = get_args(Recallable)
 ALONE = "mneme:alone"
 """The permission of the one person on a server without keys, who may name any user."""
 
@@ -40,6 +65,32 @@ ONLY_FOR: Mapping[str, Recallable] = {"measured": "card", "verify": "card", "ask
 
 Agent = Literal["chatbot", "researcher", "expert", "manager", "pool"]
 """The agents of a team that are shown what others remember; `pool`: those that share answers in one."""
+
+
+class Opened(NamedTuple):
+    """What another team of the organisation lets see: records of a kind, or the verified ones alone."""
+
+    team: str
+    kind: Recallable
+    only_verified: bool = False
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Whose question it is: the user whose facts, and the teams whose findings it may be answered from.
+
+    `opened` is what other teams let see, `retrieves` what the asker looks up itself among its own.
+    """
+
+    user: str = ""
+    teams: tuple[str, ...] = ()
+    opened: tuple[Opened, ...] = ()
+    retrieves: tuple[Recallable, ...] = ()
+
+    def sees(self, namespace: Namespace) -> bool:
+        """Say whether a place is the user's or one of the teams'."""
+        owner = unescaped(namespace[1])
+        return owner == self.user if namespace[0] == "users" else owner in self.teams
 
 
 class Roles(BaseModel):
@@ -219,3 +270,108 @@ def audited(ledger: Ledger, user: str | None, team: str, what: str, reason: str 
         return []
     shelf = Shelf[Seen, Seen](ledger, team_namespace(team, "audit"), kind_of(Seen))
     return [shelf.write(None, Seen(by=user, what=what), Change(reason=reason, actor=user))]
+
+
+async def thread_id(ledger: Ledger, user: str, name: str) -> str:
+    """Return the id of a user's thread of that name: always the same one, which nobody else can guess.
+
+    A server's threads are UUIDs that its users may choose. If an id followed from the name alone, whoever
+    knows the name (a user's memory thread, a team's task) could create that thread first and keep its owner
+    out. So each user has a random root in the ledger, outside of what the store's API shows, and an id
+    follows from both. Where two roots were written at once, the first one counts.
+    """
+    place = thread_root(user)
+    if not (first := await ledger.records(place, limit=1)):
+        change = Change(reason="the root of this user's thread ids", actor="threads")
+        await ledger.insert(place, {"root": str(uuid4())}, text="", change=change)
+        first = await ledger.records(place, limit=1)
+    return str(uuid5(UUID(str(first[0].value["root"])), name))
+
+
+def known_id(name: str) -> str:
+    """Return the id that earlier versions gave to the thread of that name, which everybody can work out."""
+    return str(uuid5(NAMESPACE_URL, f"mneme:{name}"))
+
+
+def thread_root(user: str) -> Namespace:
+    """Return where the root of a user's thread ids is; once it is forgotten, all names have other ids."""
+    return ("threads", escaped(check_name(user, "user id")))
+
+
+READINGS = "readings"
+"""The section of a user's namespace with the notes of which program was shown which memories."""
+READINGS_KEPT_FOR = timedelta(days=90)
+READINGS_DROPPED_EVERY = timedelta(days=1)
+GATHERING_SECONDS = 0.25
+_gathered: WeakKeyDictionary[Ledger, list[Write]] = WeakKeyDictionary()
+
+
+class Reading(BaseModel):
+    """That a program was shown memories, and when."""
+
+    at: datetime
+    by: str
+    keys: list[str]
+
+    @classmethod
+    def of(cls, note: Version) -> "Reading":
+        """Read a note back from its version."""
+        return cls.model_validate({"at": note.at, "by": note.change.actor, "keys": note.value.get("keys")})
+
+
+def was_shown(ledger: Ledger, user: str, by: str, keys: Iterable[str]) -> None:
+    """Note what a program is shown, beside what the caller goes on with, which does not fail with it."""
+    if not (shown := [*keys]):
+        return
+    note = make_write(
+        event="insert",
+        namespace=user_namespace(user, READINGS),
+        value={"keys": shown},
+        text="",
+        change=Change(reason="shown", actor=by),
+    )
+    waiting = _gathered.setdefault(ledger, [])
+    waiting.append(note)
+    if len(waiting) == 1:
+        ledger.begin(_note(ledger))
+
+
+async def _note(ledger: Ledger) -> None:
+    """Write what has gathered for a moment at once: with each entry, searches read the log anew."""
+    await asyncio.sleep(GATHERING_SECONDS)
+    notes = _gathered.pop(ledger)
+    with suppress(MnemeError):
+        if left := await _of_what_is_left(ledger, notes):
+            await ledger.write(left)
+        for place in {each.namespace for each in left}:
+            first = await ledger.records(place, limit=1)
+            if first and datetime.now(UTC) - first[0].created > READINGS_KEPT_FOR + READINGS_DROPPED_EVERY:
+                await drop_old_readings(ledger)  # where no server does that
+
+
+async def _of_what_is_left(ledger: Ledger, notes: Sequence[Write]) -> list[Write]:
+    """Return the notes without what was forgotten meanwhile."""
+
+    def record_of(note: Write, key: str) -> str:
+        return record_id((*note.namespace[:-1], "memories"), key)
+
+    keys: list[tuple[Write, list[str]]] = [(each, cast(Any, each.value)["keys"]) for each in notes]
+    known = await ledger.by_ids([record_of(note, key) for note, shown in keys for key in shown])
+    left = [(note, [key for key in shown if record_of(note, key) in known]) for note, shown in keys]
+    return [note.model_copy(update={"value": {"keys": shown}}) for note, shown in left if shown]
+
+
+async def readings(ledger: Ledger, user: str, key: str, limit: int) -> list[Reading]:
+    """Return which programs were shown memories, or one of them, the newest first."""
+    of_one = {"keys": {"$in": [key]}} if key else {}
+    recent = Order(descending=True, since=microseconds(datetime.now(UTC) - READINGS_KEPT_FOR))
+    found = await ledger.records(user_namespace(user, READINGS), filter=of_one, limit=limit, order=recent)
+    return readable(Reading.of, found)
+
+
+async def drop_old_readings(ledger: Ledger) -> None:
+    """Erase what is over 90 days old, of all users."""
+    until = Order(until=microseconds(datetime.now(UTC) - READINGS_KEPT_FOR))
+    for place in await ledger.namespaces(("users",)):
+        if place[2:] == (READINGS,) and (old := await ledger.records(place, limit=None, order=until)):
+            await ledger.forget_records(dropped=old)

@@ -15,12 +15,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
+from mneme.stores.access import RECALLABLE, Asker, Recallable
 from mneme.stores.discussions.discussions import Discussion
 from mneme.stores.ledger.lookup import Lookup
 from mneme.stores.ledger.records import (
@@ -34,11 +34,9 @@ from mneme.stores.ledger.records import (
 )
 from mneme.stores.pools.memory_pool import Pair
 from mneme.stores.provenance import everything, outdated, stale
+from mneme.stores.users.memory import Past, holding
 from mneme.stores.users.traces import named
-from mneme.stores.users.valid_time import Past, holding
 
-Recallable = Literal["fact", "card", "agreement", "synopsis", "pair"]
-RECALLABLE: tuple[Recallable, ...] = get_args(Recallable)
 REFERENCE = re.compile(r"([^@#]+)@(\d+)#(\d+)")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 FLOOR = 0.3
@@ -60,32 +58,6 @@ OUT_OF_TIME = 0.5
 """What a fact counts that holds no longer or not yet."""
 STANDING = {"verified": 1.0, "provisional": 0.8, "disputed": 0.5}
 """What a card's status counts, beside its confidence."""
-
-
-class Opened(NamedTuple):
-    """What another team of the organisation lets see: records of a kind, or the verified ones alone."""
-
-    team: str
-    kind: Recallable
-    only_verified: bool = False
-
-
-@dataclass(frozen=True)
-class Asker:
-    """Whose question it is: the user whose facts, and the teams whose findings it may be answered from.
-
-    `opened` is what other teams let see, `retrieves` what the asker looks up itself among its own.
-    """
-
-    user: str = ""
-    teams: tuple[str, ...] = ()
-    opened: tuple[Opened, ...] = ()
-    retrieves: tuple[Recallable, ...] = ()
-
-    def sees(self, namespace: Namespace) -> bool:
-        """Say whether a place is the user's or one of the teams'."""
-        owner = unescaped(namespace[1])
-        return owner == self.user if namespace[0] == "users" else owner in self.teams
 
 
 class Recalled(BaseModel):

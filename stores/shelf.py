@@ -3,23 +3,27 @@
 Every memory does the same with its records: it adds one, decides on the next version of one as it is at the
 moment of writing, lists them, and reads their history. What differs is the kind: how a record is read, what
 search looks at, and in which part of the namespace it stands. Lifecycles are pure functions, which
-`Shelf.change` applies.
+`Shelf.change` applies. Below are the readers of kinds that other programs write, too.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
-from mneme.core.errors import Conflict, NotFound
+from mneme.core.errors import BadInput, Conflict, NotFound, first_fault
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.log import retry_on_conflict
 from mneme.stores.ledger.records import Change, Hit, Namespace, Value, Version, Write, make_write, record_id
 
+log = logging.getLogger(__name__)
 Model = TypeVar("Model", bound=BaseModel)
 Stored = TypeVar("Stored", bound=BaseModel)
 Record = TypeVar("Record")
+Read = TypeVar("Read")
 Decide = Callable[[Record], tuple[Stored, str] | None]
 """Decides on a record as it is at the moment of writing: what it becomes and why; None where it stays."""
 
@@ -224,3 +228,42 @@ class Shelf(Generic[Stored, Record]):
 
     async def _written(self, write: Write) -> Record:
         return self.kind.read((await self.ledger.write([write]))[0])
+
+
+def readable(read: Callable[[Version], Read], versions: Iterable[Version]) -> list[Read]:
+    """Read records; pass over what another program wrote and cannot be read, with one warning for each."""
+    found: list[Read] = []
+    for version in versions:
+        try:
+            found.append(read(version))
+        except ValidationError as broken:
+            _warn(version.key, version.version, first_fault(broken))
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _warn(key: str, version: int, reason: str) -> None:
+    """Say it once in this process, not with every search."""
+    log.warning("Record %s, version %d, is passed over: %s %s", key, version, reason, _advice(key))
+
+
+def read_one(read: Callable[[Version], Read], version: Version) -> Read:
+    """Read a record that was asked for by its key. Raises BadInput where it cannot be read."""
+    try:
+        return read(version)
+    except ValidationError as broken:
+        raise BadInput(
+            f"Record {version.key} cannot be read: {first_fault(broken)}", _advice(version.key)
+        ) from broken
+
+
+def check_readable(read: Callable[[Value], object], value: Value) -> None:
+    """Refuse a value that could not be read back. Raises BadInput."""
+    try:
+        read(value)
+    except ValidationError as broken:
+        raise BadInput(f"its value is not a memory: {first_fault(broken)}") from broken
+
+
+def _advice(key: str) -> str:
+    return f"`mneme memories history {key}` shows it as it is; `mneme memories forget {key}` erases it."

@@ -8,11 +8,12 @@ from mneme.evals.compare.memory import Event, Memory, Outcome, Place
 from mneme.graphs import memory_agent
 from mneme.library.teams.team import empty
 from mneme.models.asking.asking import ask
-from mneme.models.asking.budget import tokens
+from mneme.models.asking.counting import tokens
 from mneme.nodes.chat.context import MemoryContext
 from mneme.nodes.sharing.pools import look_up
 from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
 from mneme.prompts.task_memories.task_memories import Course, summarise_trial
+from mneme.stores.access import Asker
 from mneme.stores.cards.card import Lesson, TaskOutcome
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.discussions.agent_memory import AgentMemory, MemoryVersion
@@ -20,11 +21,11 @@ from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.records import Change, team_namespace
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
-from mneme.stores.recall import Asker, recall
+from mneme.stores.recall import recall
 from mneme.stores.users.inbox import Message
-from mneme.stores.users.memories import Memory as Fact
 from mneme.stores.users.memories import UserMemories
-from mneme.stores.users.valid_time import Past
+from mneme.stores.users.memory import Memory as Fact
+from mneme.stores.users.memory import Past
 
 CANDIDATES = 40
 """Texts that are looked up for a situation; those that the budget has room for are shown."""

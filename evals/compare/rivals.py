@@ -23,7 +23,7 @@ from mneme.models.embedding.embedders import Embedder
 from mneme.nodes.task_memories.interface import FinishedTask, Held, MemoryServices, Task
 from mneme.nodes.task_memories.kinds import open_memory
 from mneme.stores.task_memories.trials import Trials
-from mneme.stores.users.memories import RULES
+from mneme.stores.users.memory import RULES
 
 MOST = 20
 """Texts that a package is asked for."""

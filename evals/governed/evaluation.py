@@ -20,7 +20,7 @@ from mneme.evals.governed.stories import Event, Fact, story
 from mneme.evals.measuring import in_environment, temporary_ledger
 from mneme.evals.options import Positive, RunOptions
 from mneme.evals.report import Progress, Report, Row, framed
-from mneme.models.asking.budget import tokens
+from mneme.models.asking.counting import tokens
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.ledger import Ledger
 

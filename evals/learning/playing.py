@@ -11,7 +11,7 @@ from mneme.environments.sql_tuning.tuning import SqlTuning
 from mneme.evals.report import Row
 from mneme.graphs import compound_learning, dispute_resolution
 from mneme.graphs.baselines import prompt_cache, raw_trajectories, without_advocate
-from mneme.models.asking.budget import tokens_of
+from mneme.models.asking.counting import tokens_of
 from mneme.nodes.learning.context import LearningContext, TeamContext
 from mneme.nodes.workflow import Workflow
 from mneme.stores.cards.knowledge_cards import KnowledgeCards

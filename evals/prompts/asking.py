@@ -6,14 +6,13 @@ from typing import Literal, cast
 from langchain_core.messages import HumanMessage
 from pydantic import BaseModel
 
-from mneme.core.errors import BadAnswer, NoTools, PromptTooLong
+from mneme.core.errors import BadAnswer, BadInput, NoTools, PromptTooLong
 from mneme.evals.prompts.cases import Golden
 from mneme.evals.prompts.properties import as_json
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import counting
 from mneme.nodes.chat.memory_tools import calls_of, turn_of
 from mneme.prompts.chat.paper_versions import ToolChoices, ToolGiven, choose_tools
-from mneme.rules.registry import has_rule
 
 MAX_ANSWER_CHARS = 2000
 """Characters of an answer that are kept to be looked at."""
@@ -42,8 +41,6 @@ class Outcome(BaseModel):
 async def outcome_of(golden: Golden, responder: str) -> Outcome:
     """Ask a case. Raises `ModelUnavailable` where nobody answers; a reply that is no good is an outcome."""
     about = {"prompt": "/".join(golden.key), "kind": golden.case.kind}
-    if responder == "rules" and not has_rule(golden.question):
-        return Outcome(**about, came="no rule")
     began = time.perf_counter()
     with counting() as asked:
         came, answer, wrong = await _answered(golden, responder)
@@ -66,6 +63,10 @@ async def _answered(golden: Golden, responder: str) -> tuple[Came, str, list[str
         return "refused", bad.raw, [str(bad)]
     except (NoTools, PromptTooLong) as unable:
         return "refused", "", [str(unable)]
+    except BadInput as missing:
+        if responder != "rules":
+            raise
+        return "no rule", "", [str(missing)]
     found = as_json(answer)
     wrong = [str(each) for each in golden.case.expect if not each.holds(found)]
     return "first", answer if isinstance(answer, str) else answer.model_dump_json(by_alias=True), wrong

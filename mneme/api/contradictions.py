@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from mneme.core.errors import BadInput, Conflict, Forbidden, NotWritable
 from mneme.models.asking.asking import ask, resolve
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, Relation, compare_memories
-from mneme.stores.access import Right, check_right, may
+from mneme.stores.access import Asker, Recallable, Right, check_right, may
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
@@ -34,11 +34,11 @@ from mneme.stores.ledger.records import (
     user_namespace,
 )
 from mneme.stores.provenance import VERDICTS
-from mneme.stores.recall import ONE_TEXT, Asker, Contradiction, Keep, Recallable, Recalled, visible
+from mneme.stores.recall import ONE_TEXT, Contradiction, Keep, Recalled, visible
 from mneme.stores.shelf import Shelf, kind_of
-from mneme.stores.users.memories import RULES, MemoryRecord, UserMemories
+from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memory import RULES, MemoryRecord, overlaps
 from mneme.stores.users.traces import named
-from mneme.stores.users.valid_time import overlaps
 from mneme.stores.write_gate import SAME_FACT
 
 KINDS: tuple[Recallable, ...] = ("fact", "card", "agreement")

@@ -11,8 +11,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-from mneme.models.asking.budget import tokens
-from mneme.models.asking.counting import Asked
+from mneme.models.asking.counting import Asked, tokens
 from mneme.stores.checkpoints.checkpointer import opened_checkpointer
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Namespace, Version, user_namespace

@@ -13,16 +13,16 @@ from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, R
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.models.asking.lazily import import_lazily
+from mneme.stores.access import Reading, readings, thread_root
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import Mode
 from mneme.stores.ledger.records import Forgotten, Version, check_name, unescaped
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.provenance import told_again
-from mneme.stores.users.activity import Day, Reading, by_day, readings
 from mneme.stores.users.inbox import Inbox, complete
-from mneme.stores.users.memories import Kind, Memory, MemoryRecord, UserMemories, both_sides
+from mneme.stores.users.memories import Day, UserMemories, both_sides
+from mneme.stores.users.memory import Kind, Memory, MemoryRecord
 from mneme.stores.users.promotion import OwnMemories, linked
-from mneme.stores.users.threads import ThreadIds
 from mneme.stores.write_gate import FACTS
 
 if TYPE_CHECKING:  # slow to import
@@ -278,7 +278,7 @@ class Memories(Operations):
         self, days: Annotated[int, Field(ge=1, le=3660, description="How far back.")] = 30
     ) -> Sequence[Day]:
         """Return how many memories changed on each day on which any did, the oldest first."""
-        return await by_day(self._kept, days)
+        return await self._kept.by_day(days)
 
     @reads("memories/readings")
     async def readings(
@@ -403,7 +403,7 @@ class Memories(Operations):
             await self._ledger.forget_records(derived, reason=reason, actor=self._caller)
             count = len(derived) + await self._kept.forget_all(reason=reason, actor=self._caller)
         if threads:  # the root of their ids, once they are deleted
-            await ThreadIds(self._ledger, self._owner).forget(reason=reason, actor=self._caller)
+            await self._ledger.forget_all(thread_root(self._owner), reason=reason, actor=self._caller)
         cleaned.add(await told_to(self._ledger, [*derived, *rest], self._owner))
         mark = Forgotten(at=datetime.now(UTC), reason=reason, actor=self._caller)
         erased = await erased_of(mark, cleaned, made, rest, {*keys, *told.messages})

@@ -24,7 +24,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Version, team_namespace
 from mneme.stores.provenance import as_now, pairs_in, stale
 from mneme.stores.recall import kind_in
-from mneme.stores.users.memories import RULES
+from mneme.stores.users.memory import RULES
 
 REPLAYED = 5
 """Tasks on which a card is tried at most, the latest that it served."""

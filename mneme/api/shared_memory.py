@@ -11,8 +11,18 @@ from mneme.api.memories import Query, Written, compared
 from mneme.api.operation import Key, Limit, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
-from mneme.models.asking.budget import tokens
-from mneme.stores.access import Right, asker_of, audit, may_read, own_team, roles
+from mneme.models.asking.counting import tokens
+from mneme.stores.access import (
+    RECALLABLE,
+    Opened,
+    Recallable,
+    Right,
+    asker_of,
+    audit,
+    may_read,
+    own_team,
+    roles,
+)
 from mneme.stores.discussions.discussions import AgreementChange, Discussions
 from mneme.stores.ledger.records import (
     LOCAL,
@@ -24,20 +34,11 @@ from mneme.stores.ledger.records import (
     user_namespace,
 )
 from mneme.stores.provenance import as_now, stale, steps
-from mneme.stores.recall import (
-    KINDS,
-    RECALLABLE,
-    Contradiction,
-    Keep,
-    Opened,
-    Recallable,
-    Recalled,
-    is_verified,
-    kind_in,
-    recall,
-)
+from mneme.stores.recall import KINDS, Contradiction, Keep, Recalled, is_verified, kind_in, recall
+from mneme.stores.shelf import readable
 from mneme.stores.team_facts import TeamFacts
-from mneme.stores.users.memories import Memory, MemoryRecord, UserMemories
+from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memory import Memory, MemoryRecord
 from mneme.stores.users.promotion import (
     OwnMemories,
     Policy,
@@ -47,7 +48,6 @@ from mneme.stores.users.promotion import (
     policies_of,
     shared,
 )
-from mneme.stores.users.unreadable import readable
 
 if TYPE_CHECKING:
     from mneme.api.contradictions import Contradictions

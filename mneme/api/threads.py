@@ -28,13 +28,12 @@ from mneme.api.server_state import ServerState
 from mneme.core.errors import BadInput, Conflict, Damaged, NotFound
 from mneme.core.settings import settings
 from mneme.nodes.background import MEMORY_THREAD, THREAD_NAME, named_thread
-from mneme.stores.access import may_read
+from mneme.stores.access import known_id, may_read, thread_id
 from mneme.stores.checkpoints.checkpointer import kept_threads, opened_checkpointer
 from mneme.stores.checkpoints.tables import Kept
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import LOCAL, Version, unescaped
 from mneme.stores.ledger.words import words_of
-from mneme.stores.users.threads import ThreadIds, known_id
 from mneme.stores.users.traces import Told
 
 if TYPE_CHECKING:  # slow to import
@@ -266,7 +265,7 @@ class Threads(Operations):
     async def _background(self) -> Set[str]:
         """Return the ids of the thread on which is remembered, that of an earlier version too."""
         name = MEMORY_THREAD.format(user=self._owner)
-        return {known_id(name), await ThreadIds(self._ledger, self._owner).of(name)} & await self._all()
+        return {known_id(name), await thread_id(self._ledger, self._owner, name)} & await self._all()
 
     async def _all(self) -> Set[str]:
         """Return the ids of the user's threads, also of those that only the server knows."""

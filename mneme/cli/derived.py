@@ -184,12 +184,12 @@ class Command:
         self.__annotations__ = {name: each.annotation for name, each in found.items()}
 
     def __call__(self, **given: Any) -> None:
-        from mneme.cli.show import confirmed, json_lines  # what prints is slow to import
+        from mneme.cli.show import confirmed, printing  # what prints is slow to import
 
         path = given.pop(CONTEXT).command_path
         own = {name: each for name, each in given.items() if name in self._own}
         models = {name: fields.values(given, path) for name, fields in self._fields.items()}
-        with json_lines(given.get("as_json", False)):
+        with printing(given.get("as_json", False)):
             if self._asks and not confirmed(given["yes"]):
                 return
             done = self._function(**own, **models)

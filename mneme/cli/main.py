@@ -85,8 +85,8 @@ def main() -> None:
 
 
 def _fail(error: MnemeError, asked: Asked) -> None:
-    from mneme.cli.show import json_lines, print_error
+    from mneme.cli.show import print_error, printing
 
-    with json_lines("--json" in sys.argv):
+    with printing("--json" in sys.argv):
         print_error(error, asked)
     sys.exit(1)

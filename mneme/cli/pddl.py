@@ -13,7 +13,7 @@ from rich.markup import escape
 from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.show import console, emit, print_result, print_rows, say
-from mneme.client.workflows import Workflows, open_workflows
+from mneme.client.workflows import GraphRun, Workflows, open_workflows
 from mneme.core.errors import BadInput
 from mneme.environments.pddl import (
     DOMAINS,
@@ -115,11 +115,11 @@ async def _play(flows: Workflows, problem: Problem, context: Context, run_id: st
     _, left = await flows.left_at("pddl_team", config)
     say(f"\n[bold]{escape(problem.name)}[/] {escape(problem.goal)}")
     given = None if left else {"problem": problem.model_dump(), "task_id": task_id}
-    async for event in flows.stream("pddl_team", given, config, context, "custom", "sync"):
-        print_step(cast(dict[str, Any], event))
-    _, values = await flows.left_at("pddl_team", config)
-    _print_result(values)
-    return bool(values["success"])
+    run = GraphRun(flows, "pddl_team", given, config, context, durability="sync")
+    async for event in run:
+        print_step(event)
+    _print_result(run.values)
+    return bool(run.values["success"])
 
 
 def print_step(event: dict[str, Any]) -> None:

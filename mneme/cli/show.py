@@ -1,6 +1,6 @@
 """Print results: text for people, JSON Lines for programs.
 
-Where a command prints JSON (`--json`), `console` prints nothing, and `emit` prints; else it is the other way.
+Where a command prints JSON (`--json`), `console` is quiet, and `emit` prints; else it is the other way.
 
 Memories, replies, files and answers of a server can hold characters that a terminal obeys: they clear the
 screen, write to the clipboard or hide text. Nothing printed here has any of them.
@@ -12,7 +12,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from itertools import chain
 from pathlib import Path
 from textwrap import shorten
@@ -41,39 +40,15 @@ KEY, SHORT = re.compile(r"\b[0-9a-f]{8}(?:[0-9a-f]{24}|(?:-[0-9a-f]{4}){3}-[0-9a
 """A key or a thread's id, and how many letters of it are shown in a table."""
 EXCERPTS, EXCERPT = {"prompt", "answer"}, 60
 """Columns of which a table shows the beginning, and how many characters."""
-JSON_LINES = ContextVar("JSON_LINES", default=False)
-"""Whether the command prints JSON Lines."""
 PIPED, HEIGHT = 80, 25
 """The columns and lines of what is no terminal."""
 
 
 class CleanConsole(Console):
-    """A console that prints no control character but its own, however the text is cut into pieces.
-
-    What goes into a file or a pipe is as wide as COLUMNS says, or 80: the window beside it changes nothing.
-    """
+    """A console that prints no control character but its own, however the text is cut into pieces."""
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, highlight=False, emoji=False)  # ollama:fire:7b is a name
-        self._width = None  # what COLUMNS says counts when something is printed, not when this is loaded
-
-    def print(self, *objects: Any, **how: Any) -> None:
-        """Print, unless this is standard output and the command prints JSON."""
-        if self.stderr or not JSON_LINES.get():
-            super().print(*objects, **how)
-
-    @property
-    def size(self) -> ConsoleDimensions:
-        """Return how much room there is."""
-        if self.is_terminal or self._width is not None:
-            return super().size
-        columns = os.environ.get("COLUMNS", "")
-        return ConsoleDimensions(int(columns) if columns.isdigit() and int(columns) else PIPED, HEIGHT)
-
-    @size.setter
-    def size(self, new_size: tuple[int, int]) -> None:
-        """Set how much room there is."""
-        self._width, self._height = new_size
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         """Yield the pieces of what is printed, clean."""
@@ -92,28 +67,36 @@ SIGNS = {
 
 
 @contextmanager
-def json_lines(wanted: bool = True) -> Iterator[None]:
-    """Print JSON Lines meanwhile, where that is wanted."""
-    before = JSON_LINES.set(wanted)
+def printing(as_json: bool = False) -> Iterator[None]:
+    """Print JSON Lines meanwhile, where that is wanted, or text.
+
+    What goes into a file or a pipe is as wide as COLUMNS says, or 80: the window beside it changes nothing.
+    """
+    columns = os.environ.get("COLUMNS", "")
+    width = int(columns) if columns.isdigit() and int(columns) else PIPED
+    for each in (console, errors):
+        if not each.is_terminal:
+            each.size = ConsoleDimensions(width, HEIGHT)
+    before, console.quiet = console.quiet, as_json
     try:
         yield
     finally:
-        JSON_LINES.reset(before)
+        console.quiet = before
 
 
 def prints_json() -> bool:
     """Return whether the command prints JSON Lines."""
-    return JSON_LINES.get()
+    return console.quiet
 
 
 def emit(value: BaseModel | Mapping[str, Any]) -> None:
     """Print one line of JSON, where the command prints JSON."""
-    if not prints_json():
-        return
-    if isinstance(value, BaseModel):
-        print(_escaped(value.model_dump_json()), flush=True)
-        return
-    print(_escaped(json.dumps(value, ensure_ascii=False, default=str)), flush=True)
+    if console.quiet:
+        if isinstance(value, BaseModel):
+            text = value.model_dump_json()
+        else:
+            text = json.dumps(value, ensure_ascii=False, default=str)
+        print(_escaped(text), flush=True)
 
 
 def print_rows(found: Any, *, titled: str = "") -> None:

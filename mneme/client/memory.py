@@ -37,7 +37,7 @@ from mneme.core.errors import BadInput, ServerGone
 from mneme.stores.ledger.records import LOCAL
 
 if TYPE_CHECKING:  # slow to import
-    from mneme.client.session import MemoryAgents
+    from mneme.client.workflows import MemoryAgents
     from mneme.stores.ledger.base_store import LedgerStore
 
 P = ParamSpec("P")
@@ -166,7 +166,7 @@ class Door:
         await self.close()
 
     async def _remember(self, user: str, memory_agent: str, seconds: float) -> None:
-        from mneme.client.session import MemoryAgents  # noqa: PLC0415  (the graphs are slow to import)
+        from mneme.client.workflows import MemoryAgents  # noqa: PLC0415  (the graphs are slow to import)
 
         if self._agents is None:
             self._agents = MemoryAgents(self._used)

@@ -15,7 +15,7 @@ from mneme.api.operation import API_PATH, CALLER, ONCE, USER, Operation, Operati
 from mneme.core import errors
 from mneme.core.errors import BadInput, Forbidden, MnemeError, ServerGone, StillRunning
 from mneme.core.settings import settings
-from mneme.stores.users.memories import RULES
+from mneme.stores.users.memory import RULES
 
 PATIENCE, CONNECTING = 60.0, 5.0
 """Seconds that an answer may take, beside those that were asked for, and the way to the server."""

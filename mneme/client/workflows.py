@@ -1,14 +1,15 @@
 """Graphs for the command line: in this process, or on the server that has the ledger open.
 
 Where a `langgraph dev` on this machine has the embedded ledger open, its graphs are used; otherwise
-the ledger is opened here. Callers use both in the same way.
+the ledger is opened here. Callers use both in the same way: as a `Session` of a user or a `TeamSession`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Generic, TypeVar, cast
 
 import httpx
 from langchain_core.messages import BaseMessage
@@ -16,27 +17,36 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.utils.uuid import uuid7
 from langgraph.pregel.protocol import PregelProtocol
 from langgraph.pregel.remote import RemoteException, RemoteGraph
-from langgraph.types import Durability, StreamMode
+from langgraph.types import Durability, Interrupt, StateSnapshot, StreamMode
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIError, RateLimitError
 
+from mneme.api.cards import Cards
+from mneme.api.inbox import Messages
+from mneme.api.memories import Memories
 from mneme.api.operation import Kind
+from mneme.api.pools import Pools
 from mneme.api.threads import Threads
 from mneme.client.home import Place, asked_server, opened_at, operations_at
 from mneme.client.remote import api_key, gone
 from mneme.core import errors
 from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, ModelUnavailable, TooMany
 from mneme.graphs import load
-from mneme.nodes.background import THREAD_NAME
+from mneme.models.asking.responders import resolve
+from mneme.nodes.background import MEMORY_THREAD, RECURSION_LIMIT, THREAD_NAME
+from mneme.stores.access import known_id, thread_id
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import LOCAL
-from mneme.stores.users.threads import ThreadIds, known_id
+from mneme.stores.users.inbox import Inbox
+from mneme.stores.users.memory import RULES
 
 Graph = PregelProtocol[Any, Any, Any, Any]
 Values = dict[str, Any]
+REPLY: list[StreamMode] = ["messages", "custom"]
+"""What is streamed of a graph that answers with a reply."""
 LOG = "Read the server's log."
 HINTS: Mapping[type[MnemeError], str] = {
     BadInput: "Correct it, and run the command again.",
@@ -76,7 +86,7 @@ class Workflows:
             thread = known_id(name)
             state = await self.graphs[graph].aget_state({"configurable": {"thread_id": thread}})
             if state.created_at is None and isinstance(self.place, Ledger):  # no earlier version kept it
-                thread = await ThreadIds(self.place, owner or LOCAL).of(name)
+                thread = await thread_id(self.place, owner or LOCAL, name)
         metadata = {THREAD_NAME: name} | ({"owner": owner} if owner else {})
         return {"configurable": {"thread_id": thread}, "metadata": metadata}
 
@@ -93,54 +103,58 @@ class Workflows:
         state = await self.graphs[graph].aget_state(config)
         return tuple(task.name for task in state.tasks), state.values
 
-    async def invoke(self, graph: str, given: Any, config: RunnableConfig, context: Values) -> Values:
-        """Run a graph on a thread to its end, or to its next interrupt."""
-        if self.server is None:  # subgraphs find the run's id in the config; a server gives its runs ids
+
+@dataclass
+class GraphRun:
+    """A run of a graph on a thread: iterate over its stream.
+
+    Then `values` are those of the thread, and `questions` the interrupts at which it waits for a person.
+    With the durability `sync` a step is in the checkpoint before the next begins; else it can be streamed
+    earlier.
+    """
+
+    flows: Workflows
+    graph: str
+    given: Any
+    config: RunnableConfig
+    context: Values
+    mode: StreamMode | list[StreamMode] = "custom"
+    durability: Durability = "async"
+    values: Values = field(default_factory=dict)
+    questions: list[Interrupt] = field(default_factory=list)
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        """Yield the stream. Raises Conflict where a server stopped the run before its end."""
+        graph, server, config = self.flows.graphs[self.graph], self.flows.server, self.config
+        if server is None:  # subgraphs find the run's id in the config; a server gives its runs ids
             run_id = uuid7()
             known = {**config["configurable"], "run_id": str(run_id)}
             config = config | RunnableConfig(run_id=run_id, configurable=known)
-        with server_errors():
-            return cast(Values, await self.graphs[graph].ainvoke(given, config, context=context))
+        how: Values = {"stream_mode": self.mode, "durability": self.durability}
+        async for each in graph.astream(self.given, config, context=self.context, **how):
+            yield each
+        state = await graph.aget_state(self.config)
+        self.values = cast(Values, state.values)
+        self.questions = [each for task in state.tasks for each in task.interrupts]
+        if server is not None and any(not task.interrupts for task in state.tasks):
+            hint = "Something was forgotten, or it was cancelled: the same command goes on."
+            raise Conflict("The run was stopped.", hint)
 
-    async def stream(
-        self,
-        graph: str,
-        given: Any,
-        config: RunnableConfig,
-        context: Values,
-        stream_mode: StreamMode | list[StreamMode],
-        durability: Durability = "async",
-    ) -> AsyncIterator[Any]:
-        """Run a graph on a thread and yield its stream.
-
-        With `sync` a step is in the checkpoint before the next begins; otherwise it can be streamed earlier.
-        Raises Conflict where a server stopped the run before its end.
-        """
-        how: Values = {"stream_mode": stream_mode, "durability": durability}
-        with server_errors():
-            async for each in self.graphs[graph].astream(given, config, context=context, **how):
-                yield each
-            if self.server is not None:
-                left = (await self.server.threads.get_state(config["configurable"]["thread_id"]))["tasks"]
-                if any(not task["interrupts"] for task in left):
-                    hint = "Something was forgotten, or it was cancelled: the same command goes on."
-                    raise Conflict("The run was stopped.", hint)
+    async def end(self) -> Values:
+        """Run to the end, or to the next question to a person, and return the values of the thread."""
+        async for _ in self:
+            pass
+        return self.values
 
     async def pieces(
-        self,
-        graph: str,
-        given: Any,
-        config: RunnableConfig,
-        context: Values,
-        show: Callable[[Sequence[str]], None] = lambda _: None,
+        self, show: Callable[[Sequence[str]], None] = lambda _: None
     ) -> AsyncIterator[tuple[str, bool]]:
-        """Yield a graph's reply piece by piece, with whether the attempt before this piece broke off.
+        """Yield a `REPLY` piece by piece, with whether the attempt before this piece broke off.
 
         `show` is told what the agent is shown of what other workflows remember.
         """
         said = ""
-        both: list[StreamMode] = ["messages", "custom"]
-        async for mode, told, *_ in self.stream(graph, given, config, context, both):  # a server adds an id
+        async for mode, told, *_ in self:  # a server adds an id
             if mode.startswith("custom"):
                 if told.get("step") == "shared":
                     show(told["shown"])
@@ -149,6 +163,21 @@ class Workflows:
             part = chunk.model_dump() if isinstance(chunk, BaseMessage) else chunk
             yield str(part["content"]), said not in {"", part["id"]}
             said = part["id"]
+
+
+class ServerGraph(RemoteGraph):
+    """A graph on a server, whose errors are raised as the same classes of errors here."""
+
+    async def astream(self, *given: Any, **more: Any) -> AsyncIterator[Any]:
+        """Yield the stream of a run."""
+        with server_errors():
+            async for each in super().astream(*given, **more):
+                yield each
+
+    async def aget_state(self, *given: Any, **more: Any) -> StateSnapshot:
+        """Return the state of a thread that has run."""
+        with server_errors():
+            return await super().aget_state(*given, **more)
 
 
 @contextmanager
@@ -180,7 +209,7 @@ async def open_workflows(*names: str) -> AsyncIterator[Workflows]:
                 yield flows
             return
         client = get_client(url=str(place.base_url), api_key=api_key())
-        remote: dict[str, Graph] = {name: RemoteGraph(name, client=client) for name in names}
+        remote: dict[str, Graph] = {name: ServerGraph(name, client=client) for name in names}
         yield Workflows(remote, place, client)
 
 
@@ -191,3 +220,185 @@ async def workflows_here(ledger: Ledger, *names: str) -> AsyncIterator[Workflows
         made: Values = {"checkpointer": checkpointer, "store": LedgerStore(ledger)}
         here = {name: load(name).builder.compile(**made, name=name) for name in names}
         yield Workflows(here, ledger)
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a command needs to chat and to remember for one user."""
+
+    user: str
+    memories: Memories
+    inbox: Messages
+    flows: Workflows
+    background: RunnableConfig
+    """The thread on which the user's messages are remembered."""
+    is_served: bool
+    """Whether the server runs the memory agent after each turn; otherwise the command runs it."""
+
+    async def conversation(self, name: str) -> RunnableConfig:
+        """Return the config of this user's conversation of that name."""
+        return await self.flows.thread(f"chat/{self.user}/{name}", "chatbot", owner=self.user)
+
+    async def failures(self) -> dict[str, str]:
+        """Return the ids of the messages that could not be remembered yet, with the reasons."""
+        _, values = await self.flows.left_at("remember", self.background)
+        return {each["message_id"]: each["error"] for each in values.get("failed", [])}
+
+    async def is_broken(self) -> bool:
+        """Return whether the server's memory agent ended with an error, so that waiting for it is useless."""
+        if self.flows.server is None:
+            return False
+        with server_errors():
+            thread = await self.flows.server.threads.get(self.background["configurable"]["thread_id"])
+        return thread["status"] == "error"
+
+
+@asynccontextmanager
+async def open_session(user: str) -> AsyncIterator[Session]:
+    """Open a session in this process, or on the server that has the ledger open."""
+    async with open_workflows("chatbot", "remember") as flows:
+        yield await session_of(flows, user)
+
+
+async def session_of(flows: Workflows, user: str) -> Session:
+    """Return a user's session on open workflows."""
+    memories = flows.operations(Memories, user)
+    user = await memories.whoami()
+    thread = await flows.thread(MEMORY_THREAD.format(user=user), "remember", owner=user)
+    background = thread | {"recursion_limit": RECURSION_LIMIT}
+    inbox = flows.operations(Messages, user)
+    return Session(user, memories, inbox, flows, background, flows.server is not None)
+
+
+async def remember_waiting(session: Session, context: Values) -> Values:
+    """Run the memory agent until no message of a user waits, and return its report; continue a killed run."""
+    flows, config = session.flows, session.background
+    steps, values = await flows.left_at("remember", config)
+    if "memory_agent" in steps and isinstance(flows.place, Ledger):
+        steps = steps if await Inbox(flows.place).claim(session.user, values["message_id"]) else ()
+    whose = context | {"user": session.user}
+    return await GraphRun(flows, "remember", None if steps else {}, config, whose).end()
+
+
+class MemoryAgent:
+    """The memory agent of one user in this process.
+
+    It remembers what waits; then it reads again what rules have read, until it is stopped. `run` remembers,
+    or with True also reads again; a run that is stopped goes on with the next one.
+    """
+
+    def __init__(self, run: Callable[[bool], Coroutine[Any, Any, None]]) -> None:
+        self._run = run
+        self._remembering: asyncio.Future[tuple[BaseException | None]] | None = None
+        self._rereading: asyncio.Task[None] | None = None
+        self._is_wanted = self._is_over = False
+
+    @property
+    def is_remembering(self) -> bool:
+        """Whether it remembers messages now."""
+        return self._remembering is not None and not self._remembering.done()
+
+    def start(self) -> None:
+        """Remember what waits now, also where it is at work already; once it was stopped, nothing."""
+        self._is_wanted = True
+        if not self.is_remembering and not self._is_over:
+            self._remembering = asyncio.gather(self._remember(), return_exceptions=True)
+
+    async def wait(self, seconds: float | None = None) -> BaseException | None:
+        """Wait until nothing waits, for so many seconds at most; return what ended it, if something did."""
+        if self._remembering is None:
+            return None
+        done, _ = await asyncio.wait({self._remembering}, timeout=seconds)
+        return next((failure for each in done for failure in each.result()), None)
+
+    async def stop_rereading(self) -> None:
+        """Let others have the memories, or a message that just came."""
+        await _ended(self._rereading)
+
+    async def stop(self) -> None:
+        """End whatever it does, for good."""
+        self._is_over = True
+        await _ended(self._remembering)
+        await _ended(self._rereading)
+
+    async def _remember(self) -> None:
+        await _ended(self._rereading)
+        while self._is_wanted:
+            self._is_wanted = False
+            await self._run(False)
+        self._rereading = asyncio.create_task(self._run(True))
+
+
+async def _ended(task: asyncio.Future[Any] | None) -> None:
+    if task is not None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+class MemoryAgents:
+    """The memory agents of this process, one for each user, at the place that `used` keeps open meanwhile."""
+
+    def __init__(self, used: Callable[[], AbstractAsyncContextManager[Place]]) -> None:
+        self._used = used
+        self._agents: dict[str, MemoryAgent] = {}
+
+    async def remember(self, user: str, memory_agent: str, seconds: float) -> None:
+        """Remember what waits of a user; it goes on in the background after these seconds."""
+        if (agent := self._agents.get(user)) is not None:
+            await agent.wait(seconds)
+            await agent.stop_rereading()
+        if agent is None or not agent.is_remembering:
+            agent = self._agents[user] = MemoryAgent(partial(self._run, user, memory_agent))
+            agent.start()
+        if failure := await agent.wait(seconds):
+            raise failure
+
+    async def stop(self) -> None:
+        """End what they do; it goes on with the next process."""
+        await asyncio.gather(*(each.stop() for each in self._agents.values()))
+
+    async def _run(self, user: str, memory_agent: str, reread: bool) -> None:
+        if reread and await resolve(memory_agent) == RULES:
+            return
+        async with self._used() as place:
+            if isinstance(place, Ledger):
+                async with workflows_here(place, "remember") as flows:
+                    context = {"memory_agent": memory_agent, "reread": reread}
+                    await remember_waiting(await session_of(flows, user), context)
+
+
+Owned = TypeVar("Owned", Cards, Pools)
+THREADS = {
+    "compound_learning": "learn",
+    "dispute_resolution": "dispute",
+    "consolidation": "consolidate",
+    "memory_sharing": "share",
+    "interactive_learning": "grow",
+    "rubric_design": "rubric",
+}
+"""How the names of threads begin on which a graph runs; the team's name and others follow."""
+GROWTH_STEPS = 10_000
+"""The most steps of one run of `mneme share grow`."""
+
+
+@dataclass(frozen=True)
+class TeamSession(Generic[Owned]):
+    """What a command needs to run graphs for a team: operations on its data, and the graphs."""
+
+    team: str
+    on: Owned
+    flows: Workflows
+
+    async def thread(self, graph: str, *names: str) -> RunnableConfig:
+        """Return the config of the thread on which a graph runs; a killed run continues there."""
+        name = "/".join(filter(None, [THREADS[graph], self.team, *names]))
+        config = await self.flows.thread(name, graph)
+        return config | {"recursion_limit": GROWTH_STEPS} if graph == "interactive_learning" else config
+
+
+@asynccontextmanager
+async def open_team(kind: type[Owned], team: str, *graphs: str) -> AsyncIterator[TeamSession[Owned]]:
+    """Open a session with these graphs in this process, or on the server that has the ledger open."""
+    async with open_workflows(*graphs) as flows:
+        name = await flows.operations(Cards, team).whose()
+        yield TeamSession(name, flows.operations(kind, team), flows)

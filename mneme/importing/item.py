@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from mneme.api.messages import MAX_MESSAGE_CHARS
 from mneme.core.errors import BadInput
-from mneme.stores.users.memories import Kind
+from mneme.stores.users.memory import Kind
 
 TOO_LONG = f"longer than {MAX_MESSAGE_CHARS:,} characters"
 EMPTY = "without words"

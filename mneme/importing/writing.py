@@ -11,14 +11,13 @@ from datetime import UTC, datetime, timedelta
 from pydantic import BaseModel
 
 from mneme.api.memories import Memories
-from mneme.client.session import LastingSession, Session
-from mneme.client.workflows import Values
+from mneme.client.workflows import GraphRun, Session, Values, open_session
 from mneme.importing.item import Item, State
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.stores.ledger.records import Change, Source, user_namespace
 from mneme.stores.ledger.transfer import Line
 from mneme.stores.users.inbox import Message, MessageOutcome
-from mneme.stores.users.memories import Memory
+from mneme.stores.users.memory import Memory
 
 BATCH = 200
 """Memories in one call."""
@@ -153,9 +152,8 @@ async def send(messages: Sequence[Message], user: str, context: Values) -> Async
     A message is safe in the inbox before the memory agent reads it.
     """
     report = Sent(messages=len(messages))
-    async with LastingSession(user) as lasting:
+    async with open_session(user) as session:
         for start in range(0, len(messages), MESSAGES_IN_A_RUN):
-            session = await lasting.open()
             async for each in _send(session, messages[start : start + MESSAGES_IN_A_RUN], context, report):
                 yield each
             if report.stopped:
@@ -172,13 +170,13 @@ async def _send(
     fresh = [each for each in batch if each["message_id"] not in known]
     report.known += len(batch) - len(fresh)
     if fresh:
-        config, whose = await session.background(), context | {"user": session.user, "reread": False}
-        async for step in session.flows.stream("remember", {"messages": fresh}, config, whose, "updates"):
+        whose = context | {"user": session.user, "reread": False}
+        run = GraphRun(session.flows, "remember", {"messages": fresh}, session.background, whose, "updates")
+        async for step in run:
             read = int((step.get("count") or {}).get("remembered", report.underway))
             report.underway = min(read, len(fresh))
             yield report
-        _, values = await session.flows.left_at("remember", config)
-        report.underway, report.asked = 0, added(report.asked, values.get("asked", NOTHING))
+        report.underway, report.asked = 0, added(report.asked, run.values.get("asked", NOTHING))
         await _settle(session, [each["message_id"] for each in fresh], report)
     yield report
 

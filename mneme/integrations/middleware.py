@@ -25,7 +25,7 @@ from mneme.integrations.tools import CALLER
 from mneme.models.asking.responders import check_form
 from mneme.stores.ledger.records import LOCAL
 from mneme.stores.users.inbox import PRECEDING
-from mneme.stores.users.memories import MemoryRecord
+from mneme.stores.users.memory import MemoryRecord
 
 with needs("MemoryMiddleware", "providers"):
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse

@@ -13,7 +13,7 @@ from mneme.api.memories import Written
 from mneme.api.rendering import row_of
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.knowledge_cards import Learned
-from mneme.stores.users.memories import MemoryRecord
+from mneme.stores.users.memory import MemoryRecord
 
 MAX_TEXT_CHARS = 600
 """Characters that are shown of one text."""

@@ -35,10 +35,9 @@ from mneme.server.opened import store
 from mneme.server.page import Console
 from mneme.server.problems import not_taken, not_understood, not_valid, refused
 from mneme.server.rest import Api, Opened, Segments, offer, refuse_all_else
-from mneme.stores.access import audit, own_team, own_user, roles
+from mneme.stores.access import audit, drop_old_readings, own_team, own_user, roles
 from mneme.stores.answers import KEPT_FOR, drop_old_answers
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.users.activity import drop_old_readings
 
 log = logging.getLogger(__name__)
 

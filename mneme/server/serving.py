@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mneme.api.server_state import ServerState
 from mneme.client.home import OWN_SERVER, Place, announced
-from mneme.client.session import MemoryAgents
+from mneme.client.workflows import MemoryAgents
 from mneme.core.errors import MnemeError
 from mneme.server.opened import store
 from mneme.server.routes import api_of

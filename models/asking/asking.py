@@ -1,39 +1,51 @@
 """Ask a typed question of a model or of rules, and accept no answer that fails its checks.
 
-An answer in JSON is constrained by its schema, read strictly and checked against what was given; what is
-wrong with it is shown to the model, which is asked again, with another seed and a higher temperature. After
-`REPAIRS` of these, `BadAnswer` carries the last reply. An answer in free text streams as it is written.
-Where an attempt at one fails midway, the next is a message of its own (another id), and
-`Answered.message_id` says which one holds.
+An answer in JSON is constrained by its schema, read strictly and checked against what was given. An answer in
+free text streams as it is written.
+
+Each failed attempt is answered by another one that has a better chance: what was wrong is shown to the model
+where seeing it can help, there is more room where the reply was cut, the worked examples are left out where
+one was copied, and the temperature is higher each time. The seed of such an attempt is drawn: a resumed run
+asks a question that failed in the same words, and the same replies would fail for ever. After `REPAIRS` of
+these, `BadAnswer` carries the last reply. Where an attempt at a text fails midway, the next is a message of
+its own (another id), and `Answered.message_id` says which one holds.
 """
 
+import asyncio
 import re
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from random import randrange
 from typing import Any, Generic, TypeVar, cast
 
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import (
+    ensure_config,
+    get_async_callback_manager_for_config,
+    merge_configs,
+    patch_config,
+)
+from langchain_core.tracers.base import BaseTracer
 from pydantic import BaseModel
 
-from mneme.core.errors import BadAnswer
-from mneme.models.asking.attempts import (
-    SEED,
-    AskRecord,
-    Question,
-    as_one_run,
-    ask_with_repairs,
-    attempt_config,
-    complete_text,
-    cut_off,
-    was_cut,
-)
-from mneme.models.asking.budget import tokens
+from mneme.core.errors import BadAnswer, PromptTooLong
+from mneme.models.asking.counting import count, tokens
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.lazily import by_rules
-from mneme.models.asking.replies import Copied, Doubtful, Unusable, copied, read, without_thought
+from mneme.models.asking.replies import (
+    Copied,
+    CutShort,
+    Doubtful,
+    Endless,
+    Unusable,
+    copied,
+    read,
+    without_thought,
+)
 from mneme.models.asking.responders import (
     CallOptions,
     ModelRequest,
@@ -42,12 +54,12 @@ from mneme.models.asking.responders import (
     clear_endpoints,
     prepared,
     resolve,
+    say,
 )
 from mneme.models.asking.schema import bounded, flat, room_for
-from mneme.models.asking.streaming import countable
-from mneme.models.asking.tool_calls import call_tools
+from mneme.models.asking.streaming import countable, repeats
 from mneme.models.asking.wording import in_own_words
-from mneme.prompts.prompt import Prompt
+from mneme.prompts.prompt import REPAIRS, Prompt
 
 __all__ = [
     "SEED",
@@ -55,13 +67,13 @@ __all__ = [
     "Lane",
     "ask",
     "auto_notice",
-    "call_tools",
     "clear_endpoints",
     "resolve",
 ]
 
 G = TypeVar("G", bound=BaseModel)
 A = TypeVar("A", bound=BaseModel | str)
+T = TypeVar("T")
 
 JSON_TOKENS = 8192
 """Tokens of a JSON reply at most, however much its type allows."""
@@ -69,6 +81,57 @@ KEPT_FREE = 2048
 """Tokens of the context that a prompt leaves at least for a JSON reply that may be long."""
 TEXT_TOKENS = 4096
 """Tokens of a reply in free text."""
+SEED = 7
+ROOM_FACTOR = 2
+"""How many times more tokens the next reply may have where the last one was cut off."""
+TEMPERATURE_STEP = 0.3
+"""What each further attempt adds to the temperature, so that the same reply does not come again."""
+REPEAT_PENALTY = 1.1
+"""Against circles, from the first on: a small model falls into one again, however warm it is drawn."""
+MAX_SHOWN_CHARS = 2000
+"""Characters of a wrong reply that the model is shown again."""
+INTERNAL = RunnableConfig(tags=["nostream", "langsmith:nostream"])  # LangGraph 1.2 heeds the first alone
+
+
+@dataclass
+class AskRecord:
+    """One question to one responder, its answer once there is one, and what the attempts cost so far."""
+
+    name: str
+    responder: str
+    attempts: int = 0
+    prompt_tokens: int = 0
+    reply_tokens: int = 0
+    message_id: str = ""
+    doubt: str = ""
+    value: Any = None
+
+    def add(self, message: AIMessage) -> None:
+        """Count what a reply cost."""
+        used = message.usage_metadata
+        self.prompt_tokens += used["input_tokens"] if used else 0
+        self.reply_tokens += used["output_tokens"] if used else 0
+        self.message_id = message.id or ""
+
+
+@dataclass(frozen=True)
+class Question(Generic[T]):
+    """A request to a model, how its reply is drawn, and what makes a reply acceptable.
+
+    `accept` returns the answer or raises `Unusable`; `shown` tells whether the reply streams to the chat;
+    `again` ends the message that tells the model what was wrong. `bare` is the system text without worked
+    examples, for a model that copies them, and `accept_bare` what makes a reply to it acceptable.
+    """
+
+    request: ModelRequest
+    options: CallOptions
+    accept: Callable[[AIMessage], T]
+    lane: Lane
+    shown: bool
+    again: str
+    bare: str = ""
+    accept_bare: Callable[[AIMessage], T] | None = None
+    repairs: int = REPAIRS
 
 
 @dataclass(kw_only=True)
@@ -101,7 +164,10 @@ async def ask(  # noqa: PLR0913  (the interface of every node)
             return Answered(**vars(record))
         # What a rule says, or what was prepared, is checked and counted like any other answer.
         record.attempts = 1
-        value = cast(A, prepare(prompt.name, prompt.answer)) if prepare else await by_rules(prompt, given)
+        if prepare:
+            value = cast(A, prepare(prompt.name, prompt.answer))
+        else:
+            value = await asyncio.to_thread(by_rules, prompt, given)
         raw = value.model_dump_json() if isinstance(value, BaseModel) else value
         record.value, record.reply_tokens = value, tokens(raw)
         record.prompt_tokens = tokens("\n".join(prompt.wording(given)))
@@ -189,3 +255,126 @@ def _object(prompt: Prompt[G, A], shown: Sequence[str], asked: str, message: AIM
     if sentence := copied(shown, asked, raw):
         raise Copied(f"The reply repeats the example: {sentence!r}.", raw)
     return value
+
+
+async def ask_with_repairs(question: Question[T], record: AskRecord, run: RunnableConfig) -> T:
+    """Return the first acceptable answer; after a reply that is none, ask again in a way that may help."""
+    failure = Unusable("It was never asked.")
+    doubted: Doubtful | None = None
+    request, options = question.request, question.options
+    for attempt in range(1, question.repairs + 2):
+        record.attempts = attempt
+        try:
+            config = attempt_config(run, record, question.shown)
+            message = await say(record.responder, request, options, question.lane, config)
+            record.add(message)
+            record.doubt = ""
+            return question.accept(message)
+        except Doubtful as doubtful:
+            record.doubt = str(doubtful)
+            if doubted:
+                return cast(T, doubtful.answer)
+            failure = doubted = doubtful
+        except Unusable as unusable:
+            failure = unusable
+        except PromptTooLong:
+            if request is question.request:
+                raise
+            request = question.request  # there is no room to show what was wrong
+            continue
+        if isinstance(failure, Copied):
+            bare = replace(question.request, system=question.bare)
+            question = replace(question, request=bare, accept=question.accept_bare or question.accept)
+        request = _with_complaint(question, failure)
+        options = _redrawn(question.options, options, failure, attempt)
+    if doubted:
+        record.doubt = str(doubted)
+        return cast(T, doubted.answer)
+    raise BadAnswer(
+        f"{record.responder} gave no usable answer to {record.name} in {record.attempts} attempts: {failure}",
+        failure.raw,
+        "Choose a stronger model for this role, or `rules`.",
+    ) from failure
+
+
+def _with_complaint(question: Question[T], failure: Unusable) -> ModelRequest:
+    """Show the model what was wrong, where seeing it can help."""
+    if not failure.shown_back or not failure.raw.strip():
+        return question.request
+    fault = str(failure)
+    ended = fault if fault.endswith((".", "!", "?")) else f"{fault}."  # a library's message has no full stop
+    complaint = HumanMessage(" ".join(filter(None, [failure.verdict, ended, failure.again, question.again])))
+    shown = AIMessage(failure.raw[:MAX_SHOWN_CHARS])
+    return replace(question.request, task=[*question.request.task, shown, complaint])
+
+
+def _redrawn(first: CallOptions, last: CallOptions, failure: Unusable, attempt: int) -> CallOptions:
+    """Return options that draw another reply: another seed, warmer, with more room where the last was cut.
+
+    After a circle, what was said lately becomes less probable.
+    """
+    more = ROOM_FACTOR if isinstance(failure, CutShort) else 1
+    return replace(
+        last,
+        num_predict=last.num_predict * more,
+        temperature=first.temperature + TEMPERATURE_STEP * attempt,
+        seed=randrange(1 << 31),  # noqa: S311  (a sample, no secret)
+        repeat_penalty=REPEAT_PENALTY if isinstance(failure, Endless) else last.repeat_penalty,
+    )
+
+
+def attempt_config(run: RunnableConfig, record: AskRecord, shown: bool) -> RunnableConfig:
+    """Return the config of one attempt; tokens that are not for the chat stay out of it."""
+    mark = RunnableConfig(run_name=record.responder, metadata={"attempt": record.attempts})
+    return merge_configs(run, mark) if shown else merge_configs(run, mark, INTERNAL)
+
+
+def complete_text(message: AIMessage) -> str:
+    """Return the text of a reply; raise `CutShort` or `Endless` where its limit of tokens cut it off."""
+    raw = str(message.text)
+    if was_cut(message):
+        raise cut_off(raw)
+    return raw
+
+
+def was_cut(message: AIMessage) -> bool:
+    """Tell whether a reply reached its limit of tokens."""
+    said = message.response_metadata
+    return (said.get("done_reason") or said.get("finish_reason")) in {"length", "max_tokens"}
+
+
+def cut_off(raw: str, counted: int | None = None) -> Unusable:
+    """Return why a reply that was cut off cannot be used: one that goes in circles gets no more room."""
+    if repeats(raw, counted):
+        return Endless("The reply repeats itself.", raw)
+    return CutShort("The reply was cut off at its limit of tokens.", raw)
+
+
+@asynccontextmanager
+async def as_one_run(
+    record: AskRecord, given: object, config: RunnableConfig | None
+) -> AsyncIterator[RunnableConfig]:
+    """Give the config of one traced run: named after its prompt, tagged with who answers, attempts counted.
+
+    For LangSmith the attempts stand in the run, and what was repaired or refused in its root.
+    """
+    who, failure = record.responder, cast(BaseException | None, None)
+    marks = RunnableConfig(tags=[who], metadata={"responder": who})
+    config = merge_configs(ensure_config(config), marks)
+    callbacks = get_async_callback_manager_for_config(config)
+    run = await callbacks.on_chain_start(None, given, name=record.name, run_id=config.pop("run_id", None))
+    try:
+        yield patch_config(config, callbacks=run.get_child())
+    except BaseException as error:  # noqa: BLE001  (it is raised again, once the run is counted)
+        failure = error
+    count(record.attempts, failure is None, record.prompt_tokens, record.reply_tokens)
+    told = {"repaired": failure is None and record.attempts > 1, "refused": failure is not None}
+    for runs in [each.run_map for each in run.handlers if isinstance(each, BaseTracer)]:
+        if question := runs.get(str(run.run_id)):
+            question.add_metadata({"attempts": record.attempts})
+            if (root := runs.get(str(question.trace_id))) and root is not question:
+                root.add_metadata({name: root.metadata.get(name, 0) + n for name, n in told.items()})
+    if failure is not None:
+        await run.on_chain_error(failure)
+        raise failure
+    await run.on_chain_end(record.value)

@@ -1,11 +1,20 @@
-"""Count the questions that a piece of work asks, those that were repaired, and those never answered."""
+"""Count the questions that a piece of work asks, and estimate the tokens of texts and messages."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from typing_extensions import TypedDict
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+CHARS_PER_TOKEN = 3.3
+TOKENS_PER_MESSAGE = 8
+TOKENS_PER_PICTURE = 1600
+"""What a picture takes of the context at most; models differ from 256 to this."""
 
 
 class Asked(TypedDict):
@@ -68,3 +77,27 @@ def count(attempts: int, is_answered: bool, prompt_tokens: int, reply_tokens: in
         asked["refused"] += not is_answered
         asked["prompt_tokens"] += prompt_tokens
         asked["reply_tokens"] += reply_tokens
+
+
+def tokens(text: str) -> int:
+    """Estimate a text's tokens, rather too many than too few: English has 4 to 5 characters a token."""
+    plain = len(text.encode("ascii", "ignore"))
+    return math.ceil(plain / CHARS_PER_TOKEN + len(text) - plain)
+
+
+def tokens_of(messages: "Sequence[BaseMessage]") -> int:
+    """Estimate what messages take of the context."""
+    seen = TOKENS_PER_PICTURE * pictures_in(messages)
+    return seen + sum(TOKENS_PER_MESSAGE + tokens(text_and_calls(message)) for message in messages)
+
+
+def pictures_in(messages: "Sequence[BaseMessage]") -> int:
+    """Count the pictures in messages."""
+    blocks = (block for message in messages if isinstance(message.content, list) for block in message.content)
+    return sum(isinstance(block, dict) and block.get("type") == "image_url" for block in blocks)
+
+
+def text_and_calls(message: "BaseMessage") -> str:
+    """Return what of a message costs tokens: its text and the tool calls in it."""
+    calls = getattr(message, "tool_calls", None)
+    return f"{message.text}{calls or ''}"

@@ -20,14 +20,14 @@ from weakref import WeakKeyDictionary
 from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import BaseModel
 
-from mneme.models.asking.asking import resolve
-from mneme.models.asking.attempts import (
+from mneme.models.asking.asking import (
     SEED,
     AskRecord,
     Question,
     as_one_run,
     ask_with_repairs,
     complete_text,
+    resolve,
 )
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.responders import CallOptions, ModelRequest, learned

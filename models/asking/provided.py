@@ -13,7 +13,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from mneme.core.errors import MnemeError, ModelUnavailable, install_hint
 from mneme.core.settings import settings
-from mneme.models.asking.budget import pictures_in
+from mneme.models.asking.counting import pictures_in
 from mneme.models.asking.replies import Unusable
 from mneme.models.asking.responders import CallOptions, ModelRequest, in_ollama, unknown
 from mneme.models.asking.streaming import countable, watched

@@ -86,7 +86,8 @@ async def resolve(who: str) -> str:
                 log.info(found.notice or f"Answering by {found.responder}.")
             return found.responder
         who = chosen
-    check_form(who)
+    if who != "rules":
+        check_form(who)
     return who
 
 

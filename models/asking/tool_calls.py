@@ -10,7 +10,7 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ValidationError
 
 from mneme.core.errors import BadAnswer
-from mneme.models.asking.attempts import (
+from mneme.models.asking.asking import (
     SEED,
     AskRecord,
     Question,

@@ -14,7 +14,7 @@ from ollama import AsyncClient, ResponseError
 
 from mneme.core.errors import ModelUnavailable
 from mneme.core.settings import settings
-from mneme.models.asking.budget import CHARS_PER_TOKEN
+from mneme.models.asking.counting import CHARS_PER_TOKEN
 from mneme.models.asking.gate import Lane, gate
 from mneme.models.embedding.windows import means, pieces
 from mneme.models.ollama.catalogue import bearer, facts, tls

@@ -10,22 +10,22 @@ a wait holds no place.
 """
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
 import httpx
 from langchain_core.language_models.chat_models import agenerate_from_stream
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, trim_messages
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
 from langchain_ollama import ChatOllama
 
-from mneme.core.errors import ModelUnavailable
+from mneme.core.errors import ModelUnavailable, PromptTooLong
 from mneme.core.settings import settings
-from mneme.models.asking.budget import fit, pictures_in, refuse_if_cut, tokens, tokens_of
+from mneme.models.asking.counting import pictures_in, text_and_calls, tokens, tokens_of
 from mneme.models.asking.gate import Lane, gate
 from mneme.models.asking.replies import Leaked
 from mneme.models.asking.responders import CallOptions, ModelRequest, learned
@@ -34,6 +34,9 @@ from mneme.models.ollama.catalogue import Facts, bearer, blind, facts, tls, tool
 from mneme.models.ollama.transport import BrokenStreamError, persist
 
 CONNECT_SECONDS = 5.0
+CUT_BELOW = 0.8
+CUT_FROM = 256
+LAST_OF_ALPHABETS = "\u2e80"
 
 
 class Speaker(ChatOllama):
@@ -131,3 +134,35 @@ def _speaker(url: str, known: Facts, context: int, options: CallOptions) -> Spea
         spoken=options.free_text,
         hold=known.may_leak_thought or learned[f"ollama:{known.name}"].leaks_thought,
     )
+
+
+def fit(
+    system: Sequence[BaseMessage], history: Sequence[BaseMessage], task: Sequence[BaseMessage], room: int
+) -> list[BaseMessage]:
+    """Return system text, history and task within `room` tokens; the oldest whole turns are dropped.
+
+    Ollama would cut the prompt silently, and answer all the same.
+    """
+    pinned = tokens_of(system) + tokens_of(task)
+    if pinned > room:
+        raise PromptTooLong(
+            f"The prompt needs about {pinned} tokens; the model's context leaves {room}.",
+            "Shorten the message, or raise MNEME_NUM_CTX.",
+        )
+    latest = trim_messages(
+        list(history), max_tokens=room - pinned, token_counter=tokens_of, strategy="last", start_on="human"
+    )
+    return [*system, *latest, *task]
+
+
+def refuse_if_cut(messages: Sequence[BaseMessage], read: int) -> None:
+    """Raise where the server says it read far fewer tokens than the prompt can have had."""
+    least = 0  # tokens that there surely are: the words of a text, or a quarter of its ideographs
+    for text in map(text_and_calls, messages):
+        foreign = sum(character > LAST_OF_ALPHABETS for character in text)
+        least += max(len(text.split()), foreign // 4)
+    if read and least >= CUT_FROM and read < CUT_BELOW * least:
+        raise PromptTooLong(
+            f"Ollama read {read} tokens of a prompt of at least {least}: it was cut.",
+            "The server's context is smaller than MNEME_NUM_CTX; see `mneme doctor`.",
+        )

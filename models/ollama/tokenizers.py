@@ -2,7 +2,7 @@
 
 Ollama tells a model's own vocabulary and merges (`/api/show` with `verbose`); of byte-level BPE whose way of
 cutting words is known (Llama 3, Qwen 2 and 3, GPT-2), the tokenizer is built from them, once a process. For
-every other model the estimate of `models/asking/budget.py` stands: rather too many tokens than too few.
+every other model the estimate of `models/asking/counting.py` stands: rather too many tokens than too few.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from mneme.core.settings import read_settings
-from mneme.models.asking.budget import tokens
+from mneme.models.asking.counting import tokens
 from mneme.models.asking.responders import learned
 from mneme.models.ollama import catalogue
 

@@ -1,11 +1,12 @@
 """What a text that somebody wrote into memory repeats or may contradict, without a language model."""
 
+import asyncio
 from collections.abc import Sequence
 
 from mneme.models.asking.lazily import by_rules
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, compare_memories
-from mneme.stores.users.memories import MAX_LINKS, Memory, MemoryRecord, UserMemories
-from mneme.stores.users.valid_time import overlaps
+from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memory import MAX_LINKS, Memory, MemoryRecord, overlaps
 from mneme.stores.write_gate import SAME_FACT
 
 COMPARED = 12
@@ -27,7 +28,7 @@ async def compared(
     ]
     facts = [Fact(content=new.content, said=new.content)]
     given = Comparing(facts=facts, memories=[each.memory.content for each in related])
-    judged = (await by_rules(compare_memories, given)).judgements
+    judged = (await asyncio.to_thread(by_rules, compare_memories, given)).judgements
     relations = {each.memory: each.relation for each in judged}
     same = (related[number] for number, relation in relations.items() if relation == "duplicate")
     beside = [

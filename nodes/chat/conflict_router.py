@@ -18,8 +18,7 @@ from mneme.prompts.chat.bounds import moment
 from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, compare_memories
 from mneme.stores.ledger.words import words_of
-from mneme.stores.users.memories import Memory, MemoryRecord
-from mneme.stores.users.valid_time import holds
+from mneme.stores.users.memory import Memory, MemoryRecord
 
 FLOOR = 0.1
 """Cosine below which a memory that shares no word with a fact is not compared with it.
@@ -82,10 +81,10 @@ async def _judged(batch: Batch, state: State, who: str) -> list[Judged]:
         said, half = fact.quote, MAX_SAID_CHARS // 2
         if len(said) > MAX_SAID_CHARS:  # it may leave out a middle
             said = f"{said[:half]} … {said[-half:]}"
-        facts.append(Fact(content=holds(fact.content, fact.since, fact.until), said=said))
+        facts.append(Fact(content=fact.dated, said=said))
     given = Comparing(
         facts=facts,
-        memories=[holds(each.content, each.since, each.until) for each in (of.memory for of in memories)],
+        memories=[each.memory.dated for each in memories],
         time=moment(state.get("time", "")),
         preceding=state.get("preceding", []),
     )

@@ -30,8 +30,7 @@ from mneme.nodes.workflow import Update, counted
 from mneme.prompts.chat.evidence import rest
 from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.prompts.chat.memory_agent.reading import read_message
-from mneme.stores.users.memories import MAX_LINKS, RULES, Memory, MemoryRecord
-from mneme.stores.users.valid_time import first_day, holding, holds
+from mneme.stores.users.memory import MAX_LINKS, RULES, Memory, MemoryRecord, days_of, holding
 
 MAX_KNOWN = 8
 """Memories that the reader of a message is shown."""
@@ -52,7 +51,7 @@ async def message_router(state: State, runtime: MemoryRuntime) -> Update:
         if each.key != state.get("rereads") and len(each.memory.content) <= room:
             shown.append(each)
             room -= len(each.memory.content)
-    known = [holds(each.memory.content, each.memory.since, each.memory.until) for each in shown]
+    known = [each.memory.dated for each in shown]
     given = incoming(state).model_copy(update={"known": known})
     reading, doubt = await last_reply(read_message, given, who)
     is_empty = reading.route == "store" and not reading.memories
@@ -121,7 +120,8 @@ async def find_similar(state: State, runtime: MemoryRuntime) -> Update:
 def decide(state: State) -> Update:
     """Decide for each candidate by the verdicts on it (§3.1); link what may contradict a memory."""
     decisions, candidates = list[Decision](), list[Memory]()
-    today = first_day(state.get("time", "")) or datetime.now(UTC).date()
+    said_on = days_of(state.get("time", ""))
+    today = said_on[0] if said_on else datetime.now(UTC).date()
     for number, candidate in enumerate(state["candidates"]):
         verdicts = [each for each in state["verdicts"] if each.candidate == number]
         begins_for_good = holding(candidate.since, "", today) == "later" and not candidate.until

@@ -15,8 +15,7 @@ from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.prompts.chat.memory_agent.rewriting import Pair, rewrite_memory
 from mneme.stores.ledger.records import Change
 from mneme.stores.users.inbox import OperationNote
-from mneme.stores.users.memories import MAX_PAST, RULES, Memory, MemoryRecord, Statement
-from mneme.stores.users.valid_time import Past, day_before
+from mneme.stores.users.memory import MAX_PAST, RULES, Memory, MemoryRecord, Past, Statement, day_before
 
 MAX_STATEMENTS = 6
 """Statements that one memory holds at most; what would be one more becomes a memory of its own."""

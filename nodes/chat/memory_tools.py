@@ -5,6 +5,7 @@ and which memory to touch; what it inserts or updates is written by a question o
 With `retrieval` by the agent it is shown no memories (§2.1): it searches with a tool until it decides.
 """
 
+import asyncio
 from asyncio import gather
 from collections.abc import Sequence
 
@@ -13,8 +14,9 @@ from langchain_core.messages.tool import tool_call
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 
-from mneme.models.asking.asking import call_tools, resolve
+from mneme.models.asking.asking import resolve
 from mneme.models.asking.lazily import by_rules
+from mneme.models.asking.tool_calls import call_tools
 from mneme.models.asking.wording import in_own_words
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_operations import Judged
@@ -23,7 +25,7 @@ from mneme.nodes.chat.remembering import Decision, State, incoming, similar_to
 from mneme.nodes.workflow import Update, counted
 from mneme.prompts.chat.paper_versions import Composing, ToolChoice, ToolChoices, ToolGiven, choose_tools
 from mneme.prompts.prompt import Prompt
-from mneme.stores.users.memories import Memory, MemoryRecord
+from mneme.stores.users.memory import Memory, MemoryRecord
 
 SEARCHES = 4
 """Turns in which the agent may search before it must decide."""
@@ -108,7 +110,7 @@ async def turn_of(  # noqa: PLR0913  (as `call_tools`)
             return AIMessage("", tool_calls=[query])
         made = [
             tool_call(name=call.name, args=call.model_dump(exclude={"name"}), id=f"rule-{number}")
-            for number, call in enumerate((await by_rules(prompt, given)).calls)
+            for number, call in enumerate((await asyncio.to_thread(by_rules, prompt, given)).calls)
         ]
         return AIMessage("" if made else "There is nothing to remember.", tool_calls=made)
 

@@ -22,7 +22,7 @@ from mneme.prompts.chat.paper_versions import (
     route_message,
     route_upsert,
 )
-from mneme.stores.users.memories import Memory, MemoryRecord
+from mneme.stores.users.memory import Memory, MemoryRecord
 
 
 @counted

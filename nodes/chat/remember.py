@@ -23,7 +23,7 @@ from mneme.nodes.chat.memory_operations import statements_of
 from mneme.nodes.context import user_of
 from mneme.nodes.messages import EXAMPLE, spoken
 from mneme.stores.users.inbox import Message, OperationNote, complete, is_new
-from mneme.stores.users.memories import RULES, Memory
+from mneme.stores.users.memory import RULES, Memory
 
 
 class Batch(TypedDict, total=False):

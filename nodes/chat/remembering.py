@@ -36,7 +36,7 @@ from mneme.stores.users.inbox import (
     OperationNote,
     complete,
 )
-from mneme.stores.users.memories import Memory, MemoryRecord, Statement
+from mneme.stores.users.memory import Memory, MemoryRecord, Statement
 
 
 class Given(Circumstances, total=False):

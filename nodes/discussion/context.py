@@ -11,7 +11,7 @@ from mneme.core.errors import BadInput
 from mneme.library.teams.selection import part_of
 from mneme.library.teams.team import CHARACTERS_PER_TOKEN, Role, Team, load_team, read_team, shipped
 from mneme.models.asking.asking import resolve
-from mneme.models.asking.budget import tokens
+from mneme.models.asking.counting import tokens
 from mneme.models.ollama.tokenizers import Count, counter_of
 from mneme.nodes.context import OwnedByTeam, ledger_of, responder, team_of
 from mneme.nodes.shared_memory import SharesMemory, lines_of

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from mneme.environments.turns import Turn
-from mneme.models.asking.budget import tokens
+from mneme.models.asking.counting import tokens
 from mneme.nodes.task_memories.f_context import Count, f_context, fitting
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.task_memories.trials import Trials

@@ -20,7 +20,7 @@ from mneme.stores.cards.card import QUARANTINE, SHARER, Card, Evidence, Frozen, 
 from mneme.stores.cards.card_records import CardRecords
 from mneme.stores.cards.lifecycle import is_in_service
 from mneme.stores.ledger.records import Change, Value, Version, Write
-from mneme.stores.users.unreadable import check
+from mneme.stores.shelf import check_readable
 
 FIELDS = (
     *("id", "version", "status", "claim", "rationale", "rules", "evidence", "deprecated_approaches"),
@@ -111,7 +111,7 @@ def _imported(stored: Mapping[str, bool]) -> Imported:
 
 
 def _check(value: Value) -> None:
-    check(Card.model_validate, {**without_derived(value), "id": "any"})
+    check_readable(Card.model_validate, {**without_derived(value), "id": "any"})
 
 
 def _untrusted(card: Card) -> Card:

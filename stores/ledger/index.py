@@ -6,7 +6,7 @@ with; what was found is joined with the log. It holds up to which entry it has f
 So it can be built anew at any time, and a search that finds an old state of a record is noticed.
 
 An `Engine` takes requests in the form of Qdrant's REST interface: a server is sent them as they are,
-and `edge_engine` builds the embedded engine's types from them.
+and `edge_index` builds the embedded engine's types from them.
 """
 
 import json

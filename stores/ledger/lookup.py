@@ -15,9 +15,7 @@ from mneme.core.errors import BadInput, NotFound, StorageFailure
 from mneme.models.embedding.absent import Absent
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger import reading
-from mneme.stores.ledger.blending import blended
-from mneme.stores.ledger.filters import conditions
-from mneme.stores.ledger.hints import Hints, hints_of
+from mneme.stores.ledger.blending import Hints, blended, hints_of
 from mneme.stores.ledger.index import concealed
 from mneme.stores.ledger.opening import Store
 from mneme.stores.ledger.query import (
@@ -28,6 +26,7 @@ from mneme.stores.ledger.query import (
     Query,
     Ranking,
     Where,
+    conditions,
     likeness,
     namespace_of,
     scope,

@@ -15,8 +15,7 @@ from pydantic import TypeAdapter
 
 from mneme.core.errors import Damaged, LedgerMismatch
 from mneme.stores.database import REPAIR, Cursor, Database
-from mneme.stores.ledger.filters import passes
-from mneme.stores.ledger.query import FORMAT, LAST, Where, scope_of
+from mneme.stores.ledger.query import FORMAT, LAST, Where, passes, scope_of
 from mneme.stores.ledger.records import Version, gaps, microseconds, tombstone_id
 
 MAX_MARKS = 500

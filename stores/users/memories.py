@@ -2,14 +2,14 @@
 
 import builtins
 from asyncio import gather
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from functools import partial
 from heapq import nlargest
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from mneme.core.errors import Conflict
@@ -17,143 +17,36 @@ from mneme.stores.answers import KeptAnswers
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import DENSE, Mode
 from mneme.stores.ledger.reading import Order
-from mneme.stores.ledger.records import Change, Forgotten, Namespace, Version, missing, user_namespace
+from mneme.stores.ledger.records import (
+    Change,
+    Forgotten,
+    Namespace,
+    Version,
+    microseconds,
+    missing,
+    user_namespace,
+)
 from mneme.stores.ledger.transfer import ImportReport
-from mneme.stores.shelf import RecordKind, Shelf
+from mneme.stores.shelf import RecordKind, Shelf, check_readable, read_one, readable
+from mneme.stores.users.memory import RULES, Kind, Memory, MemoryRecord, valid_at
 from mneme.stores.users.traces import InboxTraces, Told, named, told_by
-from mneme.stores.users.unreadable import check, read_one, readable
-from mneme.stores.users.valid_time import Holding, Past, holding, holds, valid_at
 
-Kind = Literal["semantic", "episodic"]
-RULES = "rules"
-MAX_LINKS = 3
-"""Memories that a new one is linked with at most, since it may contradict them."""
-MAX_PAST = 3
-"""Changes of a memory, the latest, that it tells of; its history has all."""
 MAX_LINKED = 1000
 """Memories that are looked at for a link to those that are shown."""
+DID = {"insert": "added", "update": "changed", "restore": "changed", "retire": "retired"}
+"""What a day's count calls each event."""
 RANK_CONSTANT = 10
 """Dampens the weight of the first ranks where rankings are added up (reciprocal rank fusion)."""
 
 
-class Statement(BaseModel):
-    """One thing that a memory says: as it was written down, the user's own words, and in which message."""
+class Day(BaseModel):
+    """How many memories were added, changed, retired and forgotten on a day of the server's calendar."""
 
-    model_config = ConfigDict(frozen=True)
-
-    content: str
-    quote: str
-    message_id: str = ""
-    time: str = ""
-
-
-class Memory(BaseModel):
-    """One self-contained memory and the words it rests on; `quote` and `message_id` are the latest."""
-
-    model_config = ConfigDict(frozen=True)
-
-    content: str
-    kind: Kind = "semantic"
-    entities: list[str] = []
-    relations: list[str] = []
-    quote: str = ""
-    message_id: str = ""
-    thread: str = ""
-    time: str = ""
-    since: str = ""
-    """The day, month or year from which it holds; empty: not known."""
-    until: str = ""
-    """The last day, month or year in which it holds; empty: not known, or for good."""
-    is_change: bool = False
-    """Whether the version before it was true until `since`; else it takes over the time of that one."""
-    past: list[Past] = []
-    """What it said before changes, the latest first; what was wrong or is to be forgotten is none of it."""
-    statements: list[Statement] = []
-    """What it was put together from, oldest first; none in memories of other makers."""
-    read_by: str = ""
-    """Who read the message that it was told in; `rules` until a model has read it; empty: written by hand."""
-    may_contradict: list[str] = []
-    """The keys of the memories that it may contradict, until somebody settles it.
-
-    Only the newer of two is stored with the link; `UserMemories.linked` shows it with both.
-    """
-    flag: str = ""
-    """Why a person should look at it, or what stayed in doubt; empty: no reason."""
-    unclear: str = ""
-    """What the user should be asked, because two people have one name; empty: nothing."""
-    asks: list[str] = []
-    """The teams of which its owner is asked whether they may know it, as the owner's policy says."""
-
-    @property
-    def holding(self) -> Holding:
-        """Whether it holds today, will, or did; where nothing is known, it holds."""
-        return self.holding_on(date.today())
-
-    def holding_on(self, day: date) -> Holding:
-        """Return whether it holds on a day, will, or did."""
-        return holding(self.since, self.until, day)
-
-    @property
-    def before(self) -> str:
-        """What held before it, after a space; empty: nothing that is known."""
-        return "".join(f" {each.text}" for each in self.past)
-
-    @property
-    def timed(self) -> str:
-        """What it says, from and until when that holds, and what held before."""
-        return holds(self.content, self.since, self.until) + self.before
-
-    @property
-    def attention(self) -> str:
-        """Why somebody should look at it, in one line; empty: no reason."""
-        links = f"It may contradict {', '.join(self.may_contradict)}." if self.may_contradict else ""
-        asks = f"May {', '.join(self.asks)} know it? Then promote it, else accept it." if self.asks else ""
-        return " ".join(filter(None, [self.flag, self.unclear, links, asks]))
-
-
-class MemoryRecord(BaseModel):
-    """A memory in the ledger: under which key, at which version, and how similar to what was asked.
-
-    >>> import mneme
-    >>> with mneme.open("ann") as memory:
-    ...     added = memory.memories.add("Ann has a dog.", entities=["Ann"])
-    ...     edited = memory.memories.update(added.key, "Ann has two dogs.")
-    >>> edited.version, edited.memory.content, edited.memory.entities
-    (2, 'Ann has two dogs.', ['Ann'])
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    key: str
-    version: int
-    live: bool
-    at: datetime
-    memory: Memory
-    similarity: float | None = None
-    scores: Mapping[str, float] = Field({}, exclude_if=lambda scores: not scores)
-    """What gave it its place in a search: the `total` and its parts, such as `dense` and `words`."""
-    shared_with: Sequence[str] = Field((), exclude_if=lambda teams: not teams)
-    """Where it was just written: the teams that its owner's policy told."""
-
-    @property
-    def text(self) -> str:
-        """What is remembered."""
-        return self.memory.content
-
-    @classmethod
-    def of(
-        cls, version: Version, similarity: float | None = None, scores: Mapping[str, float] | None = None
-    ) -> "MemoryRecord":
-        """Read a memory back from its version."""
-        return cls(
-            key=version.key,
-            version=version.version,
-            live=version.live,
-            at=version.at,
-            memory=Memory.model_validate(version.value),
-            similarity=similarity,
-            scores=scores or {},
-        )
+    day: date
+    added: int = 0
+    changed: int = 0
+    retired: int = 0
+    forgotten: int = 0
 
 
 def newest_of_linked_first(found: Sequence[MemoryRecord]) -> list[MemoryRecord]:
@@ -316,6 +209,18 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         versions = [each for head in heads for each in await self.changes(head)]
         return sorted(versions, key=lambda each: each.at, reverse=True)[:limit]
 
+    async def by_day(self, days: int) -> builtins.list[Day]:
+        """Return the days on which anything changed, of the last so many, the oldest first."""
+        since = datetime.now().astimezone() - timedelta(days=days)
+        changed = Order("updated", since=microseconds(since))
+        counts = defaultdict[date, Counter[str]](Counter)
+        for head in await self.heads(include_retired=True, order=changed):
+            for version in await self.changes(head):
+                counts[version.at.astimezone().date()][DID[version.event]] += version.at >= since
+        for note in await self.ledger.forgotten(self.namespace):
+            counts[note.at.astimezone().date()]["forgotten"] += note.at >= since
+        return [Day(day=day, **of) for day, of in sorted(counts.items()) if any(of.values())]
+
     async def keys(self, beginning: str) -> Sequence[str]:
         """Return the keys that begin with this, also of retired memories and of records that are none."""
         return [head.key for head in await self.heads(include_retired=True) if head.key.startswith(beginning)]
@@ -421,7 +326,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
     async def import_(self, lines: Iterable[str]) -> ImportReport:
         """Bring this user's exported lines in; anybody else's, and those that hold no memory, are refused."""
         return await self.ledger.import_(
-            lines, within=self.namespace, check=partial(check, Memory.model_validate)
+            lines, within=self.namespace, check=partial(check_readable, Memory.model_validate)
         )
 
     async def changes(self, head: Version) -> Sequence[Version]:

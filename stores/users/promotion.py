@@ -22,11 +22,11 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Source, Write, record_id, unescaped, user_namespace
 from mneme.stores.ledger.words import HAN, KANA, STEM_LETTERS, WORD, folded, is_english, stems_of
 from mneme.stores.provenance import pairs_in
-from mneme.stores.shelf import Shelf, kind_of
+from mneme.stores.shelf import Shelf, kind_of, readable
 from mneme.stores.team_facts import TeamFacts
-from mneme.stores.users.memories import Memory, MemoryRecord, UserMemories
+from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memory import Memory, MemoryRecord
 from mneme.stores.users.traces import named
-from mneme.stores.users.unreadable import readable
 from mneme.stores.write_gate import FACTS
 
 Compare = Callable[[Memory, UserMemories, str], Awaitable[tuple[MemoryRecord | None, Sequence[MemoryRecord]]]]

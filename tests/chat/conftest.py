@@ -3,7 +3,7 @@
 import pytest
 
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.users.memories import Memory
+from mneme.stores.users.memory import Memory
 from tests.doubles.remembering import MEMORY, known
 
 

@@ -3,9 +3,11 @@
 from datetime import date
 
 from mneme.api.rendering import row_of
+from mneme.stores.access import Asker
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.recall import Asker, recall
-from mneme.stores.users.memories import Memory, UserMemories
+from mneme.stores.recall import recall
+from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memory import Memory
 from tests.doubles.remembering import FACT, HOME, contents, done, judged, known, reading, script, tell
 
 MOVES = {"content": "The user lives in Bergen.", "quote": "I live in Bergen", "entities": ["Bergen"]}

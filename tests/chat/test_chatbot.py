@@ -13,7 +13,8 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.users.inbox import Inbox
-from mneme.stores.users.memories import Memory, UserMemories
+from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memory import Memory
 from tests.doubles.ollama import Model, OllamaDouble
 from tests.doubles.served import served
 

@@ -8,7 +8,8 @@ from mneme.nodes.chat.compared import compared
 from mneme.nodes.chat.conflict_router import worth_comparing
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
-from mneme.stores.users.memories import Memory, MemoryRecord, UserMemories
+from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memory import Memory, MemoryRecord
 
 
 def similar(content: str, similarity: float | None) -> MemoryRecord:

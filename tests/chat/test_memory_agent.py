@@ -20,7 +20,8 @@ from mneme.nodes.chat.context import MemoryContext
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.users.inbox import Inbox, Message
-from mneme.stores.users.memories import MemoryRecord, UserMemories
+from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memory import MemoryRecord
 from tests.doubles.ollama import Model, Reply
 from tests.doubles.served import served
 from tests.doubles.waiting import eventually

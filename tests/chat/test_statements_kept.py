@@ -18,7 +18,8 @@ from mneme.rules.chat.memory_agent import read_message
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
-from mneme.stores.users.memories import Memory, UserMemories
+from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memory import Memory
 
 DATA = Path(__file__).parent / "data"
 NOTHING = {"question", "small_talk"}

@@ -16,7 +16,8 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.users.inbox import MAX_TRIES, Inbox
-from mneme.stores.users.memories import Memory, Statement, UserMemories
+from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memory import Memory, Statement
 from tests.doubles.ollama import Model
 from tests.doubles.remembering import (
     FACT,

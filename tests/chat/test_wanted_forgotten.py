@@ -9,8 +9,8 @@ from mneme.graphs.memory_agent import builder as memory_agent
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
-from mneme.stores.users.memories import Memory, UserMemories
-from mneme.stores.users.valid_time import Past
+from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memory import Memory, Past
 from tests.doubles.remembering import (
     FACT,
     MEMORY,

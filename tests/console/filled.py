@@ -20,7 +20,7 @@ from mneme.stores.pools.retrievers import Judged, Retriever, Retrievers
 from mneme.stores.provenance import made_from
 from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.inbox import MAX_TRIES, Inbox, Message
-from mneme.stores.users.memories import Memory
+from mneme.stores.users.memory import Memory
 from tests.doubles.embedding import WordEmbedder
 
 AT_ONCE = 500

@@ -10,7 +10,7 @@ import pytest
 
 from mneme.library.teams.document import schema
 from mneme.library.teams.team import read_team
-from mneme.models.asking.budget import tokens
+from mneme.models.asking.counting import tokens
 from mneme.nodes.discussion.experts import Line, told_by
 from mneme.nodes.discussion.proposals import proposals_of
 from mneme.prompts.discussion.document import LEFT_OUT, SHORTENED, UNSAID

@@ -23,7 +23,7 @@ from mneme.prompts.discussion.document import write_document
 from mneme.prompts.discussion.intrinsic_memory import contribute, delegate, evaluate, integrate
 from mneme.prompts.discussion.memory_template import entries
 from mneme.prompts.discussion.memory_update import update_memory
-from mneme.stores.users.threads import known_id
+from mneme.stores.access import known_id
 from tests.doubles.command_line import Running, failed, run_mneme
 from tests.doubles.langgraph_server import Server, serving
 from tests.doubles.ollama import Model, OllamaDouble, by_rules

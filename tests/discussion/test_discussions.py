@@ -14,7 +14,7 @@ from langgraph.types import Command
 from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.graphs.intrinsic_memory import builder
 from mneme.library.teams.team import empty, load_team
-from mneme.models.asking.budget import tokens
+from mneme.models.asking.counting import tokens
 from mneme.prompts.discussion.document import UNSAID, write_document
 from mneme.prompts.discussion.intrinsic_memory import (
     Contribution,

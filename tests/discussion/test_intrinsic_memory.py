@@ -15,7 +15,7 @@ from tokenizers.trainers import BpeTrainer
 from mneme.core.errors import BadAnswer, Conflict, NotFound, PromptTooLong
 from mneme.library.teams.team import empty
 from mneme.models.asking.asking import ask, clear_endpoints
-from mneme.models.asking.budget import tokens
+from mneme.models.asking.counting import tokens
 from mneme.models.ollama import tokenizers
 from mneme.models.ollama.tokenizers import CUTS
 from mneme.nodes.task_memories.f_context import f_context

@@ -6,7 +6,7 @@ import gc
 from mneme.cli import main
 from mneme.cli.chat import chat
 from mneme.cli.sharing import share
-from mneme.client import session
+from mneme.client import workflows
 from mneme.core.settings import settings
 from mneme.graphs import memory_agent as graph
 from mneme.graphs import remember
@@ -15,7 +15,7 @@ from mneme.models.embedding.embedders import open_embedder
 from mneme.rules.chat import chatbot, memory_agent
 from mneme.rules.sharing import memory_sharing
 
-LOADED = (main, chat, share, session, graph, remember, chatbot, memory_agent, memory_sharing)
+LOADED = (main, chat, share, workflows, graph, remember, chatbot, memory_agent, memory_sharing)
 
 minilm.THREADS = 1  # a process that is forked from this one has none of its threads
 asyncio.run(open_embedder("bundled"))

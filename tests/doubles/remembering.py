@@ -12,7 +12,8 @@ from mneme.prompts.every import questions
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
-from mneme.stores.users.memories import Memory, UserMemories
+from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memory import Memory
 from tests.doubles.ollama import Model
 from tests.doubles.served import served
 

@@ -22,12 +22,12 @@ import pytest
 from mneme.evals.compare.memories import MemoryAgent, RawEvents
 from mneme.evals.compare.memory import Event, Memory, Place
 from mneme.evals.compare.rivals import LANGMEM, MEM0, RIVALS
-from mneme.models.asking.budget import tokens
+from mneme.models.asking.counting import tokens
 from mneme.models.embedding.embedders import Embedder, open_embedder
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.records import Change
-from mneme.stores.users.memories import Memory as Fact
 from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memory import Memory as Fact
 from tests.doubles.ollama import Model, OllamaDouble, Reply
 from tests.doubles.served import served
 

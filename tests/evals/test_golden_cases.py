@@ -15,7 +15,7 @@ from mneme.evals.discussion.judges import judge_as_printed
 from mneme.evals.prompts.cases import KINDS, Golden, all_questions, file_of, filled, read_cases
 from mneme.evals.prompts.properties import Property
 from mneme.models.asking.asking import KEPT_FREE, TEXT_TOKENS
-from mneme.models.asking.budget import tokens_of
+from mneme.models.asking.counting import tokens_of
 from mneme.models.asking.replies import objects
 from mneme.prompts.chat.paper_versions import choose_tools
 from mneme.prompts.every import Key

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from mneme.nodes.household.context import HouseholdContext
 from mneme.nodes.learning.context import LearningContext
 from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.sharing.context import DesignContext, SharingContext
+from mneme.rules import registry
 from tests.doubles.ollama import Model, Reply
 from tests.doubles.served import served
 
@@ -144,7 +146,8 @@ async def test_rules_are_told_apart_from_models(tmp_path: Path, monkeypatch: pyt
 async def test_a_question_without_a_rule_is_said_to_have_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mneme.evals.prompts.asking.has_rule", lambda _: False)
+    import_module("mneme.rules.chat")
+    monkeypatch.delitem(registry._RULES, ("chat", "reply"))
     report = await evaluated(monkeypatch, tmp_path, replies(tmp_path, 2), agents=["rules"])
     assert report.rows[0]["came"] == "no rule"
     assert "no rule" in printed(report)

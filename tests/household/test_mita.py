@@ -19,7 +19,7 @@ from mneme.environments.household.beliefs import Beliefs
 from mneme.environments.household.episode import CATEGORIES, Episode
 from mneme.environments.household.generator import generate
 from mneme.graphs.mita import builder
-from mneme.models.asking.budget import tokens
+from mneme.models.asking.counting import tokens
 from mneme.nodes.household.mita_memory import RECENT
 from mneme.nodes.household.mita_state import together
 from mneme.nodes.household.views import known_to_the_manager

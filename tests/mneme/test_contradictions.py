@@ -18,8 +18,8 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.recall import Keep
 from mneme.stores.team_facts import TeamFacts
-from mneme.stores.users.memories import Memory, MemoryRecord, UserMemories
-from mneme.stores.users.valid_time import Past
+from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memory import Memory, MemoryRecord, Past
 from tests.doubles.scripts import script
 
 WHY = Change(reason="a test", actor="test")

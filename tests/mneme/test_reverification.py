@@ -16,7 +16,7 @@ from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.team_facts import TeamFacts
-from mneme.stores.users.memories import Memory
+from mneme.stores.users.memory import Memory
 from tests.doubles.scripts import script
 
 WHY = Change(reason="a test", actor="test")

@@ -23,7 +23,7 @@ from mneme.prompts.chat.memory_agent.reading import read_message
 from mneme.prompts.chat.memory_agent.rewriting import rewrite_memory
 from mneme.server.auth import MAX_BUSY
 from mneme.server.users import add_user
-from mneme.stores.users.threads import known_id
+from mneme.stores.access import known_id
 from tests.doubles.command_line import failed
 from tests.doubles.langgraph_server import ROOT, Server, serving
 from tests.doubles.ollama import Answer, Json, OllamaDouble, Reply, by_rules
@@ -186,7 +186,7 @@ class TestAlone:
 MEMORY: dict[str, Any] = {"memory_agent": "rules"}
 SCRIPT = """
 import asyncio, sys
-from mneme.client.session import open_session
+from mneme.client.workflows import GraphRun, open_session
 
 async def main(user):
     async with open_session(user) as session:
@@ -194,7 +194,7 @@ async def main(user):
         thread = await session.conversation("a script")
         said = {"messages": [{"role": "user", "content": "I live in Austin."}]}
         context = {"user": user, "chatbot": "rules", "memory_agent": "rules", "debounce": 0}
-        await session.flows.invoke("chatbot", said, thread, context)
+        await GraphRun(session.flows, "chatbot", said, thread, context).end()
         while await session.inbox.waiting():
             await asyncio.sleep(0.1)
         print(session.user, [each.memory.content for each in await session.memories.list()])

@@ -20,7 +20,8 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Source, team_namespace
 from mneme.stores.provenance import MAX_TRACED, made_of, stale, steps
 from mneme.stores.team_facts import TeamFacts
-from mneme.stores.users.memories import Memory, UserMemories
+from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memory import Memory
 
 WHY = Change(reason="a test", actor="test")
 QUESTION = "Which database does reporting use?"

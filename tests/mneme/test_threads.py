@@ -10,24 +10,24 @@ from mneme.api.threads import Threads
 from mneme.client.workflows import open_workflows
 from mneme.core.errors import NotFound
 from mneme.core.settings import settings
+from mneme.stores.access import known_id, thread_id
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import user_namespace
-from mneme.stores.users.threads import ThreadIds, known_id
 from mneme.stores.users.traces import Told
 
 
 async def test_an_id_is_its_owner_s_and_stays(ledger: Ledger) -> None:
-    first = await ThreadIds(ledger, "a.b").of("memory/a.b")
-    assert await ThreadIds(ledger, "a.b").of("memory/a.b") == first
+    first = await thread_id(ledger, "a.b", "memory/a.b")
+    assert await thread_id(ledger, "a.b", "memory/a.b") == first
     others = [
-        await ThreadIds(ledger, "a.b").of("chat"),
-        await ThreadIds(ledger, "bob").of("memory/a.b"),
+        await thread_id(ledger, "a.b", "chat"),
+        await thread_id(ledger, "bob", "memory/a.b"),
         known_id("memory/a.b"),
     ]
     assert len({first, *others}) == 4
     await ledger.forget_all(user_namespace("a.b"), reason="a test", actor="test")
-    assert await ThreadIds(ledger, "a.b").of("memory/a.b") == first
+    assert await thread_id(ledger, "a.b", "memory/a.b") == first
     assert await ledger.records(("users",)) == [], "a user's own part of the store does not show it"
 
 

@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field
 from mneme.core.errors import BadAnswer, BadInput, MnemeError, ModelUnavailable
 from mneme.models.asking import responders
 from mneme.models.asking.asking import ask, auto_notice, resolve
-from mneme.models.asking.budget import tokens
+from mneme.models.asking.counting import tokens
 from mneme.models.asking.gate import gate
 from mneme.prompts.prompt import Prompt
 from mneme.rules.registry import answer as by_rule

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.tools import tool
 
 from mneme.core.errors import BadAnswer, ModelUnavailable
-from mneme.models.asking.asking import call_tools
+from mneme.models.asking.tool_calls import call_tools
 from tests.doubles.ollama import Model, OllamaDouble, Reply
 from tests.doubles.scripts import script
 from tests.doubles.served import WHO, served

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mneme.cli import pddl
-from mneme.cli.show import json_lines
+from mneme.cli.show import printing
 from mneme.core.errors import BadInput
 from tests.doubles.command_line import Run, Running, run_mneme
 from tests.doubles.langgraph_server import Server
@@ -22,7 +22,7 @@ def lines(text: str) -> list[dict[str, Any]]:
 
 
 async def test_problems_are_listed_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with json_lines():
+    with printing(as_json=True):
         await pddl.list_(None, 6, 2)
         listed = lines(capsys.readouterr().out)
         assert len(listed) == 6

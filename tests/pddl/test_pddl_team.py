@@ -20,7 +20,7 @@ from mneme.environments.pddl.world import CHECK, LOOK
 from mneme.environments.turns import Turn
 from mneme.graphs.pddl_team import builder
 from mneme.models.asking.asking import clear_endpoints
-from mneme.models.asking.budget import tokens
+from mneme.models.asking.counting import tokens
 from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.task_memories.kinds import MEMORIES
 from mneme.prompts.discussion.memory_template import Slots

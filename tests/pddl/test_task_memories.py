@@ -9,8 +9,7 @@ import pytest
 from mneme.core.errors import BadInput, PromptTooLong
 from mneme.environments.turns import Turn, read_turn, read_turns, split_turns
 from mneme.library.teams.team import load_team
-from mneme.models.asking.budget import tokens
-from mneme.models.asking.counting import counting
+from mneme.models.asking.counting import counting, tokens
 from mneme.nodes.task_memories import g_memory as insights
 from mneme.nodes.task_memories.chat_dev import PHASE
 from mneme.nodes.task_memories.interface import FinishedTask, MemoryServices, Role, Task, TaskMemory

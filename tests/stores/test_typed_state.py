@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from mneme.nodes.workflow import Plain, Typed
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.checkpoints.saver import Checkpoints
-from mneme.stores.users.memories import Statement
+from mneme.stores.users.memory import Statement
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 SAID = Statement(content="Ann sails.", quote="I sail.")

@@ -11,8 +11,8 @@ from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Source, unescaped, user_namespace
 from mneme.stores.users.inbox import Inbox, Message
-from mneme.stores.users.memories import Memory, UserMemories
-from mneme.stores.users.valid_time import overlaps
+from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memory import Memory, overlaps
 from tests.doubles.inbox import STORED
 
 SAID = Change(reason="said so", actor="memory agent", source=Source(thread="t1", messages=["m1"]))

@@ -21,7 +21,8 @@ from mneme.stores.ledger.query import Ranking
 from mneme.stores.ledger.records import Change, Version, record_id
 from mneme.stores.ledger.reembedding import reembed
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
-from mneme.stores.users.memories import Memory, UserMemories
+from mneme.stores.users.memories import UserMemories
+from mneme.stores.users.memory import Memory
 from tests.doubles.embedding import WordEmbedder
 
 ALICE = ("users", "alice", "memories")

@@ -3,8 +3,7 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from textwrap import shorten
 from threading import Thread
 from typing import Annotated, Any
@@ -31,7 +30,7 @@ from mneme.cli.show import (
     say,
 )
 from mneme.client.home import open_operations
-from mneme.client.session import LastingSession, MemoryAgent, Session, remember_waiting
+from mneme.client.workflows import REPLY, GraphRun, MemoryAgent, Session, open_session, remember_waiting
 from mneme.core.errors import (
     BadAnswer,
     BadInput,
@@ -47,7 +46,7 @@ from mneme.models.asking.counting import NOTHING, added, in_words
 from mneme.nodes.chat.chatbot import must_fit
 from mneme.nodes.chat.context import ChatContext
 from mneme.stores.users.inbox import MessageOutcome
-from mneme.stores.users.memories import RULES
+from mneme.stores.users.memory import RULES
 
 HELP = "/memories  /history KEY  /forget KEY  /undo  /quit"
 NO_OPTIONS = "similar min_similarity retrieval window recall debounce reread"
@@ -66,16 +65,12 @@ async def chat(
     """Chat; what you tell is remembered (in it: /memories /history /forget /undo /quit)."""
     user = context.pop("user")
     await get_ready(context)
-    async with LastingSession(user) as lasting:
-        terminal = Terminal(Talk(await lasting.open(), thread, context), lasting)
-        try:
-            await terminal.greet()
-            async for line in _lines():
-                if not await terminal.take(line):
-                    break
-            await terminal.finish()
-        finally:
-            await terminal.talk.memory_agent.stop()
+    async with Terminal(user, thread, context) as terminal:
+        await terminal.greet()
+        async for line in _lines():
+            if not await terminal.take(line):
+                break
+        await terminal.finish()
     return 1 if terminal.has_failed and not sys.stdin.isatty() else 0
 
 
@@ -102,30 +97,53 @@ def _read_line(prompt: str, loop: asyncio.AbstractEventLoop, line: "asyncio.Futu
         loop.call_soon_threadsafe(line.set_exception, EOFError())
 
 
-@dataclass
-class Terminal:
-    """A conversation in the terminal, printed as text or as JSON Lines."""
+class Terminal(AbstractAsyncContextManager["Terminal"]):
+    """A conversation in the terminal, printed as text or as JSON Lines.
 
-    talk: "Talk"
-    lasting: LastingSession
-    open: list[str] = field(default_factory=list)
-    has_failed: bool = False
+    Its session is opened anew where its server has gone. `asked` counts the questions of the replies and,
+    unless a server runs it, of the memory agent.
+    """
+
+    session: Session
+
+    def __init__(self, user: str, thread: str, context: Context) -> None:
+        self._user, self._thread, self._context = user, thread, context
+        self._opened, self._is_open = AsyncExitStack(), False
+        self._memory_agent = MemoryAgent(self._remember)
+        self._unreported = list[str]()
+        self.has_failed, self.reply, self.asked = False, "", NOTHING
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._memory_agent.stop()
+        await self._opened.aclose()
+
+    async def connect(self) -> None:
+        """Open the session anew: in this process, or on the server that has the ledger open now."""
+        self._is_open = False
+        await self._opened.aclose()
+        self.session = await self._opened.enter_async_context(open_session(self._user))
+        self._config = await self.session.conversation(self._thread)
+        self._context = self._context | {"user": self.session.user}
+        self._is_open = True
 
     async def greet(self) -> None:
-        """Print the commands, and finish a turn that a killed process left."""
+        """Print the commands, and finish a turn that a killed process or an error left."""
+        await self.connect()
         console.print(f"[dim]{HELP}[/]")
         try:
-            if words := await self.talk.left_unanswered():
-                about = f"[dim]answering your last message:[/] {escape(shorten(words, 80))}"
+            steps, spoken = await self._left()
+            said = [message.text for message in spoken if message.type == "human"]
+            if steps and said:
+                about = f"[dim]answering your last message:[/] {escape(shorten(said[-1], 80))}"
                 say(about)
-                await self.talk.say()
-                emit({"message": words, "reply": self.talk.reply})
+                await self.say()
+                emit({"message": said[-1], "reply": self.reply})
                 console.print()
         except Damaged:
             raise  # nothing can be said in this conversation
         except MnemeError as error:
             self._complain(error)
-        self.talk.remember()
+        self._remember_later()
 
     async def take(self, line: str) -> bool:
         """Answer a message or run a command; return whether the chat goes on."""
@@ -135,10 +153,11 @@ class Terminal:
         if not words:
             return True
         try:
-            self.talk.session = await self.lasting.open()
+            if not self._is_open:
+                await self.connect()
             await (self._obey(words) if words.startswith("/") else self._answer(words))
         except ServerGone as error:
-            await self.lasting.close()  # what comes next finds who has the memories then
+            self._is_open = False  # what comes next finds who has the memories then
             self._complain(error)
         except MnemeError as error:
             self._complain(error)
@@ -150,83 +169,72 @@ class Terminal:
 
     async def finish(self) -> None:
         """Wait for the memory agent, and print what it did."""
-        self.talk.session = await self.lasting.open()
-        if self.open:
-            console.print(f"[dim]remembering {count_of(len(self.open), 'message')} …[/]")
-        await self.talk.finish()
+        if not self._is_open:  # its server has gone: what that had not remembered yet is remembered here
+            await self.connect()
+            self._remember_later()
+        if self._unreported:
+            console.print(f"[dim]remembering {count_of(len(self._unreported), 'message')} …[/]")
+        if not self.session.is_served and (failure := await self._memory_agent.wait()):
+            raise failure
         await self._report(wait=True)
-        emit({"asked": self.talk.asked})
-        if self.talk.asked["questions"]:
-            whose = "replies: " if self.talk.session.is_served else ""
-            console.print(f"[dim]{whose}{in_words(self.talk.asked)}[/]")
+        emit({"asked": self.asked})
+        if self.asked["questions"]:
+            whose = "replies: " if self.session.is_served else ""
+            console.print(f"[dim]{whose}{in_words(self.asked)}[/]")
 
     async def _answer(self, words: str) -> None:
         must_fit(words, ChatContext().window)
         message_id = uuid4().hex
-        self.open.append(message_id)
+        self._unreported.append(message_id)
         try:
-            await self.talk.say(words, message_id)
+            await self.say(words, message_id)
         except (TooMany, StorageFailure):  # it was not taken in, so nothing will become of it
-            self.open.remove(message_id)
+            self._unreported.remove(message_id)
             raise
         except ServerGone:  # in this turn: the message is answered here, or on a server that took over
             console.print()
             errors.print("[yellow]The server has ended. Your message is kept, and is answered without it.[/]")
-            await self.lasting.close()
-            self.talk.session = await self.lasting.open()
-            await self.talk.again(words, message_id)
-        emit({"message_id": message_id, "message": words, "reply": self.talk.reply})
+            await self.connect()
+            await self._say_again(words, message_id)
+        emit({"message_id": message_id, "message": words, "reply": self.reply})
         console.print()
         await self._report(wait=False)
 
     async def _report(self, wait: bool) -> None:
         """Print what the memory agent did with each message; with `wait`, wait for the last one."""
-        memories = self.talk.session.memories
-        for message_id in list(self.open):
-            find = self.talk.outcome if wait else self.talk.session.inbox.outcome
+        find = self.outcome if wait else self.session.inbox.outcome
+        for message_id in list(self._unreported):
             outcome = await find(message_id)
             if outcome is None and not wait:
                 continue
-            self.open.remove(message_id)
+            self._unreported.remove(message_id)
             if outcome is None:
-                reason = (await self.talk.failures()).get(message_id, "")
+                reason = (await self.session.failures()).get(message_id, "")
                 hint = "The next start of `mneme chat` tries again."
                 self._complain(MnemeError(f"One message could not be remembered yet: {reason}", hint))
                 continue
-            shown = {"message_id": message_id, **await with_contents(outcome, memories)}
+            shown = {"message_id": message_id, **await with_contents(outcome, self.session.memories)}
             emit(shown)
             print_outcome(shown)
 
     async def _obey(self, words: str) -> None:
         """Run a command on the memories."""
         command, _, argument = words.partition(" ")
-        memories = self.talk.session.memories
+        memories = self.session.memories
         if command == "/memories":
             print_result(await memories.list())
         elif command == "/history":
             print_result(await memories.history(argument))
         elif command == "/forget":
-            if not self.talk.session.is_served:  # what is being remembered would write the old words again
-                await self.talk.finish()
+            if not self.session.is_served:  # what is being remembered would write the old words again
+                if failure := await self._memory_agent.wait():
+                    raise failure
+                await self._memory_agent.stop_rereading()
             print_erased(await memories.forget(argument, reason="requested in the chat"))
         elif command == "/undo":
             print_result(await memories.undo())
         else:
             raise BadInput(f"There is no command {command}.", HELP)
-
-
-class Talk:
-    """One conversation: send messages, print the replies, and see what was remembered.
-
-    `asked` counts the questions of the replies and, unless a server runs it, of the memory agent.
-    """
-
-    def __init__(self, session: Session, thread: str, context: Context) -> None:
-        self.session, self._thread = session, thread
-        self._context = context | {"user": session.user}
-        self.memory_agent = MemoryAgent(self._remember)
-        self.reply = ""
-        self.asked = NOTHING
 
     async def say(self, text: str = "", message_id: str = "") -> None:
         """Send a message, or none to go on with the unfinished turn; print the reply piece by piece.
@@ -235,21 +243,21 @@ class Talk:
         """
         given = {"messages": [{"role": "user", "content": text, "id": message_id}]} if text else None
         self.reply = ""
+        run = GraphRun(self.session.flows, "chatbot", given, self._config, self._context, REPLY)
         try:
-            config = await self.session.conversation(self._thread)
-            async for piece, is_anew in self.session.flows.pieces("chatbot", given, config, self._context):
+            async for piece, is_anew in run.pieces():
                 self.reply = piece if is_anew else self.reply + piece
                 shown = f"{WITHDRAWN}{piece}" if is_anew else piece
                 console.print(escape(shown), end="", soft_wrap=True)
-            _, values = await self.session.flows.left_at("chatbot", config)
-            self.asked = added(self.asked, values.get("asked", NOTHING))  # an older version's turn has none
+            asked = run.values.get("asked", NOTHING)  # an older version's turn has none
+            self.asked = added(self.asked, asked)
         except BadAnswer:
             self.asked = added(self.asked, NOTHING | {"questions": 1, "refused": 1})
             raise
         finally:
-            self.remember()
+            self._remember_later()
 
-    async def again(self, text: str, message_id: str) -> None:
+    async def _say_again(self, text: str, message_id: str) -> None:
         """Print the reply to a message in whose turn the server ended, on what the session is now.
 
         The turn goes on where the server left it; if the message had not reached it, it is sent again.
@@ -262,58 +270,37 @@ class Talk:
         else:
             await (self.say() if is_known else self.say(text, message_id))
 
-    async def left_unanswered(self) -> str:
-        """Return the message whose turn a killed process or an error left unfinished, or ""."""
-        steps, spoken = await self._left()
-        said = [message.text for message in spoken if message.type == "human"]
-        return said[-1] if steps and said else ""
-
     async def _left(self) -> tuple[tuple[str, ...], list[BaseMessage]]:
         """Return the steps that the conversation still has to run, and its messages."""
-        config = await self.session.conversation(self._thread)
-        steps, values = await self.session.flows.left_at("chatbot", config)
+        steps, values = await self.session.flows.left_at("chatbot", self._config)
         return steps, convert_to_messages(values.get("messages", []))
 
-    def remember(self) -> None:
+    def _remember_later(self) -> None:
         """Start the memory agent in the background, unless the server runs it."""
         if not self.session.is_served:
-            self.memory_agent.start()
+            self._memory_agent.start()
 
     async def _remember(self, reread: bool) -> None:
         """Run the memory agent until no message waits; continue a run that was killed."""
         who = self._context.get("memory_agent", "auto")
-        if reread and (await resolve(who) == RULES or await self.failures()):
+        if reread and (await resolve(who) == RULES or await self.session.failures()):
             return  # what failed is not tried again at once
-        context = {"memory_agent": who, "reread": reread}
-        done = await remember_waiting(self.session.flows, self.session.user, context)
+        done = await remember_waiting(self.session, {"memory_agent": who, "reread": reread})
         self.asked = added(self.asked, done["asked"])
 
     async def outcome(self, message_id: str) -> MessageOutcome | None:
         """Wait until a message is remembered; return None if it failed and will be tried again."""
+        if not self.session.is_served:
+            if failure := await self._memory_agent.wait():
+                raise failure
+            return await self.session.inbox.outcome(message_id)
         seconds = POLL_SECONDS
         while (outcome := await self.session.inbox.outcome(message_id)) is None:
-            self.memory_agent.check()
-            if message_id in await self.failures() or await self.session.is_broken():
+            if message_id in await self.session.failures() or await self.session.is_broken():
                 return None
             await asyncio.sleep(seconds)
             seconds = min(2 * seconds, SLOWEST_POLL_SECONDS)
         return outcome
-
-    async def failures(self) -> dict[str, str]:
-        """Return the ids of the messages that failed, with the reasons."""
-        background = await self.session.background()
-        _, values = await self.session.flows.left_at("remember", background)
-        return {each["message_id"]: each["error"] for each in values.get("failed", [])}
-
-    async def finish(self) -> None:
-        """Wait until nothing waits to be remembered; what rules have read is read again another time."""
-        await self.memory_agent.wait()
-        self.memory_agent.check()
-        await self.memory_agent.stop_rereading()
-        while self.session.is_served and not await self.session.is_broken():
-            if await self.session.inbox.waiting() <= len(await self.failures()):
-                return
-            await asyncio.sleep(SLOWEST_POLL_SECONDS)
 
 
 async def with_contents(outcome: MessageOutcome, memories: Memories) -> dict[str, Any]:

@@ -9,10 +9,9 @@ from uuid import uuid4
 import yaml
 from rich.markup import escape
 
-from mneme.cli.chat.chat import Talk, with_contents
+from mneme.cli.chat.chat import Terminal, with_contents
 from mneme.cli.chat.responders import show_notice
 from mneme.cli.show import console, emit, print_outcome, print_rows, say
-from mneme.client.session import open_session
 from mneme.core.settings import settings
 from mneme.library import EXAMPLES
 
@@ -36,28 +35,28 @@ async def demo() -> None:
 
 async def _session(number: int, messages: Sequence[str]) -> None:
     """Run one session; the ledger is closed and opened again between sessions."""
-    async with open_session(USER) as session:
-        talk = Talk(session, f"session {number}", ROLES)
+    async with Terminal(USER, f"session {number}", ROLES) as terminal:
+        await terminal.connect()
         console.rule(f"session {number}", align="left")
         console.print("memory before:")
-        print_rows(await session.memories.list())
+        print_rows(await terminal.session.memories.list())
         for message in messages:
-            await _turn(talk, message)
-        await talk.finish()
+            await _turn(terminal, message)
         console.print("memory after:")
-        print_rows(await session.memories.list())
+        print_rows(await terminal.session.memories.list())
 
 
-async def _turn(talk: Talk, message: str) -> None:
+async def _turn(terminal: Terminal, message: str) -> None:
     """Send one message; print the reply as it streams, then what the memory agent did and why."""
     message_id, started = uuid4().hex, time.perf_counter()
     console.print(f"\n[bold]you:[/] {escape(message)}\n[bold]mneme:[/] ", end="", soft_wrap=True)
-    await talk.say(message, message_id)
+    await terminal.say(message, message_id)
     replied = time.perf_counter() - started
-    outcome = await talk.outcome(message_id)
+    outcome = await terminal.outcome(message_id)
     remembered = time.perf_counter() - started
-    done = await with_contents(outcome, talk.session.memories) if outcome else {"kept": await talk.failures()}
-    emit({"message": message, "reply": talk.reply, "seconds": replied, "memory": done})
+    session = terminal.session
+    done = await with_contents(outcome, session.memories) if outcome else {"kept": await session.failures()}
+    emit({"message": message, "reply": terminal.reply, "seconds": replied, "memory": done})
     model = outcome["model"] if outcome else "nobody"
     console.print(
         f"\n[dim]memory agent ({model}): reply after {replied:.2f} s, remembered after {remembered:.2f} s[/]"

@@ -32,7 +32,7 @@ from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.reembedding import reembed as rebuild
 from mneme.stores.users.inbox import Letter
-from mneme.stores.users.memories import RULES, MemoryRecord
+from mneme.stores.users.memory import RULES, MemoryRecord
 
 
 def print_listed(found: Sequence[MemoryRecord]) -> None:
@@ -73,18 +73,19 @@ async def reread(user: User = "local", agents: Agents = "auto") -> int:
     """Let a model read again what was remembered without one; each change is a version with its reason."""
     from rich.progress import Progress, TextColumn
 
-    from mneme.client.session import open_session
+    from mneme.client.workflows import GraphRun, open_session
     from mneme.models.asking.responders import resolve
 
     if await resolve(agents) == RULES:
         raise BadInput("No model is there to read again.", "Give one: --agents ollama:MODEL.")
     async with open_session(user) as session:
-        config, context = await session.background(), {"memory_agent": agents, "user": session.user}
+        context = {"memory_agent": agents, "user": session.user}
+        run = GraphRun(session.flows, "remember", {}, session.background, context, "updates")
         with Progress(TextColumn("{task.completed} read again"), console=errors, transient=True) as progress:
             bar = progress.add_task("", total=None)
-            async for step in session.flows.stream("remember", {}, config, context, "updates"):
+            async for step in run:
                 progress.update(bar, completed=(step.get("count") or {}).get("reread"))
-        _, report = await session.flows.left_at("remember", config)
+        report = run.values
     print_fields({"read again": report["reread"], "failed": len(report["failed"])})
     for each in report["failed"]:
         print_error(BadInput(f"{each['message_id']}: {each['error']}", "See `mneme inbox list`."))

@@ -22,7 +22,7 @@ from mneme.cli.derived import Fields
 from mneme.cli.discussion.show import WAITING, print_end, print_step, write_files
 from mneme.cli.options import by_role
 from mneme.cli.show import console, emit, print_code, prints_json, read_file, say
-from mneme.client.workflows import Workflows, open_workflows
+from mneme.client.workflows import GraphRun, Workflows, open_workflows
 from mneme.core.errors import BadAnswer, BadInput, ModelUnavailable
 from mneme.library.teams.team import load_team, shipped
 from mneme.nodes.discussion.context import DiscussionContext
@@ -162,13 +162,12 @@ async def _run(flows: Workflows, config: RunnableConfig, given: Values, context:
     _, values = await flows.left_at(GRAPH, config)
     step: Any = None if values else given
     while True:
-        async for event in flows.stream(GRAPH, step, config, context, "custom"):
+        run = GraphRun(flows, GRAPH, step, config, context)
+        async for event in run:
             print_step(event)
-        state = await flows.graphs[GRAPH].aget_state(config)
-        asked = next((each.value for task in state.tasks for each in task.interrupts), None)
-        if asked is None:
-            return (await flows.left_at(GRAPH, config))[1]
-        answer = await asyncio.to_thread(answer_of, asked)
+        if not run.questions:
+            return run.values
+        answer = await asyncio.to_thread(answer_of, run.questions[0].value)
         if answer is None:
             return None
         step = Command(resume=answer)

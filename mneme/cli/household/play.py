@@ -35,7 +35,7 @@ from mneme.cli.household.replay import ending, print_decision
 from mneme.cli.household.screen import Screen
 from mneme.cli.show import console, emit, print_shared, prints_json, say
 from mneme.client.remote import api_key
-from mneme.client.workflows import Graph, Workflows, open_workflows, server_errors
+from mneme.client.workflows import Graph, GraphRun, Workflows, open_workflows, server_errors
 from mneme.core.errors import BadInput
 from mneme.environments.household.bound import lower_bound
 from mneme.environments.household.episode import CATEGORIES, Episode
@@ -158,7 +158,7 @@ class _Played:
         due, values = await self.flows.left_at(self.graph, config)
         if due or not values:
             given = None if values else {"episode": self.episode.model_dump(mode="json")}
-            async for event in self.flows.stream(self.graph, given, config, self.context, "custom"):
+            async for event in GraphRun(self.flows, self.graph, given, config, self.context):
                 await self._keep(event, thread)
         return await self._end(config)
 
@@ -230,8 +230,7 @@ async def written_anew(run: Run, graph: Graph, config: RunnableConfig | None) ->
     """Write a trace that was begun anew from its thread's checkpoints, which have each line that was told."""
     begun, told, at = run.began(), list[dict[str, Any]](), config
     while begun is not None and at is not None:
-        with server_errors():
-            snapshot = await graph.aget_state(at)
+        snapshot = await graph.aget_state(at)
         line, at = snapshot.values.get("line"), cast(RunnableConfig, snapshot.parent_config)
         if line and (not told or line != told[-1]["line"]):
             told.append({"line": line, "at": snapshot.values["steps"]})

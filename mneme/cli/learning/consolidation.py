@@ -11,7 +11,7 @@ from mneme.api.cards import Cards
 from mneme.cli.derived import Fields
 from mneme.cli.show import console, emit, print_rows, print_table
 from mneme.client.home import open_operations
-from mneme.client.session import open_team
+from mneme.client.workflows import GraphRun, open_team
 from mneme.core.errors import BadInput
 from mneme.nodes.learning.consolidation.state import TuningContext
 
@@ -105,7 +105,8 @@ async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, anew: 
             console.print(f"[dim]Going on with {values.get('tag') or 'it'}: {', '.join({*left})}.[/]")
         given = None if goes_on else wanted
         modes: list[StreamMode] = ["updates", "custom"]
-        async for mode, told in session.flows.stream(GRAPH, given, config, context, modes, "sync"):
+        run = GraphRun(session.flows, GRAPH, given, config, context, modes, "sync")
+        async for mode, told in run:
             if mode == "custom":
                 loss = f", loss {told['loss']:.3f}" if "loss" in told else ""
                 step = told["doing"].replace("_", " ")
@@ -113,7 +114,7 @@ async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, anew: 
                 continue
             for step in told if "__metadata__" not in told else ():  # else it is what was there before a kill
                 console.print(f"  [dim]{step.replace('_', ' ')}: done[/]")
-        _, ended = await session.flows.left_at(GRAPH, config)
+        ended = run.values
     emit({name: ended.get(name) for name in ("tag", "promoted", "why", "due", "figures")})
     if due := ended.get("due"):
         console.print(f"due: {escape('; '.join(due))}")

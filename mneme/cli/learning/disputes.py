@@ -17,7 +17,7 @@ from mneme.cli.learning.cards import ACTOR, CardId, rule_of
 from mneme.cli.options import Limit, Reason, Team
 from mneme.cli.show import console, print_beside, print_result, prints_json
 from mneme.client.home import open_operations
-from mneme.client.session import TeamSession, open_team
+from mneme.client.workflows import GraphRun, TeamSession, open_team
 from mneme.core.errors import BadInput, MnemeError
 from mneme.environments.worlds import WORKSPACE, world_names
 from mneme.nodes.learning.context import TeamContext
@@ -125,7 +125,7 @@ async def _run(
     session: Session, dispute: str, given: Any, config: RunnableConfig, context: Context
 ) -> Dispute:
     own = {name: value for name, value in context.items() if name in TeamContext.model_fields}
-    await session.flows.invoke(GRAPH, given, config, own)
+    await GraphRun(session.flows, GRAPH, given, config, own).end()
     return await session.on.get_dispute(dispute)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Set
 from functools import partial
 from itertools import count as numbers
 from pathlib import Path
-from typing import Annotated, Any, cast, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 import yaml
@@ -19,7 +19,7 @@ from mneme.cli.derived import Fields
 from mneme.cli.learning.disputes import LEARNING, Session, print_dispute, run_dispute
 from mneme.cli.options import Agents, Team
 from mneme.cli.show import console, emit, print_beside, print_result, read_file
-from mneme.client.session import open_team
+from mneme.client.workflows import GraphRun, open_team
 from mneme.core.errors import BadInput, first_fault
 from mneme.environments.sql_tuning.tasks import story, tasks
 from mneme.environments.worlds import SHIPPED, find_world
@@ -212,9 +212,10 @@ async def solve(session: Session, given: Place, context: Context) -> bool:
     console.print()
     print_beside("[bold]task[/] ", escape(given.told["task"]))
     posed = None if left else problem_of(given)
-    async for event in session.flows.stream("compound_learning", posed, config, own, "custom"):
-        _print_step(cast(dict[str, Any], event))
-    _, values = await session.flows.left_at("compound_learning", config)
+    run = GraphRun(session.flows, "compound_learning", posed, config, own)
+    async for event in run:
+        _print_step(event)
+    values = run.values
     emit({key: values[key] for key in ("task_id", "packet", "learned", "iterations", "answered_by", "asked")})
     _print_result(values)
     for dispute in [each["dispute"] for each in values["learned"] if each["dispute"]]:

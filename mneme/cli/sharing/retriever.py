@@ -1,6 +1,7 @@
 """`mneme share retriever …`: show, train and roll back a pool's retriever."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Annotated, Any
 
@@ -13,13 +14,16 @@ from mneme.cli.options import Team
 from mneme.cli.sharing.pools import PoolName
 from mneme.cli.show import console, emit, print_result, print_rows, say
 from mneme.client.home import open_operations
-from mneme.client.session import open_team
-from mneme.client.session import train as train_retriever
-from mneme.core.errors import BadInput
+from mneme.client.workflows import GraphRun, TeamSession, Values, open_team
+from mneme.core.errors import BadInput, MnemeError
 from mneme.library.agents.own import own_texts
+from mneme.nodes.background import RECURSION_LIMIT
 from mneme.nodes.sharing.context import PoolContext
+from mneme.nodes.sharing.training_wake import TRAINING_THREAD
 
 NOTE = "The pairs' vectors never change: a new version goes live with one write, without a new index."
+GRADED_AT_ONCE = 2
+"""Memories whose candidates are graded at the same time: the grades of so many are lost with a kill."""
 
 
 async def status(pool: PoolName = "", team: Team = "local") -> None:
@@ -70,3 +74,67 @@ async def train(
     if not made:
         emit({"retriever": None, "why": ended.get("why", "")})
         console.print(escape(ended.get("why", "")))
+
+
+async def train_retriever(
+    session: TeamSession[Pools],
+    pool: str,
+    context: Values,
+    told: Callable[[Values], None] = lambda _: None,
+) -> Values:
+    """Train a pool's retriever on new memories; continue a training that was killed.
+
+    `told` is called with each memory that was graded, which can take a minute.
+    """
+    graph, flows = "retriever_training", session.flows
+    config = await flows.thread(TRAINING_THREAD.format(team=session.team, pool=pool), graph)
+    left, _ = await flows.left_at(graph, config)
+    given = None if left else {"pool": pool}
+    bounded = config | {"recursion_limit": RECURSION_LIMIT, "max_concurrency": GRADED_AT_ONCE}
+    part = {name: value for name, value in context.items() if name in PoolContext.model_fields}
+    run = GraphRun(flows, graph, given, bounded, part)
+    async for event in run:
+        told(event)
+    return run.values
+
+
+class Training:
+    """Train retrievers in the background, one at a time.
+
+    A server trains by itself, so with a server this class does nothing.
+    """
+
+    def __init__(self, session: TeamSession[Pools], context: Values) -> None:
+        self._session, self._context = session, context
+        self._task: asyncio.Task[None] | None = None
+        self._wanted: set[str] = set()
+        self._results: list[str] = []
+
+    def wake(self, pool: str) -> None:
+        """Train on the pool's new memories, now or after the current training."""
+        if self._session.flows.server is not None:
+            return
+        self._wanted.add(pool)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._train())
+
+    async def _train(self) -> None:
+        while self._wanted:
+            pool = self._wanted.pop()
+            try:
+                why = (await train_retriever(self._session, pool, self._context)).get("why", "")
+            except MnemeError as error:  # the answer and the stored pair must not be lost with the training
+                why = f"{error} {error.hint}"
+            self._results.append(f"{pool}: {why}")
+
+    async def finish(self) -> list[str]:
+        """Wait until all training is done; return the result of each."""
+        if self._task is not None:
+            await self._task
+        return self._results
+
+    async def leave(self) -> None:
+        """Stop at once; memories that were not learned are used by the next training."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)

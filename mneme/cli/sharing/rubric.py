@@ -17,7 +17,7 @@ from mneme.cli.derived import Fields
 from mneme.cli.options import Agents, Reason, Team
 from mneme.cli.show import console, emit, print_result, say
 from mneme.client.home import open_operations
-from mneme.client.session import TeamSession, open_team
+from mneme.client.workflows import GraphRun, TeamSession, open_team
 from mneme.core.errors import BadInput
 from mneme.core.yaml_files import text_of
 from mneme.library.agents.own import own_texts
@@ -88,7 +88,7 @@ async def design(
             raise BadInput(f"A draft for {domain} waits for review.", REVIEW.format(domain=domain))
         known = tasks or [each.task for each in agents_in(own_texts(domain))]
         given = None if left else {"domain": domain, "tasks": known, "wishes": wishes}
-        await session.flows.invoke(GRAPH, given, config, context)
+        await GraphRun(session.flows, GRAPH, given, config, context).end()
 
 
 REVIEW = "Decide: `mneme share rubric review {domain}` with --approve, --file, --wishes or --reject."
@@ -131,7 +131,7 @@ async def review(
                 f"`mneme share rubric design {domain}` writes one.",
             )
         answer: Any = Command(resume=decision)
-        await session.flows.invoke(GRAPH, answer, config, context)
+        await GraphRun(session.flows, GRAPH, answer, config, context).end()
 
 
 def _decision(approve: bool, file: Path | None, wishes: str, reject: bool, reason: str) -> Context:

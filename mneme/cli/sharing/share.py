@@ -15,8 +15,9 @@ from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.options import Agents, by_role
 from mneme.cli.sharing.pools import LINES
+from mneme.cli.sharing.retriever import Training
 from mneme.cli.show import console, count_of, emit, print_shared, read_file, say
-from mneme.client.session import TeamSession, Training, open_team
+from mneme.client.workflows import REPLY, GraphRun, TeamSession, open_team
 from mneme.core.errors import BadInput, first_fault
 from mneme.library.agents.agent import DOMAINS
 from mneme.library.agents.own import PARTED, agent_text, own_texts
@@ -90,16 +91,14 @@ async def ask(
         config = await session.thread("memory_sharing", thread or uuid4().hex)
         left, _ = await session.flows.left_at("memory_sharing", config)
         if left:  # finish a question that a killed process left
-            await session.flows.invoke("memory_sharing", None, config, context)
-        given = {"question": question}
-        flows = session.flows
-        async for piece, is_anew in flows.pieces("memory_sharing", given, config, context, print_shared):
+            await GraphRun(session.flows, "memory_sharing", None, config, context).end()
+        run = GraphRun(session.flows, "memory_sharing", {"question": question}, config, context, REPLY)
+        async for piece, is_anew in run.pieces(print_shared):
             console.print("\n\n" * is_anew + escape(piece), end="", soft_wrap=True)
-        _, values = await session.flows.left_at("memory_sharing", config)
-        _print_outcome(values)
-        if values["stored"] and train:  # after Ctrl-C the next training does it
+        _print_outcome(run.values)
+        if run.values["stored"] and train:  # after Ctrl-C the next training does it
             training = Training(session, context | {"agent": own_texts()})
-            training.wake(values["pool"])
+            training.wake(run.values["pool"])
             _print_trained(await training.finish())
 
 
@@ -154,17 +153,17 @@ async def grow(
         if left:
             console.print(f"[dim]continuing the run {escape(name)}[/]")
         training = Training(session, context | {"agent": own_texts()})
+        run = GraphRun(session.flows, "interactive_learning", given, config, context)
         try:
-            async for event in session.flows.stream("interactive_learning", given, config, context, "custom"):
+            async for event in run:
                 if event["step"] == "exchange" and (event["stored"] or event["known"]):
                     training.wake(event["pool"])
                 _print_step(event)
             trained = await training.finish()
         finally:
             await training.leave()
-        _, values = await session.flows.left_at("interactive_learning", config)
-    _print_growth(values, trained)
-    return int(bool(values["failed"]) and not values["stored"])
+    _print_growth(run.values, trained)
+    return int(bool(run.values["failed"]) and not run.values["stored"])
 
 
 def standards_of(file: Path | None) -> list[Given]:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from mneme.core.errors import BadInput, NoTools
 from mneme.environments.worlds import World
-from mneme.models.asking.asking import call_tools
+from mneme.models.asking.tool_calls import call_tools
 from mneme.nodes.learning.compound_learning.state import (
     MAX_LISTED,
     Step,

@@ -1,0 +1,220 @@
+"""A memory: what it says, the words that it rests on, and its valid time beside the ledger's recorded time.
+
+A day is given as far as it is known: `2026-03-14`, `2026-03` or `2026`. `since` takes the first day of it and
+`until` the last. A version that is a change ends the one before it; one that is a correction, an addition or
+an edit takes over its time.
+"""
+
+from calendar import monthrange
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mneme.stores.ledger.records import Version
+
+Holding = Literal["now", "later", "past"]
+Kind = Literal["semantic", "episodic"]
+RULES = "rules"
+MAX_LINKS = 3
+"""Memories that a new one is linked with at most, since it may contradict them."""
+MAX_PAST = 3
+"""Changes of a memory, the latest, that it tells of; its history has all."""
+
+
+class Statement(BaseModel):
+    """One thing that a memory says: as it was written down, the user's own words, and in which message."""
+
+    model_config = ConfigDict(frozen=True)
+
+    content: str
+    quote: str
+    message_id: str = ""
+    time: str = ""
+
+
+class Past(BaseModel):
+    """What a memory said before a change, and from and until when that held, as far as known."""
+
+    model_config = ConfigDict(frozen=True)
+
+    content: str
+    since: str = ""
+    until: str = ""
+
+    @property
+    def text(self) -> str:
+        """What was true, with its time."""
+        return f"{f'Until {self.until}' if self.until else 'Before'}: {self.content}"
+
+
+class Memory(BaseModel):
+    """One self-contained memory and the words it rests on; `quote` and `message_id` are the latest."""
+
+    model_config = ConfigDict(frozen=True)
+
+    content: str
+    kind: Kind = "semantic"
+    entities: list[str] = []
+    relations: list[str] = []
+    quote: str = ""
+    message_id: str = ""
+    thread: str = ""
+    time: str = ""
+    since: str = ""
+    """The day, month or year from which it holds; empty: not known."""
+    until: str = ""
+    """The last day, month or year in which it holds; empty: not known, or for good."""
+    is_change: bool = False
+    """Whether the version before it was true until `since`; else it takes over the time of that one."""
+    past: list[Past] = []
+    """What it said before changes, the latest first; what was wrong or is to be forgotten is none of it."""
+    statements: list[Statement] = []
+    """What it was put together from, oldest first; none in memories of other makers."""
+    read_by: str = ""
+    """Who read the message that it was told in; `rules` until a model has read it; empty: written by hand."""
+    may_contradict: list[str] = []
+    """The keys of the memories that it may contradict, until somebody settles it.
+
+    Only the newer of two is stored with the link; `UserMemories.linked` shows it with both.
+    """
+    flag: str = ""
+    """Why a person should look at it, or what stayed in doubt; empty: no reason."""
+    unclear: str = ""
+    """What the user should be asked, because two people have one name; empty: nothing."""
+    asks: list[str] = []
+    """The teams of which its owner is asked whether they may know it, as the owner's policy says."""
+
+    @property
+    def holding(self) -> Holding:
+        """Whether it holds today, will, or did; where nothing is known, it holds."""
+        return self.holding_on(date.today())
+
+    def holding_on(self, day: date) -> Holding:
+        """Return whether it holds on a day, will, or did."""
+        return holding(self.since, self.until, day)
+
+    @property
+    def before(self) -> str:
+        """What held before it, after a space; empty: nothing that is known."""
+        return "".join(f" {each.text}" for each in self.past)
+
+    @property
+    def dated(self) -> str:
+        """What it says, and from and until when that holds, as far as known."""
+        known = [f"{word} {day}" for word, day in (("from", self.since), ("until", self.until)) if day]
+        return f"{self.content} ({', '.join(known)})" if known else self.content
+
+    @property
+    def timed(self) -> str:
+        """What it says, from and until when that holds, and what held before."""
+        return self.dated + self.before
+
+    @property
+    def attention(self) -> str:
+        """Why somebody should look at it, in one line; empty: no reason."""
+        links = f"It may contradict {', '.join(self.may_contradict)}." if self.may_contradict else ""
+        asks = f"May {', '.join(self.asks)} know it? Then promote it, else accept it." if self.asks else ""
+        return " ".join(filter(None, [self.flag, self.unclear, links, asks]))
+
+
+class MemoryRecord(BaseModel):
+    """A memory in the ledger: under which key, at which version, and how similar to what was asked.
+
+    >>> import mneme
+    >>> with mneme.open("ann") as memory:
+    ...     added = memory.memories.add("Ann has a dog.", entities=["Ann"])
+    ...     edited = memory.memories.update(added.key, "Ann has two dogs.")
+    >>> edited.version, edited.memory.content, edited.memory.entities
+    (2, 'Ann has two dogs.', ['Ann'])
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str
+    version: int
+    live: bool
+    at: datetime
+    memory: Memory
+    similarity: float | None = None
+    scores: Mapping[str, float] = Field({}, exclude_if=lambda scores: not scores)
+    """What gave it its place in a search: the `total` and its parts, such as `dense` and `words`."""
+    shared_with: Sequence[str] = Field((), exclude_if=lambda teams: not teams)
+    """Where it was just written: the teams that its owner's policy told."""
+
+    @property
+    def text(self) -> str:
+        """What is remembered."""
+        return self.memory.content
+
+    @classmethod
+    def of(
+        cls, version: Version, similarity: float | None = None, scores: Mapping[str, float] | None = None
+    ) -> "MemoryRecord":
+        """Read a memory back from its version."""
+        return cls(
+            key=version.key,
+            version=version.version,
+            live=version.live,
+            at=version.at,
+            memory=Memory.model_validate(version.value),
+            similarity=similarity,
+            scores=scores or {},
+        )
+
+
+def days_of(day: str) -> tuple[date, date] | None:
+    """Return the first and the last day of a day, month or year; None where it is none."""
+    filled = {4: "-01-01", 7: "-01"}.get(len(day), "")
+    try:
+        first = date.fromisoformat(day[:10] + filled)
+    except ValueError:
+        return None
+    if not filled:
+        return first, first
+    in_last_month = first.replace(month=12) if len(day) == 4 else first
+    return first, in_last_month.replace(day=monthrange(in_last_month.year, in_last_month.month)[1])
+
+
+def holding(since: str, until: str, today: date) -> Holding:
+    """Say whether something holds on a day, will, or did."""
+    begins, ends = days_of(since), days_of(until)
+    if begins and begins[0] > today:
+        return "later"
+    return "past" if ends and ends[1] < today else "now"
+
+
+def overlaps(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Tell whether two times from `since` until `until` share a day; what is not known is open."""
+    always = (date.min, date.max)
+    (begins, ends), (other_begins, other_ends) = (
+        ((days_of(since) or always)[0], (days_of(until) or always)[1]) for since, until in (one, other)
+    )
+    return begins <= other_ends and other_begins <= ends
+
+
+def valid_at(history: Sequence[Version], day: date) -> Version | None:
+    """Return the version of a memory that held on a day, from its whole history; None where none did.
+
+    Time that is not known is taken for any time, but for what a change replaced.
+    """
+    is_separate = True
+    for version in reversed(history):
+        value = version.value
+        state = holding(_field(value, "since"), _field(value, "until"), day)
+        if is_separate and state != "later":
+            return version if state == "now" and version.live else None
+        is_separate = value.get("is_change") is True
+    return None
+
+
+def day_before(day: str) -> str:
+    """Return the day before a day, month or year begins; empty where it is none."""
+    days = days_of(day)
+    return f"{days[0] - timedelta(days=1)}" if days else ""
+
+
+def _field(value: Any, name: str) -> str:
+    found = value.get(name)
+    return found if isinstance(found, str) else ""
