@@ -15,11 +15,19 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt
 from mneme.core.errors import Conflict
 from mneme.stores.answers import KeptAnswers
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.listing import Order
 from mneme.stores.ledger.query import DENSE, Mode
-from mneme.stores.ledger.records import Change, Namespace, Version, microseconds, texts_in, user_namespace
+from mneme.stores.ledger.reading import Order
+from mneme.stores.ledger.records import (
+    Change,
+    Forgotten,
+    Namespace,
+    Version,
+    microseconds,
+    missing,
+    texts_in,
+    user_namespace,
+)
 from mneme.stores.ledger.transfer import ImportReport
-from mneme.stores.ledger.writing import Forgotten, missing
 from mneme.stores.shelf import RecordKind, Shelf, check_readable, read_one, readable
 from mneme.stores.users.memory import RULES, Kind, Memory, MemoryRecord, valid_at
 from mneme.stores.users.traces import InboxTraces, Told, named, told_by

@@ -9,9 +9,9 @@ import pytest
 
 from mneme.api.memories import Memories
 from mneme.core.errors import BadInput, Conflict, NotFound
-from mneme.stores.ledger import listing, log
+from mneme.stores.ledger import reading
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.log import versions_in
+from mneme.stores.ledger.reading import versions_in
 from mneme.stores.ledger.records import Change, Source, Version, unescaped, user_namespace
 from mneme.stores.users.inbox import Inbox, Message
 from mneme.stores.users.memories import UserMemories
@@ -268,8 +268,7 @@ class TestAttention:
             counts.append(len(found))
             return found
 
-        for module in (log, listing):
-            monkeypatch.setattr(module, "versions_in", counted)
+        monkeypatch.setattr(reading, "versions_in", counted)
         operations = Memories(ledger, "alice")
         assert [each.key for each in await operations.flagged()] == [old.key, odd.key]
         assert sum(counts) <= 3, "a record with a zero character may be read without need"
