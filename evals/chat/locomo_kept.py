@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from time import perf_counter
 
 from mneme.core.errors import ModelUnavailable
-from mneme.evals.answering import Identity
 from mneme.evals.chat.locomo_data import Conversation, Question
+from mneme.evals.options import Identity
 from mneme.evals.report import Journal, Progress
 from mneme.graphs.remember import builder
 from mneme.nodes.chat.context import MemoryContext
 from mneme.stores.ledger.base_store import LedgerStore
-from mneme.stores.ledger.hints import words_in
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Namespace, Version, user_namespace
+from mneme.stores.ledger.words import words_in
 from mneme.stores.users.inbox import PRECEDING, Inbox, Message
 
 

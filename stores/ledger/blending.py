@@ -1,27 +1,31 @@
 """The search mode `blend`: meaning and words on one scale, hints, and what was told beside a good hit.
 
-A record's own score is its cosine, plus half its share of the best BM25 sum, plus what the question's hints
-add (see `hints`). Then the best records lend to those that were written just before and after them in the
-same thread: a record at the distance d rises by 1 / (1 + d) of what it lacks to the lender's score. An answer
-often stands beside the sentence that shares the question's words.
+A record's own score is its cosine, plus half its share of the best BM25 sum, plus what the question hints
+at: a name, a day, a month or a year, "when". Then the best records lend to those that were written just
+before and after them in the same thread: a record at the distance d rises by 1 / (1 + d) of what it lacks to
+the lender's score. An answer often stands beside the sentence that shares the question's words.
 
 Fusion by rank (`hybrid`) throws the scores away, so that a weak match of one part counts as much as a strong
 one of the other. The weights were chosen on three conversations of LoCoMo, which are no evidence for them.
+
+A record answers hints with the fields `entities`, `time` and `kind` of its value; without a time it answers
+with the day on which it was first written. Hints only raise a record's score. They exclude nothing, since a
+question may well name another day than the one on which its answer was told.
 """
 
 import math
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import UTC
-from typing import NamedTuple
+from datetime import UTC, date, timedelta
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from mneme.stores.database import Cursor
-from mneme.stores.ledger.filters import passes
-from mneme.stores.ledger.hints import Hints
 from mneme.stores.ledger.index import Scores
-from mneme.stores.ledger.listing import around, vectors_by_ids
-from mneme.stores.ledger.log import Head, heads_of
-from mneme.stores.ledger.query import DENSE, SPARSE, Query
-from mneme.stores.ledger.records import Hit
+from mneme.stores.ledger.query import DENSE, SPARSE, Query, passes
+from mneme.stores.ledger.reading import around, heads_of, vectors_by_ids
+from mneme.stores.ledger.records import Hit, Version
+from mneme.stores.ledger.words import words_in
 
 WORDS_WEIGHT = 0.5
 NAME_WEIGHT = 0.1
@@ -31,6 +35,103 @@ LENDERS = 5
 """How many records lend; with more of them nothing more was found."""
 REACH = 2
 """How far a record lends; three and four found no more."""
+MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+TIMES = frozenset([*MONTHS, "today", "yesterday", "last", "this"])
+"""One of these, or a year, is in each name of a period."""
+TIMELESS = "semantic"
+"""The kind of record that "when" does not ask for: a standing fact."""
+
+_ISO = re.compile(r"\b((?:19|20)\d\d)-(\d\d)(?:-(\d\d))?\b")
+_YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
+_BEFORE = r"\b(?:(\d{1,2})(?:st|nd|rd|th)?(?:\s+of)?\s+)?"
+_AFTER = r"(?:\s+(\d{1,2})(?:st|nd|rd|th)?)?\b(?:,?\s+(?:of\s+)?((?:19|20)\d\d))?\b"
+_DATED = re.compile(f"{_BEFORE}({'|'.join(MONTHS)}){_AFTER}", re.IGNORECASE)
+_MODAL = re.compile(
+    r"(?<!in )(?<!on )(?<!of )(?<!last )(?<!this )(?<!since )(?<!\d )\b(?:may|march)\b(?! \d)"
+)
+_RELATIVE = re.compile(r"\b(today|yesterday|(?:last|this) (?:week|month|year))\b", re.IGNORECASE)
+
+
+class Period(NamedTuple):
+    """A day, a month or a year; None stands for any."""
+
+    year: int | None = None
+    month: int | None = None
+    day: int | None = None
+
+    def holds(self, moment: date) -> bool:
+        """Say whether a day is in this period."""
+        found = (moment.year, moment.month, moment.day)
+        return all(wanted in (None, is_) for wanted, is_ in zip(self, found, strict=True))
+
+
+class Hints(NamedTuple):
+    """What a question hints at; make one with `hints_of`."""
+
+    words: frozenset[str]
+    periods: tuple[Period, ...]
+    asks_when: bool
+
+    def names(self, value: Mapping[str, Any]) -> bool:
+        """Say whether the question names one of the record's entities."""
+        named = value.get("entities")
+        listed = named if isinstance(named, list) else []
+        entities = [words_in(each) for each in listed if isinstance(each, str)]
+        return any(words and words <= self.words for words in entities)
+
+    def dates(self, value: Mapping[str, Any], written: date) -> bool:
+        """Say whether the record is from a period that the question names."""
+        moment = _day_of(value.get("time")) or written
+        return any(period.holds(moment) for period in self.periods)
+
+    def suits(self, value: Mapping[str, Any]) -> bool:
+        """Say whether the question asks when something was, and the record is of the kind that happens."""
+        return self.asks_when and value.get("kind", TIMELESS) != TIMELESS
+
+
+@lru_cache(maxsize=64)  # a message is looked up in several places
+def hints_of(question: str, today: date) -> Hints:
+    """Read the hints of a question; `today` is what yesterday, last month and the like count from."""
+    words = words_in(question)
+    asks_when = "when" in words or question.lower().startswith("what date")
+    may_name_one = words & TIMES or "19" in question or "20" in question
+    return Hints(words, tuple(_periods(question, today)) if may_name_one else (), asks_when)
+
+
+def _periods(question: str, today: date) -> Iterator[Period]:
+    for year, month, day in _ISO.findall(question):
+        yield Period(int(year), int(month), int(day) if day else None)
+    rest = _MODAL.sub("", _ISO.sub("", question))
+    for before, month, after, year in _DATED.findall(rest):
+        day, number = before or after, MONTHS.index(month.lower()) + 1
+        yield Period(int(year) if year else None, number, int(day) if day else None)
+    for year in _YEAR.findall(_DATED.sub("", rest)):
+        yield Period(int(year))
+    for words in _RELATIVE.findall(question):
+        yield from _relative(words.lower(), today)
+
+
+def _relative(words: str, today: date) -> Sequence[Period]:
+    if words in ("today", "yesterday"):
+        return [Period(*(today - timedelta(days=words == "yesterday")).timetuple()[:3])]
+    which, unit = words.split()
+    if unit == "week":
+        monday = today - timedelta(days=today.weekday() + 7 * (which == "last"))
+        return [Period(*(monday + timedelta(days=number)).timetuple()[:3]) for number in range(7)]
+    if unit == "year":
+        return [Period(today.year - (which == "last"))]
+    within = today.replace(day=1) - timedelta(days=which == "last")
+    return [Period(within.year, within.month)]
+
+
+def _day_of(time: Any) -> date | None:
+    try:
+        return date.fromisoformat(time[:10]) if isinstance(time, str) else None
+    except ValueError:
+        return None
 
 
 class Own(NamedTuple):
@@ -40,11 +141,11 @@ class Own(NamedTuple):
     record: str
     thread: str
     parts: dict[str, float]
-    head: Head
+    head: Version
 
 
 def blended(
-    cursor: Cursor, pool: Mapping[str, Scores], query: Query, hints: Hints, heads: dict[str, Head]
+    cursor: Cursor, pool: Mapping[str, Scores], query: Query, hints: Hints, heads: dict[str, Version]
 ) -> list[Hit]:
     """Search in the mode `blend`; a score's parts are `dense`, `bm25` and `words`, the hints, and `lent`.
 
@@ -54,7 +155,7 @@ def blended(
     scoring = _Scoring(cursor, pool, query, hints, heads)
     own = {each.record: each for each in scoring.weigh(scoring.promising())}
     lenders = [each for each in sorted(own.values(), reverse=True)[:LENDERS] if each.thread]
-    sides = around(cursor, [(each.head.scope, each.head.version.created) for each in lenders], REACH)
+    sides = around(cursor, [each.head for each in lenders], REACH)
     beside = {record for two in sides for side in two for record in side} - own.keys()
     every = own | {each.record: each for each in scoring.weigh(beside)}
     lent = dict.fromkeys(own, 0.0)
@@ -65,7 +166,7 @@ def blended(
     least = -math.inf if query.min_score is None else query.min_score
     wanted = [(-score, record) for score, record in ranked if -score >= least]
     return [
-        Hit(every[record].head.version, score, every[record].parts | {"lent": lent[record]})
+        Hit(every[record].head, score, every[record].parts | {"lent": lent[record]})
         for score, record in wanted[query.offset : query.offset + query.limit]
     ]
 
@@ -74,7 +175,12 @@ class _Scoring:
     """The scores of records by themselves, for one query."""
 
     def __init__(
-        self, cursor: Cursor, pool: Mapping[str, Scores], query: Query, hints: Hints, heads: dict[str, Head]
+        self,
+        cursor: Cursor,
+        pool: Mapping[str, Scores],
+        query: Query,
+        hints: Hints,
+        heads: dict[str, Version],
     ) -> None:
         self._cursor, self._query, self._hints, self._heads = cursor, query, hints, heads
         self._cosines, self._words = pool.get(DENSE, {}), pool.get(SPARSE, {})
@@ -104,10 +210,10 @@ class _Scoring:
             record: head
             for record in records
             if (head := self._heads.get(record))
-            and head.version.is_searched
-            and passes(head.version.value, self._query.where.conditions)
+            and head.is_searched
+            and passes(head.value, self._query.where.conditions)
         }
-        named = {record: self._hints.names(head.version.value) for record, head in heads.items()}
+        named = {record: self._hints.names(head.value) for record, head in heads.items()}
         if self._worth is None:  # what a name is worth: little where most of the records carry it
             self._worth = NAME_WEIGHT * (1 - sum(named.values()) / max(len(heads), 1))
         cosines = self._cosines | self._computed([each for each in heads if each not in self._cosines])
@@ -115,10 +221,10 @@ class _Scoring:
         for record, head in heads.items():
             if self._query.dense is not None and record not in cosines:
                 continue
-            value, thread = head.version.value, head.version.value.get("thread")
+            value, thread = head.value, head.value.get("thread")
             hinted = {"names": self._worth * named[record], "kind": KIND_WEIGHT * self._hints.suits(value)}
             if self._hints.periods:
-                written = head.version.created.astimezone(UTC).date()
+                written = head.created.astimezone(UTC).date()
                 hinted["dates"] = DATE_WEIGHT * self._hints.dates(value, written)
             parts = {
                 name: of[record] for name, of in ((DENSE, cosines), (SPARSE, self._words)) if record in of

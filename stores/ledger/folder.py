@@ -73,8 +73,7 @@ class Folder:
         with storage_errors(f"create the ledger's folder {path}"):
             make_private_folder(path)
         with storage_errors(f"write to the ledger's folder {path}"):
-            make_private_file(path / LOCK)
-            self._lock = os.open(path / LOCK, os.O_RDWR)
+            self._lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             self.keep_private()
         except BaseException:

@@ -3,21 +3,34 @@
 A scope is a namespace written as one word, which is indexed by its prefixes. So a namespace and all those
 below it are one condition on one index, and a search reads only the records below its own prefix. The
 scope of a live record starts with the mark `+`, of a retired one with `-`, of a forgotten one with `x`.
+
+A filter on a record's value has the operators that LangGraph's stores use: `{"kind": "episodic",
+"score": {"$gte": 3}, "entities": {"$in": ["Max"]}}`. Every field must pass. A list-valued field passes `$eq`
+and `$in` when one of its items does; text in a range is a time.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from operator import eq, ge, gt, le, lt
+from typing import Any, Literal, NamedTuple, cast, get_args
 from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mneme.stores.ledger.records import SEPARATOR, Hit, Namespace
+from mneme.core.errors import BadInput
+from mneme.stores.ledger.records import SEPARATOR, Hit, Namespace, Version
 from mneme.stores.ledger.words import Words
 
 Payload = dict[str, Any]
 Mark = Literal["+", "-", "x"]
 Operator = Literal["eq", "ne", "gt", "gte", "lt", "lte", "in"]
 Mode = Literal["dense", "bm25", "hybrid", "blend"]
+OPERATORS = tuple(f"${name}" for name in get_args(Operator))
+Path = tuple[str, ...]
+Test = tuple[Path, str, Any]
+RANGES = ("gt", "gte", "lt", "lte")
+COMPARED: dict[str, Callable[[Any, Any], bool]] = {"eq": eq, "gt": gt, "gte": ge, "lt": lt, "lte": le}
 
 DENSE, SPARSE = "dense", "bm25"
 RRF_K = 60  # Cormack, Clarke, Büttcher 2009
@@ -164,17 +177,20 @@ def likeness(score: float) -> float:
     return score / (score + HALF_ALIKE)
 
 
-def scope(mark: Mark, namespace: Namespace, shelf: str = "", *, complete: bool = False) -> str:
+def scope(mark: Mark, namespace: Namespace, shelf: str = "") -> str:
     """Return a namespace as one word, which is a prefix of those below it and of no others.
 
-    The shelf follows the namespace, so that the prefix of the whole namespace stays the same; its section
-    comes last. A record's own scope is `complete`: it ends where that of others on its shelf may go on.
+    The shelf follows the namespace, so that the prefix of the whole namespace stays the same.
     """
-    name, has_section, section = shelf.partition("/")
-    place = "".join(f"{part}{SEPARATOR}" for part in namespace) + (f"{name}." if name else "")
-    if complete and name:
-        place += f".={section}." if has_section else "."
-    return mark + place
+    name, *_ = shelf.split("/")
+    return mark + "".join(f"{part}{SEPARATOR}" for part in namespace) + (f"{name}." if name else "")
+
+
+def scope_of(version: Version) -> str:
+    """Return a record's own scope: its section comes last, and it ends where others on its shelf go on."""
+    name, has_section, section = version.shelf.partition("/")
+    place = scope("+" if version.live else "-", version.namespace, name)
+    return place + (f".={section}." if has_section else "." if name else "")
 
 
 def section_name(name: str) -> str:
@@ -208,3 +224,77 @@ def filterable(value: Any) -> Any:
 def _number(value: Mapping[str, Any], name: str, default: float) -> float:
     number = value.get(name)
     return float(number) if isinstance(number, (int, float)) else default
+
+
+def conditions(filter: Mapping[str, Any] | None) -> tuple[Condition, ...]:
+    """Translate a filter, or say what the engine cannot test."""
+    tests = tests_of(filter or {}, OPERATORS)
+    return tuple(
+        Condition(path, cast(Operator, name[1:]), _operand(name, given)) for path, name, given in tests
+    )
+
+
+def tests_of(filter: Mapping[str, Any], operators: Sequence[str], path: Path = ()) -> Iterator[Test]:
+    """Yield the path, the operator and the operand of each test in a filter. Raises BadInput."""
+    for name, wanted in filter.items():
+        if not isinstance(name, str) or '"' in name or not name or name.startswith("$"):
+            raise BadInput(f"A filter cannot name the field {name!r}.")
+        if not isinstance(wanted, Mapping):
+            yield (*path, name), "$eq", wanted
+        elif not any(str(each).startswith("$") for each in wanted):
+            yield from tests_of(wanted, operators, (*path, name))
+        else:
+            for operator, operand in wanted.items():
+                if operator not in operators:
+                    raise BadInput(f"Unknown operator {operator!r}; there are {', '.join(operators)}.")
+                yield (*path, name), operator, operand
+
+
+def _operand(operator: str, given: Any) -> Any:
+    """Return what values are compared with, as the engines take it."""
+    if operator == "$in":
+        expected = "$in takes a list of texts, or of whole numbers"
+        if isinstance(given, list | tuple) and {*map(type, given)} in ({str}, {int}):
+            return [*given]
+    elif operator[1:] in RANGES:
+        expected = "A range compares with a number or an ISO 8601 time"
+        if isinstance(given, int | float) and not isinstance(given, bool):
+            return given
+        with suppress(TypeError, ValueError):
+            return datetime.fromisoformat(given)
+    else:
+        expected = "A filter compares with text, a number, true, false or null"
+        if given is None or isinstance(given, str | int | float):
+            return filterable(given)
+    raise BadInput(f"{expected}, not {given!r}.")
+
+
+def passes(value: Mapping[str, Any], wanted: Sequence[Condition]) -> bool:
+    """Test a record's value as the engines do."""
+    return all(_passes(value, condition) for condition in wanted)
+
+
+def _passes(value: Any, condition: Condition) -> bool:
+    path, operator, wanted = condition
+    if operator == "ne":
+        return not _passes(value, condition._replace(operator="eq"))
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    found = filterable(value)
+    if wanted is None:
+        return found is None or found == []
+    return any(_holds(item, operator, wanted) for item in (found if isinstance(found, list) else [found]))
+
+
+def _holds(item: Any, operator: Operator, wanted: Any) -> bool:
+    if operator == "in":
+        return any(_holds(item, "eq", each) for each in wanted)
+    if isinstance(wanted, datetime):
+        try:
+            times = [datetime.fromisoformat(item), wanted]
+        except (TypeError, ValueError):
+            return False
+        return COMPARED[operator](*(each if each.tzinfo else each.replace(tzinfo=UTC) for each in times))
+    if isinstance(wanted, str) or isinstance(item, str):
+        return bool(operator == "eq" and item == wanted)
+    return isinstance(item, int | float) and COMPARED[operator](item, wanted)

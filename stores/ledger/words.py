@@ -57,6 +57,12 @@ def is_english(text: str) -> bool:
     return len(stems_of(text)) <= STOP_WORDS_LEAVE * len(WORD.findall(text))
 
 
+@lru_cache(maxsize=4096)  # the same names are on many records
+def words_in(text: str) -> frozenset[str]:
+    """Return the words of a text without their case; of `Ann's` the name alone."""
+    return frozenset(WORD.findall(re.sub("['\u2019]s\\b", "", text.casefold())))
+
+
 def folded(word: str) -> str:
     """Return a word in small letters without accents."""
     parted = unicodedata.normalize("NFKD", word.casefold())

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mneme.models.embedding.absent import Absent
-from mneme.stores.ledger.hints import Period, hints_of
+from mneme.stores.ledger.blending import Period, hints_of
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change, Hit, Namespace, Version
 from mneme.stores.users.memories import UserMemories
