@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from mneme.core.errors import BadInput, Forbidden, MnemeError, StorageFailure, first_fault
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.listing import Order
+from mneme.stores.ledger.reading import Order
 from mneme.stores.ledger.records import (
     LOCAL,
     Change,

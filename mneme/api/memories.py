@@ -16,9 +16,8 @@ from mneme.models.asking.lazily import import_lazily
 from mneme.stores.access import Reading, readings, thread_root
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import Mode
-from mneme.stores.ledger.records import Version, check_name, unescaped
+from mneme.stores.ledger.records import Forgotten, Version, check_name, unescaped
 from mneme.stores.ledger.transfer import ImportReport
-from mneme.stores.ledger.writing import Forgotten
 from mneme.stores.provenance import told_again
 from mneme.stores.users.inbox import Inbox, complete
 from mneme.stores.users.memories import Day, UserMemories, both_sides

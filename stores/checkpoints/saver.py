@@ -59,7 +59,7 @@ from mneme.stores.checkpoints.threads import (
     uses_deltas,
 )
 from mneme.stores.database import Cursor, Database, Worker, upsert
-from mneme.stores.ledger.log import each_value
+from mneme.stores.ledger.reading import each_value
 
 Change = Callable[[str, bytes], bytes]
 """Given a value's kind and its bytes, return the bytes that take their place, or the same."""

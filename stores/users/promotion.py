@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from mneme.core.errors import Conflict
 from mneme.stores.access import SHARED, audited, check_right, may, roles
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Change, Source, Write, key_of, record_id, unescaped, user_namespace
+from mneme.stores.ledger.records import Change, Source, Write, record_id, unescaped, user_namespace
 from mneme.stores.ledger.words import HAN, KANA, STEM_LETTERS, WORD, folded, is_english, stems_of
 from mneme.stores.provenance import pairs_in
 from mneme.stores.shelf import Shelf, kind_of, readable
@@ -190,8 +190,6 @@ class OwnMemories(UserMemories):
         if write.event != "retire":
             known = readable(kept.kind.read, await kept.heads())
             policies = [each for each in known if each.share != "never"]
-        if policies:
-            write = write.model_copy(update={"key": key_of(write)})
         for left in reversed(range(TRIES)):
             writes = await self._with_shares(write, policies) if policies else [write]
             try:
@@ -207,7 +205,7 @@ class OwnMemories(UserMemories):
 
         So does one that is not the next version: it was done before, or is refused.
         """
-        head = await self.ledger.get(self.namespace, write.key or "")
+        head = await self.ledger.get(self.namespace, write.key)
         memory, number = Memory.model_validate(write.value), head.version if head else None
         before = Memory.model_validate(head.value) if head else None
         says_so = before and (before.content, before.until) == (memory.content, memory.until)
