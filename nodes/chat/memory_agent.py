@@ -28,10 +28,9 @@ from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.chat.memory_operations import MAX_STATEMENTS, Judged
 from mneme.nodes.chat.remembering import Action, Decision, State, incoming, last_reply, written
 from mneme.nodes.workflow import Update, counted
-from mneme.prompts.chat.bounds import moment
 from mneme.prompts.chat.evidence import located, rest
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, Relation, compare_memories
-from mneme.prompts.chat.memory_agent.reading import read_message
+from mneme.prompts.chat.memory_agent.reading import moment, read_message
 from mneme.stores.ledger.words import words_of
 from mneme.stores.users.memory import MAX_LINKS, RULES, Memory, MemoryRecord, days_of, holding
 

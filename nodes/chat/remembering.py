@@ -22,10 +22,9 @@ from mneme.nodes.chat.memory_operations import Judged, Task, forget_memory, writ
 from mneme.nodes.context import ledger_of, user_of
 from mneme.nodes.messages import ChatMessages, said_in
 from mneme.nodes.workflow import Typed, Update, counted, traced
-from mneme.prompts.chat.bounds import moment
 from mneme.prompts.chat.evidence import located, sentences
 from mneme.prompts.chat.memory_agent.forgetting import Forgetting, choose_forgotten
-from mneme.prompts.chat.memory_agent.reading import Candidate, Incoming, check_candidate
+from mneme.prompts.chat.memory_agent.reading import Candidate, Incoming, check_candidate, moment
 from mneme.prompts.prompt import Prompt
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.users.inbox import (
