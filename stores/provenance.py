@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from mneme.stores.ledger.listing import Link
 from mneme.stores.ledger.lookup import Lookup
+from mneme.stores.ledger.reading import Link
 from mneme.stores.ledger.records import Change, Namespace, Source, Version, record_id, texts_in
 
 MAX_TRACED = 1000

@@ -16,8 +16,8 @@ from pydantic import BaseModel, ValidationError
 
 from mneme.core.errors import BadInput, Conflict, NotFound, first_fault
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.log import retry_on_conflict
 from mneme.stores.ledger.records import Change, Hit, Namespace, Value, Version, Write, make_write, record_id
-from mneme.stores.ledger.writing import retry_on_conflict
 
 log = logging.getLogger(__name__)
 Model = TypeVar("Model", bound=BaseModel)

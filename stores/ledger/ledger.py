@@ -12,24 +12,24 @@ from typing import Any, NotRequired, TypedDict, TypeVar, Unpack
 
 from mneme.core.errors import Conflict
 from mneme.models.embedding.embedders import Embedder, vectors_of
-from mneme.stores.ledger import listing
-from mneme.stores.ledger.log import Transaction
+from mneme.stores.ledger import reading
+from mneme.stores.ledger.log import Transaction, append, forget
 from mneme.stores.ledger.lookup import Lookup, log, version_in, where_below
 from mneme.stores.ledger.opening import open_store, open_to_read
 from mneme.stores.ledger.records import (
     Change,
+    Forgotten,
     Namespace,
     Value,
     Version,
     Write,
     check,
     check_namespace,
-    key_of,
     make_write,
+    missing,
 )
 from mneme.stores.ledger.reembedding import embed_waiting
 from mneme.stores.ledger.transfer import Import, ImportReport
-from mneme.stores.ledger.writing import Forgotten, append, forget, missing
 
 T = TypeVar("T")
 
@@ -84,13 +84,12 @@ class Ledger(Lookup):
         """Store a batch, in order; a write whose idempotency key is known returns what it made then."""
         for write in writes:
             check(write)
-        keyed = [write.model_copy(update={"key": key_of(write)}) for write in writes]
-        untold = [write.record for write in keyed if write.text is None and write.event != "retire"]
+        untold = [write.record for write in writes if write.text is None and write.event != "retire"]
         heads = await self.by_ids(untold) if untold else {}
-        texts = [*(write.text or "" for write in keyed), *(head.text for head in heads.values())]
+        texts = [*(write.text or "" for write in writes), *(head.text for head in heads.values())]
         vectors = await vectors_of(self._embedder, texts)
         made_with = (self._embedder.name, self._embedder.dimension)
-        work = partial(append, batch=keyed, vectors=vectors, now=self._clock.now, embedder=made_with)
+        work = partial(append, batch=writes, vectors=vectors, now=self._clock.now, embedder=made_with)
         return await self._written(work)
 
     async def rollback(
@@ -147,7 +146,7 @@ class Ledger(Lookup):
     ) -> int:
         """Erase every record below a prefix, retired ones too; return how many. `dropped` ones go as well."""
         where = where_below(check_namespace(namespace_prefix), retired=True)
-        heads = await self._log.read(listing.records, where)
+        heads = await self._log.read(reading.records, where)
         if not (heads or dropped):
             return 0
         marks = await self.forget_records(heads, reason=reason, actor=actor, dropped=dropped)

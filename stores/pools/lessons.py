@@ -15,8 +15,8 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from mneme.core.errors import Conflict
+from mneme.stores.ledger.log import retry_on_conflict
 from mneme.stores.ledger.records import Change, Write, record_id
-from mneme.stores.ledger.writing import retry_on_conflict
 from mneme.stores.pools.memory_pool import MemoryPool, Pair, Pooled
 from mneme.stores.shelf import Shelf, kind_of
 

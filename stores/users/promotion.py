@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from mneme.core.errors import Conflict
 from mneme.stores.access import SHARED, audited, check_right, may, roles
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Change, Source, Write, key_of, record_id, unescaped, user_namespace
+from mneme.stores.ledger.records import Change, Source, Write, record_id, unescaped, user_namespace
 from mneme.stores.ledger.words import HAN, KANA, STEM_LETTERS, WORD, folded, is_english, stems_of
 from mneme.stores.provenance import pairs_in
 from mneme.stores.shelf import Shelf, kind_of, readable
@@ -186,18 +186,15 @@ class OwnMemories(UserMemories):
 
     async def _written(self, write: Write) -> MemoryRecord:
         """Write a memory, and with it what the user's policies share of what is new in it."""
-        if write.event == "retire":
-            return await super()._written(write)
-        kept = policies_of(self.ledger, self.user)
-        policies = [each for each in readable(kept.kind.read, await kept.heads()) if each.share != "never"]
-        if not policies:
-            return await super()._written(write)
-        write = write.model_copy(update={"key": key_of(write)})
+        kept, policies = policies_of(self.ledger, self.user), list[Policy]()
+        if write.event != "retire":
+            known = readable(kept.kind.read, await kept.heads())
+            policies = [each for each in known if each.share != "never"]
         for left in reversed(range(TRIES)):
-            writes = await self._with_shares(write, policies)
+            writes = await self._with_shares(write, policies) if policies else [write]
             try:
                 made = MemoryRecord.of((await self.ledger.write(writes))[0])
-                return made.model_copy(update={"shared_with": _told(writes[1:])})
+                return made.model_copy(update={"shared_with": _told(writes[1:])}) if policies else made
             except Conflict:  # or the team's copy was changed meanwhile
                 if len(writes) == 1 or not left:
                     raise
@@ -208,7 +205,7 @@ class OwnMemories(UserMemories):
 
         So does one that is not the next version: it was done before, or is refused.
         """
-        head = await self.ledger.get(self.namespace, write.key or "")
+        head = await self.ledger.get(self.namespace, write.key)
         memory, number = Memory.model_validate(write.value), head.version if head else None
         before = Memory.model_validate(head.value) if head else None
         says_so = before and (before.content, before.until) == (memory.content, memory.until)

@@ -17,9 +17,9 @@ import pytest
 
 from mneme.core.errors import Damaged, LedgerMismatch, NotFound, StorageFailure
 from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.records import Forgotten
 from mneme.stores.ledger.reembedding import reembed
 from mneme.stores.ledger.verifying import verify
-from mneme.stores.ledger.writing import Forgotten
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.ledger_files import ROOT, check, files_with
 from tests.doubles.ledgers import ALICE, SAID, put

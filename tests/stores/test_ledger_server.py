@@ -15,7 +15,7 @@ from qdrant_client import models
 from mneme.core.errors import BadInput, Conflict, LedgerMismatch, NotFound, StorageFailure
 from mneme.stores.ledger.addresses import Address, address_of, place_of
 from mneme.stores.ledger.ledger import Ledger, open_ledger
-from mneme.stores.ledger.records import Change, Version, Write
+from mneme.stores.ledger.records import Change, Version, make_write
 from mneme.stores.ledger.reembedding import reembed
 from mneme.stores.ledger.verifying import repair, verify
 from tests.doubles.embedding import WordEmbedder
@@ -122,9 +122,12 @@ class TestAServerThatIsAway:
 
     async def test_a_batch_is_stored_as_a_whole_or_not_at_all(self, ledger: Ledger) -> None:
         await put(ledger, "taken", key="k")
-        fresh = Write(event="insert", namespace=ALICE, value={}, text="fresh", change=SAID)
+        fresh, taken, other = (
+            make_write(event="insert", namespace=ALICE, key=key, value={}, text="fresh", change=SAID)
+            for key in (None, "k", None)
+        )
         with pytest.raises(Conflict):
-            await ledger.write([fresh, fresh.model_copy(update={"key": "k"}), fresh])
+            await ledger.write([fresh, taken, other])
         assert await ledger.count() == 1
 
 

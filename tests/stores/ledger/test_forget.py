@@ -9,7 +9,7 @@ import pytest
 
 from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.stores.ledger.ledger import Ledger, open_ledger
-from mneme.stores.ledger.writing import Forgotten
+from mneme.stores.ledger.records import Forgotten
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.ledgers import ALICE, BOB, SAID, put, texts
 

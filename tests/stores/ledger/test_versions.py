@@ -9,7 +9,7 @@ import pytest
 
 from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Version, Write
+from mneme.stores.ledger.records import Version, Write, make_write
 from tests.doubles.ledgers import ALICE, BOB, SAID, put, texts
 
 
@@ -226,7 +226,10 @@ class TestBatches:
 
     async def test_a_refused_batch_is_not_half_stored_on_edge(self, edge_ledger: Ledger) -> None:
         await put(edge_ledger, "taken", key="k")
-        fresh = Write(event="insert", namespace=ALICE, value={}, text="fresh", change=SAID)
+        fresh, taken, other = (
+            make_write(event="insert", namespace=ALICE, key=key, value={}, text="fresh", change=SAID)
+            for key in (None, "k", None)
+        )
         with pytest.raises(Conflict):
-            await edge_ledger.write([fresh, fresh.model_copy(update={"key": "k"}), fresh])
+            await edge_ledger.write([fresh, taken, other])
         assert await edge_ledger.count() == 1
