@@ -16,7 +16,6 @@ from mneme.models.embedding.absent import Absent
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger import listing
 from mneme.stores.ledger.blending import Hints, blended, hints_of
-from mneme.stores.ledger.index import concealed
 from mneme.stores.ledger.listing import CREATED, Link, Order
 from mneme.stores.ledger.log import KEPT_VERSIONS, Head, current, heads_of, state_of
 from mneme.stores.ledger.opening import Store
@@ -187,11 +186,11 @@ class Lookup:
 
         Where the log ends at the entry to which the index had followed it, the index had all of it.
         """
-        index, hits, wanted = self._store.index, list[Hit](), concealed(asked, self._store.key)
+        index, hits = self._store.index, list[Hit]()
         for attempt in range(ATTEMPTS):
             followed = index.follow() if attempt else index.opened().followed
-            pool = index.opened().pool(wanted) if hints is not None else {}
-            found = index.opened().search(wanted) if hints is None else []
+            pool = index.opened().pool(asked) if hints is not None else {}
+            found = index.opened().search(asked) if hints is None else []
             with self._log.database.reading(snapshot=True) as cursor:
                 state = state_of(cursor)
                 if not attempt and state.seq != followed:
