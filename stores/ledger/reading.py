@@ -26,7 +26,6 @@ ALL = 10**9
 SQL = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 PUSHED: dict[tuple[str, ...], tuple[str, Any]] = {
     ("expires",): ("h.expires", int | float),
-    ("may_contradict",): ("h.contradicts", str),
 }
 """Fields that conditions find few records of many by; the database has indexes of them."""
 BODY = "e.seq, e.record, e.nonce, e.body, e.digest"
@@ -251,6 +250,16 @@ def derived(cursor: Cursor, where: Where) -> list[Version]:
     """Return the records that were made from others, in the order in which they were first written."""
     tests, given = _selected(where, CREATED, "h.record IN (SELECT record FROM ledger_sources)")
     return versions_in(cursor.execute(f"{HEADS}{tests}", given).fetchall())
+
+
+def filled(cursor: Cursor, where: Where, fields: Sequence[str], read: str) -> list[Version]:
+    """Return the records in whose value one of these fields has something, as the database `read`s it.
+
+    They are in the order in which they were first written.
+    """
+    tests = " OR ".join(f"COALESCE({read.format(name)}, '') NOT IN ('', '[]')" for name in fields)
+    selected, given = _selected(where, CREATED, f"(e.body IS NULL OR {tests})")
+    return versions_in(cursor.execute(HEADS + selected, given).fetchall())
 
 
 def tombstones(cursor: Cursor, prefix: str) -> list[str]:
