@@ -65,11 +65,12 @@ class Database(ABC):
     whoever makes tables waits for others that do so. `begin` and `snapshot` begin a transaction that writes,
     and one in which all statements see one state. `taken` takes a name for a transaction, where several of
     one process may write at once (`writers`). `serial` is the type of a number by which rows are found,
-    `compact` ends a table whose rows are found by a text.
+    `compact` ends a table whose rows are found by a text. `field` reads a field of a version's value as text.
     """
 
     blob, text, locked, alone, begin, snapshot = "BLOB", "TEXT", "", "", "BEGIN IMMEDIATE", "BEGIN"
     taken, writers, serial, compact = "", 1, "INTEGER", " WITHOUT ROWID"
+    field = "json_extract(e.body, '$.value.{}')"
     place: str
 
     def reading(self, *, snapshot: bool = False) -> AbstractContextManager[Cursor]:

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from mneme.core.errors import BadInput
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.log import retry_on_conflict
 from mneme.stores.ledger.records import Change, Namespace, Write
-from mneme.stores.ledger.writing import retry_on_conflict
 from mneme.stores.shelf import Shelf, kind_of
 
 SERVING = "serving"

@@ -26,8 +26,8 @@ from mneme.environments.sql_tuning.tasks import TuningTask, judge, tasks
 from mneme.environments.sql_tuning.tuning import SqlTuning, own_database
 from mneme.environments.worlds import Solution, Task, Trial, World, WorldKind, parts_of, stated
 
-QUICK_TRIAL = Limits(runs=7, enough=0.2)
-"""A quick trial of a draft; what counts is measured in full afterwards."""
+QUICK_TRIAL = Limits(runs=21, enough=0.2)
+"""A quick trial of a draft, long enough that a disturbance of some milliseconds decides nothing."""
 LONG_TRIAL = Limits(runs=45, enough=1.5)
 """A trial that is repeated, since noise decides whether it does what is wanted."""
 QUERY = "Query: "

@@ -13,8 +13,7 @@ from langchain_core.messages import HumanMessage
 from pydantic import Field
 
 from mneme.core.settings import settings
-from mneme.evals.bench.corpus import sentences
-from mneme.evals.bench.storage import USERS, cards, embedded, retriever, served
+from mneme.evals.bench.storage import USERS, cards, embedded, retriever, sentences, served
 from mneme.evals.measuring import bytes_on_disk, ledger_at, line, seconds_of
 from mneme.evals.options import RunOptions
 from mneme.evals.report import Progress, Report, Row, table

@@ -1,14 +1,26 @@
-"""The ledger, knowledge cards and a pool's retriever, at many sizes."""
+"""The ledger, knowledge cards and a pool's retriever, at many sizes.
+
+Each stands beside Qdrant without the ledger: the same vectors, words and fields, one point a text, and no
+history. The embedder embeds up to EMBEDDED of the sentences. The vectors of the others are those of the
+first ones, each moved a little at random and normalised, which keeps the structure of real embeddings.
+"""
 
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import UUID, uuid4
 
-from mneme.evals.bench.alone import CHANGE, EdgeAlone, ServerAlone, on_server
-from mneme.evals.bench.corpus import EMBEDDED, Corpus, sentences, with_vectors
+import httpx
+import numpy as np
+import qdrant_edge as edge
+from numpy.typing import NDArray
+
 from mneme.evals.measuring import bytes_on_disk, ledger_at, line, seconds_of, temporary_ledger
 from mneme.evals.report import Row
 from mneme.graphs.retriever_training import builder as retriever_training
@@ -21,9 +33,157 @@ from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.query import Mode
-from mneme.stores.ledger.records import Write
+from mneme.stores.ledger.records import Change, Source, Write
+from mneme.stores.ledger.words import Words, words_asked, words_of
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool, Pair, Pooled
+
+EMBEDDED = 2_000
+WHO = ["Anna", "Ben", "Chiara", "David", "Elif", "Farid", "Greta", "Hana", "Igor", "Jun", "Katya", "Liam"]
+DOES = ["loves", "bought", "lost", "talks about", "gave up", "dreams of", "repaired", "was given", "misses"]
+WHAT = ["a red bicycle", "the violin", "green tea", "a cabin by the lake", "an old Volvo", "the chess club"]
+WHERE = ["in Lisbon", "near the station", "at work", "in the mountains", "on Sundays", "before breakfast"]
+WHY = [
+    "because a friend asked",
+    "although it rains",
+    "to save money",
+    "for the children",
+    "against all advice",
+]
+
+
+def sentences(count: int) -> list[str]:
+    """Return so many different sentences about different people."""
+    known = [f"{' '.join(parts)}." for parts in product(WHO, DOES, WHAT, WHERE, WHY)]
+    random.Random(0).shuffle(known)  # noqa: S311  (sentences, no secrets)
+    more = (f"{known[n % len(known)]} ({n})" for n in range(len(known), count))
+    return [*known[:count], *more]
+
+
+class Corpus:
+    """Texts and questions whose vectors are known; an embedder whose work is in no time that is measured."""
+
+    def __init__(self, name: str, texts: Sequence[str], asked: Sequence[str], vectors: NDArray[Any]) -> None:
+        self.name, self.dimension = name, vectors.shape[1]
+        self.texts, self.asked, self.vectors = list(texts), list(asked), vectors
+        self._known = dict(zip([*texts, *asked], vectors, strict=True))
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return the vectors of texts, or of their last lines."""
+        known = (text if text in self._known else text.splitlines()[-1] for text in texts)
+        return [await self.embed_query(text) for text in known]
+
+    async def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a text or a question."""
+        vector: list[float] = self._known[text].tolist()
+        return vector
+
+
+async def with_vectors(texts: Sequence[str], asked: Sequence[str], embedder: Embedder) -> Corpus:
+    """Embed the questions and the first texts, and move the vectors of these for the others."""
+    real = np.array(await embedder.embed_documents(list(texts[:EMBEDDED])), dtype=np.float32)
+    noise = np.random.default_rng(0).normal(0, 0.02, (len(texts), real.shape[1])).astype(np.float32)
+    moved = real[np.arange(len(texts)) % len(real)] + noise
+    moved[: len(real)] = real
+    moved /= np.linalg.norm(moved, axis=1, keepdims=True)
+    queries = np.array([await embedder.embed_query(text) for text in asked], dtype=np.float32)
+    return Corpus(embedder.name, texts, asked, np.vstack([moved, queries]))
+
+
+CHANGE = Change(reason="the user said so", actor="memory agent", source=Source(thread="t1", messages=["m1"]))
+FIELDS = CHANGE.model_dump() | {"kind": "semantic", "at": "2026-01-01T00:00:00.000000Z"}
+WORDS, USER = "bm25", "user"
+CANDIDATES = 64
+"""What vectors and words propose each where ten records are wanted (`Query.candidates`)."""
+
+
+class EdgeAlone:
+    """Qdrant Edge in a folder, with an index on the user; a user of nothing means all."""
+
+    def __init__(self, corpus: Corpus, folder: Path) -> None:
+        folder.mkdir()
+        self._corpus = corpus
+        dense = {"dense": edge.EdgeVectorParams(size=corpus.dimension, distance=edge.Distance.Cosine)}
+        words = {WORDS: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)}
+        self.shard = edge.EdgeShard.create(str(folder), edge.EdgeConfig(vectors=dense, sparse_vectors=words))
+        index = edge.UpdateOperation.create_field_index(USER, edge.KeywordIndexParams(is_tenant=True))
+        self.shard.update(index)
+
+    async def write(self, rows: Sequence[int], users: Sequence[str]) -> None:
+        points = [self._point(row, user) for row, user in zip(rows, users, strict=True)]
+        self.shard.update(edge.UpdateOperation.upsert_points(points))
+
+    async def search(self, question: int, user: str, limit: int, words: bool = False) -> None:
+        """Search by the vector; with `words`, by these too, for as many candidates as a blended search."""
+        match = [edge.FieldCondition(USER, match=edge.MatchValue(user))] if user else []
+        within, text = edge.Filter(must=[*match]) if match else None, self._corpus.asked[question]
+        parts: dict[str, Any] = {"dense": await self._corpus.embed_query(text)}
+        parts |= {WORDS: edge.SparseVector(*words_asked(text))} if words else {}
+        for name, vector in parts.items():
+            nearest, count = edge.Query.Nearest(vector, name), CANDIDATES if words else limit
+            self.shard.query(edge.QueryRequest(count, query=nearest, filter=within, with_payload=True))
+
+    def _point(self, row: int, user: str) -> edge.Point:
+        dense, words, fields = stored(self._corpus, row, user)
+        vectors: Any = {"dense": dense, WORDS: edge.SparseVector(*words)}
+        return edge.Point(str(UUID(int=row)), vectors, fields)
+
+
+class ServerAlone:
+    """A collection on a Qdrant server, with an index on the user, spoken to without a library."""
+
+    def __init__(self, corpus: Corpus, client: httpx.AsyncClient, path: str) -> None:
+        self._corpus, self._client, self._path = corpus, client, path
+
+    async def write(self, rows: Sequence[int], users: Sequence[str]) -> None:
+        points = [self._point(row, user) for row, user in zip(rows, users, strict=True)]
+        done = await self._client.put(f"{self._path}/points?wait=true", json={"points": points})
+        done.raise_for_status()
+
+    async def search(self, question: int, user: str, limit: int, words: bool = False) -> None:
+        """Search by the vector; with `words`, by these too, for as many candidates as a blended search."""
+        text, within = self._corpus.asked[question], {"must": [{"key": USER, "match": {"value": user}}]}
+        parts: dict[str, Any] = {"dense": await self._corpus.embed_query(text)}
+        parts |= {WORDS: words_asked(text)._asdict()} if words else {}
+        common = {"filter": within, "limit": CANDIDATES if words else limit, "with_payload": True}
+        asked = {"searches": [{"query": each, "using": name} | common for name, each in parts.items()]}
+        (await self._client.post(f"{self._path}/points/query/batch", json=asked)).raise_for_status()
+
+    def _point(self, row: int, user: str) -> dict[str, Any]:
+        dense, words, fields = stored(self._corpus, row, user)
+        return {
+            "id": str(UUID(int=row)),
+            "vector": {"dense": dense, WORDS: words._asdict()},
+            "payload": fields,
+        }
+
+
+def stored(corpus: Corpus, row: int, user: str) -> tuple[list[float], Words, dict[str, Any]]:
+    """Return what stands for a text: its vector, its words, its fields."""
+    text = corpus.texts[row]
+    place = {"namespace": ["users", user, "memories"], "key": str(row)}
+    return corpus.vectors[row].tolist(), words_of(text), {USER: user, "text": text, **place, **FIELDS}
+
+
+@asynccontextmanager
+async def on_server(corpus: Corpus, url: str) -> AsyncIterator[tuple[ServerAlone, str]]:
+    """Make a collection, and name a ledger beside it; both are deleted afterwards."""
+    name = f"mneme-bench-{uuid4().hex}"
+    path = f"/collections/{name}"
+    dense = {"dense": {"size": corpus.dimension, "distance": "Cosine"}}
+    layout = {"vectors": dense, "sparse_vectors": {WORDS: {"modifier": "idf"}}}
+    index = {"field_name": USER, "field_schema": {"type": "keyword", "is_tenant": True}}
+    async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+        (await client.put(path, json=layout)).raise_for_status()
+        try:
+            (await client.put(f"{path}/index?wait=true", json=index)).raise_for_status()
+            with TemporaryDirectory() as log:
+                yield ServerAlone(corpus, client, path), f"{log}|{url}?collection={name}-ledger"
+        finally:
+            for each in (await client.get("/collections")).json()["result"]["collections"]:
+                if each["name"].startswith(name):
+                    await client.delete(f"/collections/{each['name']}")
+
 
 EDGE = "Qdrant Edge"
 QUESTIONS, USERS, BATCH, CONCURRENT_WRITES, UPKEEPS, STEPS = 100, 100, 500, 50, 10, 5

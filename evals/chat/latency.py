@@ -30,9 +30,8 @@ from pydantic import Field
 
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
-from mneme.evals.answering import identify
 from mneme.evals.measuring import temporary_ledger
-from mneme.evals.options import Agents, NotNegative, RunOptions
+from mneme.evals.options import Agents, NotNegative, RunOptions, identify
 from mneme.evals.report import Progress, Report, Row, framed
 from mneme.graphs import chatbot, memory_agent
 from mneme.models.asking.asking import ask

@@ -25,7 +25,6 @@ from typing import Literal, NamedTuple
 from pydantic import Field
 
 from mneme.core.errors import BadAnswer
-from mneme.evals.answering import Identity, identify
 from mneme.evals.chat.locomo_data import (
     Conversation,
     Question,
@@ -40,7 +39,7 @@ from mneme.evals.chat.locomo_data import (
 from mneme.evals.chat.locomo_kept import asked_of, keep, turns_of
 from mneme.evals.chat.locomo_tables import DEPTHS, MODES, report, tokens
 from mneme.evals.measuring import ledger_at, temporary_ledger
-from mneme.evals.options import Agents, Role, RunOptions
+from mneme.evals.options import Agents, Identity, Role, RunOptions, identify
 from mneme.evals.report import Journal, Progress, Report, Row, file_digest
 from mneme.models.asking.asking import SEED, ask
 from mneme.prompts.chat.chatbot import Turn as Given

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from time import perf_counter
 
 from mneme.core.errors import ModelUnavailable
-from mneme.evals.answering import Identity
 from mneme.evals.chat.locomo_data import Conversation, Question
+from mneme.evals.options import Identity
 from mneme.evals.report import Journal, Progress
 from mneme.graphs.remember import builder
 from mneme.nodes.chat.context import MemoryContext

@@ -11,9 +11,9 @@ from langchain_core.messages.utils import count_tokens_approximately
 from matplotlib.axes import Axes
 
 from mneme.cli.tables import Table
-from mneme.evals.answering import Identity
 from mneme.evals.chat.locomo_data import CATEGORIES, WHOLE, Conversation
 from mneme.evals.measuring import interval_of_mean
+from mneme.evals.options import Identity
 from mneme.evals.report import Journal, Report, Row, framed, table
 from mneme.models.asking.counting import NOTHING, added, in_words
 from mneme.stores.ledger.query import Mode

@@ -3,7 +3,9 @@
 The six tests run over two sessions through the real chatbot and memory agent, on a fresh ledger, with
 each version of the memory agent (§3.1). The paper argues (§2.4) that classification metrics miss what
 updates do to stored content; so the contradiction set scores the resulting memories, not only the choice
-of operation.
+of operation. What is right in table 1 follows the paper where it succeeded, and its own §4.2 where it did
+not: test 4's "his sister" is the user's, and test 6 appends the age instead of replacing the memory. Test 5
+is right where nothing is stored and the reply in session 2 says what was stored in session 1.
 """
 
 from collections.abc import Sequence
@@ -14,19 +16,20 @@ from time import perf_counter
 from typing import Any, Literal
 
 import pandas as pd
+import yaml
 from langchain_core.messages import HumanMessage
 from langchain_core.utils.uuid import uuid7
 from langgraph.checkpoint.memory import InMemorySaver
-from pydantic import Field
+from pydantic import BaseModel, Field, TypeAdapter
 
+from mneme.cli.tables import Table
 from mneme.core.errors import BadAnswer, PromptTooLong
-from mneme.evals.answering import Identity, identify
-from mneme.evals.chat import contradictions, table_1
+from mneme.evals.chat import contradictions
 from mneme.evals.chat.contradictions import Case, as_row, score, summarise
 from mneme.evals.measuring import temporary_ledger
-from mneme.evals.options import Agents, Role, RunOptions
-from mneme.evals.report import Journal, Progress, Report, Row, file_digest, framed
-from mneme.evals.scoring import Done
+from mneme.evals.options import Agents, Identity, Role, RunOptions, identify
+from mneme.evals.report import Journal, Progress, Report, Row, file_digest, framed, table
+from mneme.evals.scoring import Done, Expected, pair
 from mneme.graphs import chatbot, memory_agent
 from mneme.graphs.baselines import memory_agent_v1, memory_agent_v2, memory_agent_v3
 from mneme.models.asking.asking import SEED
@@ -39,6 +42,71 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.users.inbox import Inbox, Message
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory
+
+
+class Test(BaseModel):
+    """One row of the paper's table: what was said, what the paper's system did, what is right.
+
+    `recalls` are words that the reply must have.
+    """
+
+    name: str
+    session: int
+    message: str
+    paper: str
+    database: str
+    expect: list[Expected]
+    recalls: list[str] = []
+
+
+DATA = Path(__file__).parent / "data" / "table_1.yaml"
+TESTS = TypeAdapter(list[Test]).validate_python(yaml.safe_load(DATA.read_text(encoding="utf-8")))
+HEADS = [
+    "test",
+    "message",
+    "paper",
+    "paper's database",
+    "today",
+    "why",
+    "before",
+    "after",
+    "reply",
+    "right",
+]
+
+
+def is_right(test: Test, row: Row) -> bool:
+    """Say whether a test led to what is right: the operation, its target, its words, and what is recalled."""
+    done = [Done.model_validate(op) for op in row["done"]]
+    stored = not row["failed"] and all(pairing.right for pairing in pair(test.expect, done))
+    return stored and all(word.casefold() in row["reply"].casefold() for word in test.recalls)
+
+
+def show(title: str, rows: Sequence[Row]) -> Table:
+    """Show what happened in each test beside what the paper reports."""
+    cells = [_cells(test, row) for test, row in zip(TESTS, rows, strict=True)]
+    return table(title, HEADS, cells, figures=False, lines=True)
+
+
+def _cells(test: Test, row: Row) -> list[str]:
+    why = " ".join(dict.fromkeys(op["reason"] for op in row["operations"])) or str(row["rationale"])
+    return [
+        f"{test.name} (session {test.session})",
+        test.message,
+        test.paper,
+        test.database or "–",
+        " + ".join(op["operation"].title() for op in row["done"]) or "Discard",
+        row["failed"] or why,
+        _listed(row["before"]),
+        _listed(row["after"]),
+        row["reply"] if test.recalls else "–",
+        "yes" if is_right(test, row) else "no",
+    ]
+
+
+def _listed(memories: Sequence[str]) -> str:
+    return "\n".join(f"- {memory}" for memory in memories) or "(empty)"
+
 
 Name = Literal["ours", "v3", "v2", "v1"]
 ARMS: dict[Name, Workflow] = {
@@ -111,7 +179,7 @@ async def _table_1(name: Name, setup: Setup) -> list[Row]:
     context = ChatContext(user=f"table-1-{name}", chatbot=setup.chatbot.responder, **roles)
     chat = chatbot.builder.compile(checkpointer=InMemorySaver(), store=store)
     rows = []
-    for test in table_1.TESTS:
+    for test in TESTS:
         thread = f"{context.user}-session-{test.session}"
         said = await chat.ainvoke(
             {"messages": [HumanMessage(test.message)]},
@@ -195,8 +263,7 @@ def _report(options: Options, cases: Sequence[Case], journal: Journal, agent: Id
     }
     summaries = {name: summarise([score(case, of[case.id]) for case in cases]) for name, of in rows.items()}
     right = {
-        name: [table_1.is_right(test, row) for test, row in zip(table_1.TESTS, of, strict=True)]
-        for name, of in tests.items()
+        name: [is_right(test, row) for test, row in zip(TESTS, of, strict=True)] for name, of in tests.items()
     }
     asked = pd.DataFrame(
         {"system": name, "seconds": row["seconds"], **row["asked"]}
@@ -210,7 +277,7 @@ def _report(options: Options, cases: Sequence[Case], journal: Journal, agent: Id
         agent,
         {"table_1": right, "contradictions": summaries},
         [
-            *(table_1.show(f"Table 1 with {name}, {agent}", of) for name, of in tests.items()),
+            *(show(f"Table 1 with {name}, {agent}", of) for name, of in tests.items()),
             *contradictions.tables(summaries),
             framed("What one message costs (mean)", costs),
         ],

@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
-from mneme.evals.compare.course import Family, drawing
+from mneme.evals.compare.memory import Family, drawing
 from mneme.evals.compare.work import AGENT, TABLES, Job, repeated
 
 ROWS, COSTLY = 300, 20

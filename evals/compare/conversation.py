@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from mneme.evals.compare.course import (
+from mneme.evals.compare.memory import (
     UNKNOWN,
     Course,
+    Event,
     Family,
+    Outcome,
     Score,
     Situation,
     day,
@@ -20,7 +22,6 @@ from mneme.evals.compare.course import (
     latest,
     says,
 )
-from mneme.evals.compare.memory import Event, Outcome
 
 USER = "user"
 CITIES = (

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from random import Random
 
-from mneme.evals.compare.course import UNKNOWN, Course, Family, Score, Situation, day, drawing
-from mneme.evals.compare.memory import Event, Outcome
+from mneme.evals.compare.memory import UNKNOWN, Course, Event, Family, Outcome, Score, Situation, day, drawing
 
 Points = dict[tuple[str, str], int]
 """What counts how much: by site and aspect."""

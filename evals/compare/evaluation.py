@@ -20,12 +20,11 @@ from pydantic import Field
 from mneme.core.durable import write_durably
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
-from mneme.evals.answering import identify
 from mneme.evals.compare.finding import FAMILIES, KNOWN, code_of, families_with, memory_named
 from mneme.evals.compare.playing import Case, play
 from mneme.evals.compare.public import files_in
 from mneme.evals.measuring import holm, interval_of_mean, p_cell, processes, wilcoxon_p
-from mneme.evals.options import Agents, Positive, RunOptions
+from mneme.evals.options import Agents, Positive, RunOptions, identify
 from mneme.evals.report import Journal, Progress, Report, Row, file_digest, framed
 
 if TYPE_CHECKING:

@@ -10,12 +10,11 @@ from pkgutil import resolve_name
 from mneme.core.errors import BadInput
 from mneme.evals.compare.code import ON_CODE
 from mneme.evals.compare.conversation import CONVERSATION
-from mneme.evals.compare.course import Family
 from mneme.evals.compare.decision import DECISION
 from mneme.evals.compare.fog import FOG
 from mneme.evals.compare.home import HOME
 from mneme.evals.compare.memories import OURS
-from mneme.evals.compare.memory import Memory, Place
+from mneme.evals.compare.memory import Family, Memory, Place
 from mneme.evals.compare.public import of_folder
 from mneme.evals.compare.rivals import RIVALS
 from mneme.evals.compare.work import WORK

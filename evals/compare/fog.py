@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from mneme.environments.pddl import PddlWorld, Problem
 from mneme.environments.pddl.generating import problem_of
-from mneme.evals.compare.course import Course, Family, Score, Situation, day, drawing, latest
-from mneme.evals.compare.memory import Event, Outcome
+from mneme.evals.compare.memory import Course, Event, Family, Outcome, Score, Situation, day, drawing, latest
 
 PILOTS = ("Ida", "Jon")
 ROOMS = ("rooma", "roomb", "roomc", "roomd", "roome", "roomf", "roomg")

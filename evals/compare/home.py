@@ -14,8 +14,7 @@ from typing import NamedTuple
 from mneme.environments.household import Episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.layout import Layout, Point, flat
-from mneme.evals.compare.course import Course, Family, Score, Situation, day, drawing, says
-from mneme.evals.compare.memory import Event, Outcome
+from mneme.evals.compare.memory import Course, Event, Family, Outcome, Score, Situation, day, drawing, says
 
 AGENTS = ("Ada", "Ben")
 THINGS = ("scissors", "torch", "stapler", "kettle", "camera", "map", "umbrella", "thermometer")

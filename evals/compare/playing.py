@@ -10,9 +10,8 @@ from typing import NamedTuple
 from pydantic import BaseModel, Field
 
 from mneme.core.errors import BadAnswer
-from mneme.evals.compare.course import UNKNOWN, Family, Score, Situation
 from mneme.evals.compare.finding import families_with, memory_named
-from mneme.evals.compare.memory import Event, Memory, Place
+from mneme.evals.compare.memory import UNKNOWN, Event, Family, Memory, Place, Score, Situation
 from mneme.evals.measuring import bytes_on_disk, ledger_at
 from mneme.evals.report import Row
 from mneme.models.asking.asking import ask

@@ -23,8 +23,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mneme.core.errors import BadInput, first_fault
 from mneme.evals.chat.locomo_data import Conversation
-from mneme.evals.compare.course import UNKNOWN, Course, Family, Score, Situation
-from mneme.evals.compare.memory import Event, Outcome
+from mneme.evals.compare.memory import UNKNOWN, Course, Event, Family, Outcome, Score, Situation
 from mneme.evals.report import read_lines
 from mneme.stores.ledger.words import words_in
 

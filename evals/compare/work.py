@@ -14,8 +14,7 @@ from functools import partial
 from random import Random
 from typing import NamedTuple
 
-from mneme.evals.compare.course import Course, Family, Score, Situation, day, drawing
-from mneme.evals.compare.memory import Event, Outcome
+from mneme.evals.compare.memory import Course, Event, Family, Outcome, Score, Situation, day, drawing
 
 AGENT = "tuner"
 ROWS = 500

@@ -20,7 +20,6 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field
 
 from mneme.core.errors import BadInput
-from mneme.evals.answering import Identity, identify
 from mneme.evals.discussion.judges import SCORES, Design, judge_as_printed, judge_design
 from mneme.evals.discussion.pipeline_design_tables import (
     ARMS,
@@ -31,7 +30,7 @@ from mneme.evals.discussion.pipeline_design_tables import (
     table_2,
 )
 from mneme.evals.measuring import temporary_ledger
-from mneme.evals.options import Agents, Role, RunOptions
+from mneme.evals.options import Agents, Identity, Role, RunOptions, identify
 from mneme.evals.report import Journal, Progress, Report, Row
 from mneme.graphs import intrinsic_memory
 from mneme.library.teams.document import MINUTES

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from scipy.stats import ranksums
 
 from mneme.cli.tables import Table
-from mneme.evals.answering import Identity
+from mneme.evals.options import Identity
 from mneme.evals.report import Row, table
 from mneme.prompts.discussion.document import UNSAID
 

@@ -29,7 +29,6 @@ from pydantic import BaseModel, Field
 from mneme.core.errors import BadInput
 from mneme.environments.household import Episode, load_episode
 from mneme.environments.household.generator import generate
-from mneme.evals.answering import Identity, identify
 from mneme.evals.household.arms import (
     CATEGORIES,
     COUNTED,
@@ -44,7 +43,7 @@ from mneme.evals.household.arms import (
 from mneme.evals.household.playing import Case, finished
 from mneme.evals.household.tables import report
 from mneme.evals.measuring import processes
-from mneme.evals.options import AgentsCompared, JournalOptions, Role
+from mneme.evals.options import AgentsCompared, Identity, JournalOptions, Role, identify
 from mneme.evals.report import Progress, Report, Row, file_digest
 from mneme.nodes.household.context import Setting
 

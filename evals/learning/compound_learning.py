@@ -24,12 +24,11 @@ from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning.generating import SCHEMAS
 from mneme.environments.sql_tuning.tasks import TuningTask, story, tasks
 from mneme.environments.worlds import Task, World, find_world
-from mneme.evals.answering import Identity, identify
 from mneme.evals.learning import compound_tables
 from mneme.evals.learning.compound_tables import saved
 from mneme.evals.learning.playing import OURS, RIVALS, Arm, Played, make_databases, solve
 from mneme.evals.measuring import home_beside, ledger_at
-from mneme.evals.options import Agents, RunOptions
+from mneme.evals.options import Agents, Identity, RunOptions, identify
 from mneme.evals.report import Journal, Progress, Report, Row, table
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 

@@ -15,8 +15,7 @@ from pydantic import Field
 from mneme.client.measured import Fitness, keep_measured
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
-from mneme.evals.answering import Identity, identify
-from mneme.evals.options import AgentsCompared, JournalOptions
+from mneme.evals.options import AgentsCompared, Identity, JournalOptions, identify
 from mneme.evals.prompts.asking import outcome_of
 from mneme.evals.prompts.cases import Golden, all_questions, golden
 from mneme.evals.prompts.tables import ROLES, THRESHOLD, Answers, tables

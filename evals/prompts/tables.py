@@ -11,7 +11,7 @@ import pandas as pd
 import yaml
 
 from mneme.cli.tables import Table
-from mneme.evals.answering import Identity
+from mneme.evals.options import Identity
 from mneme.evals.prompts.asking import Outcome
 from mneme.evals.report import Row, framed, table
 from mneme.evals.scoring import interval, percent, share

@@ -22,9 +22,8 @@ from typing import get_args
 
 from pydantic import Field
 
-from mneme.evals.answering import Identity, identify
 from mneme.evals.measuring import home_beside, in_environment, ledger_at
-from mneme.evals.options import Agents, RunOptions
+from mneme.evals.options import Agents, Identity, RunOptions, identify
 from mneme.evals.report import Journal, Progress, Report, Row, digest, together
 from mneme.evals.sharing.data import Item, Split, read_items, split
 from mneme.evals.sharing.pool_runs import Growth, PoolRun, pools_of, steps

@@ -23,6 +23,7 @@ from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.discussions.discussions import Discussions
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.reading import links_of, vectors_by_ids
 from mneme.stores.ledger.records import (
     Change,
     Source,
@@ -85,7 +86,7 @@ class Contradictions:
         judges = {responder, ""} if responder != RULES else {head.change.model for head in heads}
         verdicts = {each.key: each for each in heads if each.change.model in judges}
         if responder == RULES:
-            links = await self._ledger.links({version.record for _, version in sides})
+            links = await self._ledger.read(links_of, {version.record for _, version in sides})
             self._resting = {(link.record, link.source) for link in links}
         pairs, across = self._linked(sides), list[Contradiction]()
         async for near in self._close(sides):
@@ -134,8 +135,11 @@ class Contradictions:
             for part, version in sides
             if version.namespace[0] == "teams" or named(part.text, part.owner) not in told
         ]
+        numbers = {place: number for number, place in enumerate({version.namespace for _, version in sides})}
+        if len(numbers) < 2:  # nothing to compare with: no vector is read
+            return
         whole = [version.record for part, version in sides if part.kind in ONE_TEXT]
-        vectors = await self._ledger.vectors_by_ids(whole)
+        vectors = await self._ledger.read(vectors_by_ids, whole)
         parts = await self._ledger.embedded(part.text for part, _ in sides if part.kind not in ONE_TEXT)
         known = [
             vectors.get(version.record) if part.kind in ONE_TEXT else parts.get(part.text)
@@ -144,13 +148,16 @@ class Contradictions:
         found = [(side, vector) for side, vector in zip(sides, known, strict=True) if vector is not None]
         found.sort(key=lambda each: each[0][1].at)
         matrix = np.array([vector for _, vector in found], dtype=np.float32)
+        own = np.array([self._is_own(version) for (_, version), _ in found])
+        places = np.array([numbers[version.namespace] for (_, version), _ in found])
         for number in reversed(range(1, len(found))):
             newer, version = found[number][0]
+            meets = (places[:number] != places[number]) & (own[:number] | own[number])
             alike = matrix[:number] @ matrix[number]
-            close = np.flatnonzero(alike >= CLOSE)
+            close = np.flatnonzero(meets & (alike >= CLOSE))
             nearest = (int(at) for at in close[np.argsort(-alike[close])])
             differing = (at for at in nearest if found[at][0][0].text != newer.text)
-            meeting = (at for at in differing if self._may_meet(version, found[at][0][1]))
+            meeting = (at for at in differing if overlaps(_period(version), _period(found[at][0][1])))
             if near := [(_pair(newer, found[at][0][0]), float(alike[at])) for at in islice(meeting, MOST)]:
                 yield near
 
@@ -197,11 +204,6 @@ class Contradictions:
             for key in texts_in(self._versions[part.reference].value.get("may_contradict"))
             if (older := own.get((namespace, key)))
         ]
-
-    def _may_meet(self, one: Version, other: Version) -> bool:
-        """Return whether two records of different places, one of them own, hold on a day together."""
-        is_own = self._is_own(one) or self._is_own(other)
-        return is_own and one.namespace != other.namespace and overlaps(_period(one), _period(other))
 
     def _is_own(self, version: Version) -> bool:
         return version.namespace[0] == "users" or unescaped(version.namespace[1]) in self._asker.teams

@@ -11,9 +11,8 @@ from mneme.api.copies import backups_with
 from mneme.core.settings import settings
 from mneme.stores.access import SHARED
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.listing import Order
-from mneme.stores.ledger.records import Version, microseconds, team_namespace, unescaped
-from mneme.stores.ledger.writing import Forgotten
+from mneme.stores.ledger.reading import Order
+from mneme.stores.ledger.records import Forgotten, Version, microseconds, team_namespace, unescaped
 
 if TYPE_CHECKING:  # slow to import
     from mneme.api.threads import Cleaned

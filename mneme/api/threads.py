@@ -30,7 +30,7 @@ from mneme.core.settings import settings
 from mneme.nodes.background import MEMORY_THREAD, THREAD_NAME, named_thread
 from mneme.stores.access import known_id, may_read, thread_id
 from mneme.stores.checkpoints.checkpointer import kept_threads, opened_checkpointer
-from mneme.stores.checkpoints.tables import Kept
+from mneme.stores.checkpoints.threads import Kept
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import LOCAL, Version, unescaped
 from mneme.stores.ledger.words import words_of

@@ -27,8 +27,9 @@ from mneme.stores.database import Sqlite, storage_errors
 from mneme.stores.ledger.addresses import place_of
 from mneme.stores.ledger.checking import problems_in
 from mneme.stores.ledger.folder import GENERATIONS, LOG, MANIFEST
-from mneme.stores.ledger.log import check_format, write_log
+from mneme.stores.ledger.log import write_log
 from mneme.stores.ledger.opening import open_store, open_to_read
+from mneme.stores.ledger.reading import check_format
 from mneme.stores.ledger.reembedding import reembed
 from mneme.stores.ledger.upgrading import FORMER, JOURNAL, Contents, Manifest, journal_points
 from mneme.stores.ledger.verifying import count_of

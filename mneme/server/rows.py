@@ -18,7 +18,7 @@ from langgraph_sdk.errors import APIError, NotFoundError, UnprocessableEntityErr
 from mneme.api.server_state import ServerState
 from mneme.core.errors import Conflict
 from mneme.nodes.background import MEMORY_THREAD, THREAD_NAME
-from mneme.nodes.chat.waking import remember_later
+from mneme.nodes.chat.waking import agenda, remember_later
 from mneme.server.opened import store
 from mneme.stores.checkpoints.checkpointer import opened_checkpointer
 from mneme.stores.ledger.records import LOCAL
@@ -49,6 +49,13 @@ class ServerRows(ServerState):
 
     @asynccontextmanager
     async def quiet(
+        self, threads: Collection[str], background: Collection[str]
+    ) -> AsyncIterator[Collection[str]]:
+        async with agenda.held(background), self._stopped(threads, background) as works:
+            yield works
+
+    @asynccontextmanager
+    async def _stopped(
         self, threads: Collection[str], background: Collection[str]
     ) -> AsyncIterator[Collection[str]]:
         client, stopped = _client(), list[dict[str, Any]]()

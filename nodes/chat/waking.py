@@ -3,6 +3,9 @@
 import asyncio
 import logging
 import os
+from collections import Counter
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from time import monotonic
 from typing import Any
 
@@ -25,6 +28,8 @@ log = logging.getLogger(__name__)
 
 TICK = 0.5
 """Seconds between two looks at who is due."""
+SHORT = 0.05
+"""Seconds between two looks whether a run has been started."""
 MAX_THREADS = 1000
 """Threads that are looked at; there are never as many workers."""
 RETRY = 5.0
@@ -43,6 +48,22 @@ class Agenda:
     def __init__(self) -> None:
         self.is_served = False
         self._due: dict[str, tuple[float, dict[str, Any]]] = {}
+        self._held = Counter[str]()
+        self._starting = ""
+
+    @asynccontextmanager
+    async def held(self, threads: Collection[str]) -> AsyncIterator[None]:
+        """Start no run on these threads meanwhile; who is due on them is remembered afterwards.
+
+        A run that begins while its thread is erased would go with it, and its message would wait for ever.
+        """
+        self._held.update(threads)
+        try:
+            while self._starting in threads:  # noqa: ASYNC110  (whoever looks from here on sees that run)
+                await asyncio.sleep(SHORT)
+            yield
+        finally:
+            self._held.subtract(threads)
 
     def note(self, context: dict[str, Any], after_seconds: float = 0) -> None:
         """Remember a user's messages after so many seconds of silence."""
@@ -77,11 +98,15 @@ class Agenda:
             if len(busy) >= room:
                 return
             thread = await named_thread(ledger, MEMORY_THREAD.format(user=user), user)
-            if thread in busy:
+            if thread in busy or self._held[thread]:
                 continue
             busy.add(thread)
             later = self._due[user] = (monotonic() + RETRY, self._due[user][1])
-            await start_remembering(ledger, later[1])
+            self._starting = thread
+            try:
+                await start_remembering(ledger, later[1])
+            finally:
+                self._starting = ""
             if self._due[user] is later:  # else something more was said meanwhile
                 del self._due[user]
 

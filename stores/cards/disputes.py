@@ -20,8 +20,8 @@ from mneme.stores.cards.card import Card, Frozen, Lesson, Part, Rule, TaskOutcom
 from mneme.stores.cards.card_records import CardRecords
 from mneme.stores.cards.lifecycle import Decision, is_in_service, out_of_service, with_outcomes
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.log import retry_on_conflict
 from mneme.stores.ledger.records import Change, Version, team_namespace
-from mneme.stores.ledger.writing import retry_on_conflict
 from mneme.stores.shelf import RecordKind, Shelf
 
 Recommendation = Literal["deprecate_old", "keep_old", "merge", "escalate"]

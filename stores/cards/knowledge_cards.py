@@ -52,7 +52,7 @@ from mneme.stores.cards.lifecycle import (
 from mneme.stores.cards.metrics import MONTH, Metrics, Period, TaskLog, Thresholds, Unit, compute, periods
 from mneme.stores.cards.sharing import SharedFiles
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.listing import Order
+from mneme.stores.ledger.reading import Order
 from mneme.stores.ledger.records import Change, Hit, Version, microseconds, team_namespace
 from mneme.stores.shelf import Shelf, kind_of
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from mneme.core.errors import BadInput, needs
 from mneme.core.settings import read_settings
 from mneme.stores.checkpoints.files import RUN, open_file, readable
-from mneme.stores.checkpoints.tables import Kept, threads_of
+from mneme.stores.checkpoints.threads import Kept, threads_of
 from mneme.stores.database import Database
 from mneme.stores.ledger.addresses import POSTGRES
 

@@ -2,14 +2,24 @@
 
 Two passes: `find` looks for the messages that told something, and for the replies to them; `clean` returns
 a value without what was found. A conversation can then be continued as before.
+
+A value is taken apart without making the objects that it stands for: those are LangGraph's, MessagePack
+inside of an extension. So a text in a message can be replaced whatever classes are around it.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from mneme.stores.checkpoints.packing import Extension, Value, pack, unpack
+import ormsgpack
+
+from mneme.stores.checkpoints.threads import MSGPACK, Value
 from mneme.stores.users.traces import Told
 
+JSON = "json"
+EXTENSIONS = range(8)
+"""LangGraph's own codes; the bytes of any other are kept as they are."""
+OPTIONS = ormsgpack.OPT_NON_STR_KEYS | ormsgpack.OPT_REPLACE_SURROGATES
 ERASED = "[erased]"
 BLANK: Mapping[str, Any] = {"additional_kwargs": {}, "response_metadata": {}, "tool_calls": []}
 """Fields of a message in which a model's words can stand beside the text."""
@@ -19,6 +29,40 @@ TEXTS = ("message", "content", "text", "quote")
 """Names of fields that hold what somebody said, as a text."""
 NAMES = ("entities", "relations")
 """Names of fields beside them, of a memory, that go with them."""
+
+
+class Extension:
+    """An object in MessagePack, by the code of its kind."""
+
+    def __init__(self, code: int, inside: Any) -> None:
+        self.code, self.inside = code, inside
+
+
+def unpack(kind: str, data: bytes) -> Any:
+    """Return a stored value; None for a kind that holds no text. Raises ValueError where it is damaged."""
+    if kind == JSON:
+        return json.loads(data)
+    if kind != MSGPACK:
+        return None
+    return ormsgpack.unpackb(data, ext_hook=_extension, option=ormsgpack.OPT_NON_STR_KEYS)
+
+
+def pack(kind: str, value: Any) -> bytes:
+    """Return a value as it is stored."""
+    if kind == JSON:
+        return json.dumps(value, ensure_ascii=False).encode()
+    return ormsgpack.packb(value, default=_as_extension, option=OPTIONS)
+
+
+def _extension(code: int, data: bytes) -> Extension:
+    return Extension(code, unpack(MSGPACK, data) if code in EXTENSIONS else data)
+
+
+def _as_extension(value: Any) -> ormsgpack.Ext:
+    if not isinstance(value, Extension):
+        raise TypeError(f"{type(value)} was not unpacked from a checkpoint")
+    packed = pack(MSGPACK, value.inside) if value.code in EXTENSIONS else value.inside
+    return ormsgpack.Ext(value.code, packed)
 
 
 class Eraser:

@@ -13,7 +13,6 @@ from pathlib import Path
 from mneme.core.durable import sync
 from mneme.core.errors import BadInput, Damaged, MnemeError, StorageFailure
 from mneme.core.private import close_to_others, is_shared, make_private_file, make_private_folder
-from mneme.stores.checkpoints.tables import TABLES
 from mneme.stores.checkpoints.tally import (
     KEPT,
     KEYS,
@@ -25,6 +24,7 @@ from mneme.stores.checkpoints.tally import (
     newest_gone,
     noted,
 )
+from mneme.stores.checkpoints.threads import TABLES
 from mneme.stores.database import Cursor, Sqlite, make, storage_errors
 
 _JSON = "CAST(metadata AS TEXT)"

@@ -4,7 +4,7 @@ Our tables are in a schema of their own, beside those that LangGraph's own saver
 program.
 """
 
-from mneme.stores.checkpoints.tables import TABLES
+from mneme.stores.checkpoints.threads import TABLES
 from mneme.stores.database import make
 from mneme.stores.postgres import Postgres
 

@@ -1,21 +1,24 @@
 """LangGraph's checkpoints in SQL: an SQLite file or Postgres, with one body of code for both.
 
-Each change is one transaction of one thread.
+Each change is one transaction of one thread. What is stored has no pickle in it and no class of ours, and is
+restored through a list of plain types: whoever can write to the database cannot make a reader run code.
 """
 # ruff: noqa: S608  (all that is put into these statements are constants, and marks)
 
-import asyncio
+import builtins
 import json
 import random
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import ormsgpack
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
@@ -28,26 +31,36 @@ from langgraph.checkpoint.base import (
     writes_sort_key,
 )
 from langgraph.checkpoint.base import id as ids
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.types import Overwrite, Send
+from pydantic import BaseModel
 
 from mneme.core.errors import BadInput, Damaged
-from mneme.stores.checkpoints import turns as pruning
-from mneme.stores.checkpoints.packing import (
+from mneme.stores.checkpoints.tally import DIGITS, KEPT, KEYS, ROWS_MADE, UNCOUNT
+from mneme.stores.checkpoints.threads import (
+    COLUMNS,
+    COUNT,
     MSGPACK,
-    PlainSerializer,
+    VALUES,
+    At,
+    Kept,
+    Known,
+    Past,
+    Place,
     Value,
+    before_latest,
+    before_turns,
+    known_in,
     put_back,
     put_list,
-    taken_out,
+    threads_of,
+    ticks,
     unused,
+    uses_deltas,
 )
-from mneme.stores.checkpoints.tables import COLUMNS, VALUES, Kept, Place, metadata_of, threads_of, ticks
-from mneme.stores.checkpoints.tally import DIGITS, KEPT, KEYS, ROWS_MADE, UNCOUNT
-from mneme.stores.checkpoints.turns import At, Known, Past
 from mneme.stores.database import Cursor, Database, Worker, upsert
-from mneme.stores.ledger.log import each_value
+from mneme.stores.ledger.reading import each_value
 
-T = TypeVar("T")
-P = ParamSpec("P")
 Change = Callable[[str, bytes], bytes]
 """Given a value's kind and its bytes, return the bytes that take their place, or the same."""
 LAST_TIME = "_last_v6_timestamp"
@@ -62,9 +75,7 @@ _PUT_WRITE = upsert("writes", COLUMNS["writes"], keys=5)
 _ADD_WRITE = f"{_PUT_WRITE.partition('DO UPDATE')[0]} DO NOTHING"
 _FOUND = f"SELECT {', '.join(COLUMNS['checkpoints'])} FROM checkpoints"
 _WRITES = f"SELECT task_path, task_id, idx, channel, type, value FROM writes WHERE {_AT}"
-_KNOWN = (
-    f"SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, metadata FROM checkpoints WHERE {_THREAD}"
-)
+_WRITTEN = f"SELECT DISTINCT checkpoint_ns, checkpoint_id FROM writes WHERE {_THREAD}"
 _VALUES = f"""SELECT type, checkpoint FROM checkpoints WHERE {_THREAD}
     UNION ALL SELECT type, value FROM writes WHERE {_THREAD}"""
 _ITEMS = f"SELECT channel, value FROM items WHERE {_THREAD} AND type = ? ORDER BY channel, number"
@@ -77,11 +88,12 @@ class Checkpoints(BaseCheckpointSaver[str]):
 
     `run` is the run that a checkpoint is of, as SQL of the dialect; of each thread the last `turns` are kept,
     or all where it is 0; in a `file` rows are counted (see `tally`). Deleting erases: in Postgres the server
-    overwrites the bytes later (VACUUM, recycling of its write-ahead log).
+    overwrites the bytes later (VACUUM, recycling of its write-ahead log). What waits does the same as its
+    synchronous method, in a thread; what it writes is written to its end, also where the caller is cancelled.
     """
 
     def __init__(self, database: Database, run: str, file: Path | None = None, turns: int = 0) -> None:
-        super().__init__(serde=PlainSerializer())
+        super().__init__(serde=JsonPlusSerializer(pickle_fallback=False, allowed_msgpack_modules=None))
         self.database, self.place, self.turns = database, database.place, turns
         self._run, self._file, self._worker = run, file, Worker(database, database.writers)
 
@@ -94,15 +106,17 @@ class Checkpoints(BaseCheckpointSaver[str]):
         return f"{number + 1:032}.{random.random():016}"  # noqa: S311  (it tells two writers apart)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return await self._worker.thread(partial(self.get_tuple, config))
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return a checkpoint, the latest where none is named. Raises Damaged."""
-        given = config["configurable"]
-        found = await self._read(self._found, {"checkpoint_ns": "", **given}, limit=1)
-        if not found:
-            return None
+        given = RunnableConfig(configurable={"checkpoint_ns": "", **config["configurable"]})
+        found = next(self.list(given, limit=1), None)
         # The checkpoint with the highest id is the latest, and an id begins with the time: what this process
         # makes follows this one also where the clock was set back since.
-        vars(ids)[LAST_TIME] = max(vars(ids)[LAST_TIME] or 0, ticks(found[0].checkpoint["id"])) or None
-        return found[0]
+        if found and (last := ticks(found.checkpoint["id"])) > (vars(ids)[LAST_TIME] or 0):
+            vars(ids)[LAST_TIME] = last
+        return found
 
     async def alist(
         self,
@@ -112,50 +126,64 @@ class Checkpoints(BaseCheckpointSaver[str]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        """List checkpoints, newest first; all are read before the first is handed out. Raises Damaged."""
-        given: dict[str, Any] = config["configurable"] if config else {}
-        until = before["configurable"]["checkpoint_id"] if before else None
-        for each in await self._read(self._found, given, filter, until, limit):
+        listed = self.list(config, filter=filter, before=before, limit=limit)
+        for each in await self._worker.thread(partial(builtins.list[CheckpointTuple], listed)):
             yield each
 
-    def _found(
+    def list(
         self,
-        cursor: Cursor,
-        given: dict[str, Any],
+        config: RunnableConfig | None,
+        *,
         filter: dict[str, Any] | None = None,
-        before: str | None = None,
+        before: RunnableConfig | None = None,
         limit: int | None = None,
-    ) -> list[CheckpointTuple]:
+    ) -> Iterator[CheckpointTuple]:
+        """List checkpoints, newest first; all are read before the first is handed out. Raises Damaged."""
+        given = config["configurable"] if config else {}
         tests = {f"{name} = ?": str(given[name]) for name in Place._fields if given.get(name) is not None}
-        tests |= {"checkpoint_id < ?": before} if before else {}
+        tests |= {"checkpoint_id < ?": before["configurable"]["checkpoint_id"]} if before else {}
         where = f" WHERE {' AND '.join(tests)}" if tests else ""
         cut = f" LIMIT {int(limit)}" if limit is not None and not filter else ""
-        rows = cursor.execute(
-            f"{_FOUND}{where} ORDER BY checkpoint_id DESC{cut}", [*tests.values()]
-        ).fetchall()
-        described = ((row, json.loads(row[-1] or "{}")) for row in rows)
-        wanted = [
-            (row, of)
-            for row, of in described
-            if all(name in of and of[name] == value for name, value in (filter or {}).items())
+        asked, wanted = f"{_FOUND}{where} ORDER BY checkpoint_id DESC{cut}", (filter or {}).items()
+        try:
+            with self.database.reading(snapshot=True) as cursor:
+                rows = cursor.execute(asked, [*tests.values()]).fetchall()
+                described = ((row, json.loads(row[-1] or "{}")) for row in rows)
+                fitting = [(row, metadata) for row, metadata in described if wanted <= metadata.items()]
+                found = [self._restored(cursor, *each) for each in fitting[:limit]]
+        except ValueError as failure:  # broken msgpack, JSON or UTF-8
+            raise Damaged(
+                f"A checkpoint at {self.place} is damaged: {failure}",
+                "`mneme verify` names the threads that are damaged. Restore a backup, or delete them.",
+            ) from failure
+        yield from found
+
+    def _restored(self, cursor: Cursor, row: Sequence[Any], metadata: CheckpointMetadata) -> CheckpointTuple:
+        """Return the checkpoint in a row, with its lists and with what its tasks wrote."""
+        *at, parent, kind, data, _ = row
+        place, checkpoint = Place(*at), self.serde.loads_typed((kind, data))
+        put_back(cursor, place, checkpoint.get("channel_values", {}), self.serde)
+        writes = cursor.execute(_WRITES, place).fetchall()
+        writes.sort(key=lambda row: writes_sort_key(*row[:3]))
+        written = [
+            (task, channel, self.serde.loads_typed((kind, value)))
+            for _, task, _, channel, kind, value in writes
         ]
-        found = []
-        for (*at, parent, kind, data, _), of in wanted[:limit]:
-            place, checkpoint = Place(*at), self.serde.loads_typed((kind, data))
-            put_back(cursor, place, checkpoint.get("channel_values", {}), self.serde)
-            writes = cursor.execute(_WRITES, place).fetchall()
-            writes.sort(key=lambda row: writes_sort_key(*row[:3]))
-            written = [
-                (task, channel, self.serde.loads_typed((kind, value)))
-                for _, task, _, channel, kind, value in writes
-            ]
-            begun_from = place._replace(checkpoint_id=parent)._asdict()
-            then = RunnableConfig(configurable=begun_from) if parent else None
-            here = RunnableConfig(configurable=place._asdict())
-            found.append(CheckpointTuple(here, checkpoint, of, then, written))
-        return found
+        begun_from = place._replace(checkpoint_id=parent)._asdict()
+        then = RunnableConfig(configurable=begun_from) if parent else None
+        here = RunnableConfig(configurable=place._asdict())
+        return CheckpointTuple(here, checkpoint, metadata, then, written)
 
     async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        return await self._worker.to_the_end(partial(self.put, config, checkpoint, metadata, new_versions))
+
+    def put(
         self,
         config: RunnableConfig,
         checkpoint: Checkpoint,
@@ -167,63 +195,78 @@ class Checkpoints(BaseCheckpointSaver[str]):
         place = Place(str(given["thread_id"]), given.get("checkpoint_ns", ""), checkpoint["id"])
         parent, whole = given.get("checkpoint_id"), get_checkpoint_metadata(config, metadata)
         described = json.dumps(whole, ensure_ascii=False).encode("utf-8", "ignore").decode()
-
-        def put(cursor: Cursor) -> None:
-            values, lists = taken_out(checkpoint["channel_values"])
-            stored = self.serde.dumps_typed({**checkpoint, "channel_values": values})
+        values = checkpoint["channel_values"]
+        lists = {
+            channel: value
+            for channel, value in values.items()
+            if isinstance(value, builtins.list) and value
+            if all(isinstance(each, BaseMessage | dict) for each in value)
+        }
+        sizes = {channel: {COUNT: len(value)} for channel, value in lists.items()}
+        stored = self.serde.dumps_typed(plain({**checkpoint, "channel_values": values | sizes}))
+        with self._writing(place.thread_id) as cursor:
             cursor.execute(_PUT, (*place, parent, *stored, described))
             cursor.execute(f"DELETE FROM spans WHERE {_AT}", place)
             for channel, value in lists.items():
-                packed = (self.serde.dumps_typed(each) for each in value)
+                packed = (self.serde.dumps_typed(plain(each)) for each in value)
                 put_list(cursor, place, channel, packed, None if channel in new_versions else parent)
             if self.turns and not place.checkpoint_ns and metadata.get("source") == "input":  # a turn begins
-                self._keep_turns(cursor, place.thread_id, self.turns)
-
-        await self._write(place.thread_id, put)
+                known = known_in(cursor, place.thread_id)
+                if past := before_turns(known, self.turns):
+                    self._prune(cursor, place.thread_id, known, past)
         return {"configurable": place._asdict()}
 
     async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        await self._worker.to_the_end(partial(self.put_writes, config, writes, task_id, task_path))
+
+    def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Save what a task wrote, to be part of the checkpoint after this one."""
         given = config["configurable"]
         place = Place(str(given["thread_id"]), given.get("checkpoint_ns", ""), given["checkpoint_id"])
         statement = _PUT_WRITE if all(channel in WRITES_IDX_MAP for channel, _ in writes) else _ADD_WRITE
-
-        def put(cursor: Cursor) -> None:
-            stored = ((channel, self.serde.dumps_typed(value)) for channel, value in writes)
-            rows = [
-                (*place, task_id, WRITES_IDX_MAP.get(channel, number), task_path, channel, *kept)
-                for number, (channel, kept) in enumerate(stored)
-            ]
+        stored = ((channel, self.serde.dumps_typed(plain(value))) for channel, value in writes)
+        rows = [
+            (*place, task_id, WRITES_IDX_MAP.get(channel, number), task_path, channel, *kept)
+            for number, (channel, kept) in enumerate(stored)
+        ]
+        with self._writing(place.thread_id) as cursor:
             cursor.executemany(statement, rows)
 
-        await self._write(place.thread_id, put)
-
     async def adelete_thread(self, thread_id: str) -> None:
-        """Erase a thread: its bytes are gone from a file and from its write-ahead log."""
+        await self._worker.to_the_end(partial(self.delete_thread, thread_id))
 
-        def delete(cursor: Cursor) -> None:
+    def delete_thread(self, thread_id: str) -> None:
+        """Erase a thread: its bytes are gone from a file and from its write-ahead log."""
+        with self._writing(str(thread_id), erases=True) as cursor:
             for table in KEYS:
                 self._delete(cursor, table, _THREAD, [(str(thread_id),)])
 
-        await self._write(str(thread_id), delete, erases=True)
-
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        await self._worker.to_the_end(partial(self.delete_for_runs, run_ids))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete what the runs saved, in every thread and namespace."""
         of_runs = f"SELECT {', '.join(Place._fields)} FROM checkpoints WHERE {self._run} IN ({{}})"
         found = defaultdict[str, set[At]](set)
-        for thread, *at in await self._read(each_value, of_runs, [str(each) for each in run_ids]):
-            found[thread].add((at[0], at[1]))
+        with self.database.reading(snapshot=True) as cursor:
+            for thread, *at in each_value(cursor, of_runs, [str(each) for each in run_ids]):
+                found[thread].add((at[0], at[1]))
         for thread, gone in found.items():
-            await self._write(thread, self._drop, thread, gone, gone)
+            with self._writing(thread) as cursor:
+                self._drop(cursor, thread, gone, gone)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        await self._worker.to_the_end(partial(self.copy_thread, source_thread_id, target_thread_id))
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread whole; one that is there stays as it is: its items have numbers of their own."""
         source, target = str(source_thread_id), str(target_thread_id)
-
-        def copy(cursor: Cursor) -> None:
-            if self._known(cursor, target):
+        with self._writing(target) as cursor:
+            if known_in(cursor, target):
                 return
             for table, (_, *names) in COLUMNS.items():
                 columns = ", ".join(names)
@@ -231,55 +274,51 @@ class Checkpoints(BaseCheckpointSaver[str]):
                 cursor.execute(f"INSERT INTO {table} (thread_id, {columns}) {rows}", (target, source))
             named = [
                 (json.dumps({**each.metadata, "thread_id": target}, ensure_ascii=False), target, *each.at)
-                for each in self._known(cursor, target)
+                for each in known_in(cursor, target)
                 if "thread_id" in each.metadata
             ]
             cursor.executemany(f"UPDATE checkpoints SET metadata = ? WHERE {_AT}", named)
 
-        await self._write(target, copy)
-
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = KEEP_LATEST) -> None:
+        for thread in thread_ids:  # one after the other, so that what others write goes between
+            await self._worker.to_the_end(partial(self.prune, [thread], strategy=strategy))
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = KEEP_LATEST) -> None:
         """Keep only the latest checkpoint of every namespace, or, with `delete`, nothing at all."""
         if strategy not in (KEEP_LATEST, *DELETE):
             hint = f"One of {KEEP_LATEST}, {', '.join(DELETE)}."
             raise BadInput(f"{strategy} is not a way to prune.", hint)
         for thread in map(str, thread_ids):
             if strategy in DELETE:
-                await self.adelete_thread(thread)
-            else:
-                await self._write(thread, self._keep_latest, thread, erases=True)
-
-    def _keep_latest(self, cursor: Cursor, thread: str) -> None:
-        known = self._known(cursor, thread)
-        if pruning.uses_deltas(known):
-            raise BadInput(
-                f"{thread} keeps state as differences: its latest checkpoint needs the older ones.",
-                "Prune with `delete`, or leave the thread as it is.",
-            )
-        self._prune(cursor, thread, known, pruning.before_latest(known))
+                self.delete_thread(thread)
+                continue
+            with self._writing(thread, erases=True) as cursor:
+                known = known_in(cursor, thread)
+                if uses_deltas(known):
+                    raise BadInput(
+                        f"{thread} keeps state as differences: its latest checkpoint needs the older ones.",
+                        "Prune with `delete`, or leave the thread as it is.",
+                    )
+                self._prune(cursor, thread, known, before_latest(known))
 
     async def keep_turns(self, thread_id: str, turns: int) -> int:
         """Drop what the last turns of a thread, at least 1, do not need; return how many checkpoints went.
 
         A thread that keeps state as differences stays as it is.
         """
-        return await self._write(thread_id, self._keep_turns, thread_id, turns)
 
-    def _keep_turns(self, cursor: Cursor, thread: str, turns: int) -> int:
-        known = self._known(cursor, thread)
-        past = pruning.before_turns(known, turns)
-        return self._prune(cursor, thread, known, past) if past else 0
+        def keep() -> int:
+            with self._writing(thread_id) as cursor:
+                known = known_in(cursor, thread_id)
+                past = before_turns(known, turns)
+                return self._prune(cursor, thread_id, known, past) if past else 0
 
-    def _known(self, cursor: Cursor, thread: str) -> list[Known]:
-        rows = cursor.execute(_KNOWN, (thread,)).fetchall()
-        return [Known(namespace, id, parent, metadata_of(text)) for namespace, id, parent, text in rows]
+        return await self._worker.to_the_end(keep)
 
     def _prune(self, cursor: Cursor, thread: str, known: Sequence[Known], past: Past) -> int:
         """Drop the past of a thread; return how many checkpoints that were."""
         kept = {each.at for each in known} - past.old
-        written = cursor.execute(
-            f"SELECT DISTINCT checkpoint_ns, checkpoint_id FROM writes WHERE {_THREAD}", (thread,)
-        ).fetchall()
+        written = cursor.execute(_WRITTEN, (thread,)).fetchall()
         # writes may be saved before the checkpoint they belong to: only an older one's go
         writes = {(at[0], at[1]) for at in written if (at[0], at[1]) not in kept and past.is_before(*at)}
         self._drop(cursor, thread, past.old, writes)
@@ -298,27 +337,22 @@ class Checkpoints(BaseCheckpointSaver[str]):
             if self._file:
                 cursor.execute(UNCOUNT, (cursor.rowcount, table))
 
-    async def threads(self) -> list[Kept]:
+    async def threads(self) -> Sequence[Kept]:
         """Return all threads, those written last at the end."""
-        return await self._read(threads_of)
+        return await self._worker.read(threads_of)
 
-    async def values(self, thread_id: str) -> list[Value]:
+    async def values(self, thread_id: str) -> Sequence[Value]:
         """Return all values; of a channel's items, one list in which each reply is behind its message."""
-
-        def values(cursor: Cursor) -> list[Value]:
-            whole = cursor.execute(_VALUES, (thread_id, thread_id)).fetchall()
-            items = cursor.execute(_ITEMS, (thread_id, MSGPACK)).fetchall()
-            lists = (
-                [ormsgpack.Fragment(row[1]) for row in rows] for _, rows in groupby(items, itemgetter(0))
-            )
-            packed = [(MSGPACK, ormsgpack.packb(each)) for each in lists]
-            return [*((kind, data) for kind, data in whole if data), *packed]
-
-        return await self._read(values)
+        return await self._worker.read(_values, thread_id)
 
     async def rewrite(self, thread_id: str, change: Change) -> int:
         """Put all values of a thread through `change` in one transaction; return how many became others."""
-        return await self._write(thread_id, _rewrite, thread_id, change)
+
+        def rewrite() -> int:
+            with self._writing(thread_id) as cursor:
+                return sum(_rewrite(cursor, thread_id, table, change) for table in VALUES)
+
+        return await self._worker.to_the_end(rewrite)
 
     async def finish(self) -> None:
         """Erase what the database still holds of values that were replaced, as far as it can."""
@@ -335,65 +369,51 @@ class Checkpoints(BaseCheckpointSaver[str]):
 
             await self._worker.thread(vacuum)
 
-    async def _read(self, work: Callable[Concatenate[Cursor, P], T], *given: P.args, **more: P.kwargs) -> T:
-        """Read in a thread. Raises Damaged where something is not what a checkpoint is written as."""
-        try:
-            return await self._worker.read(work, *given, **more)
-        except ValueError as failure:  # broken msgpack, JSON or UTF-8
-            raise Damaged(
-                f"A checkpoint at {self.place} is damaged: {failure}",
-                "`mneme verify` names the threads that are damaged. Restore a backup, or delete them.",
-            ) from failure
-
-    async def _write(self, thread: str, work: Callable[..., T], *given: Any, erases: bool = False) -> T:
-        """Change a thread in one transaction, to its end, also where the caller is cancelled meanwhile."""
-
-        def writing() -> T:
-            with self.database.writing() as cursor:
-                if self.database.taken:
-                    cursor.execute(self.database.taken, (thread,))
-                result = work(cursor, *given)
-                made = cursor.execute(ROWS_MADE).fetchone()[0] if self._file else 0
-            if self._file:
-                # It was written: where this fails, the note beside the file says a little less.
-                with suppress(OSError), Path(f"{self._file}{KEPT}").open("r+b") as note:
-                    note.write(b"%0*d" % (DIGITS, made))
-            if erases:
-                self.database.erased()
-            return result
-
-        return await self._worker.to_the_end(writing)
-
-    # What a graph that is run without an event loop asks; on a loop's own thread asyncio refuses it.
-
-    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return asyncio.run(self.aget_tuple(config))
-
-    def list(self, config: RunnableConfig | None, **options: Any) -> Iterator[CheckpointTuple]:
-        async def listed() -> Sequence[CheckpointTuple]:
-            return [each async for each in self.alist(config, **options)]
-
-        yield from asyncio.run(listed())
-
-    def put(self, config: RunnableConfig, *given: Any) -> RunnableConfig:
-        return asyncio.run(self.aput(config, *given))
-
-    def put_writes(self, config: RunnableConfig, *given: Any) -> None:
-        asyncio.run(self.aput_writes(config, *given))
-
-    def delete_thread(self, thread_id: str) -> None:
-        asyncio.run(self.adelete_thread(thread_id))
+    @contextmanager
+    def _writing(self, thread: str, *, erases: bool = False) -> Iterator[Cursor]:
+        """Give a cursor for one transaction of a thread; what it `erases` can be read nowhere afterwards."""
+        with self.database.writing() as cursor:
+            if self.database.taken:
+                cursor.execute(self.database.taken, (thread,))
+            yield cursor
+            made = cursor.execute(ROWS_MADE).fetchone()[0] if self._file else 0
+        if self._file:
+            # It was written: where this fails, the note beside the file says a little less.
+            with suppress(OSError), Path(f"{self._file}{KEPT}").open("r+b") as note:
+                note.write(b"%0*d" % (DIGITS, made))
+        if erases:
+            self.database.erased()
 
 
-def _rewrite(cursor: Cursor, thread: str, change: Change) -> int:
-    count = 0
-    for table, column in VALUES.items():
-        keys = KEYS[table]
-        asked = f"SELECT type, {column}, {', '.join(keys)} FROM {table} WHERE {_THREAD}"
-        stored = (row for row in cursor.execute(asked, (thread,)).fetchall() if row[1])
-        pairs = ((data, change(kind, bytes(data)), key) for kind, data, *key in stored)
-        new = [(after, *key) for before, after, key in pairs if after != before]
-        same = " AND ".join(f"{key} = ?" for key in keys)
-        cursor.executemany(f"UPDATE {table} SET {column} = ? WHERE {same}", new)
-        count += len(new)
-    return count
+def plain(value: Any) -> Any:
+    """Return a value with plain JSON values in place of models of our own, which no reader restores."""
+    if type(value) is dict:
+        return {key: plain(each) for key, each in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(plain, value))
+    if isinstance(value, Send):
+        return Send(value.node, plain(value.arg), timeout=value.timeout)
+    if isinstance(value, Overwrite):
+        return Overwrite(plain(value.value))
+    is_ours = isinstance(value, BaseModel) and type(value).__module__.startswith("mneme.")
+    return value.model_dump(mode="json") if is_ours else value
+
+
+def _values(cursor: Cursor, thread: str) -> list[Value]:
+    whole = cursor.execute(_VALUES, (thread, thread)).fetchall()
+    items = cursor.execute(_ITEMS, (thread, MSGPACK)).fetchall()
+    lists = ([ormsgpack.Fragment(row[1]) for row in rows] for _, rows in groupby(items, itemgetter(0)))
+    packed = [(MSGPACK, ormsgpack.packb(each)) for each in lists]
+    return [*((kind, data) for kind, data in whole if data), *packed]
+
+
+def _rewrite(cursor: Cursor, thread: str, table: str, change: Change) -> int:
+    """Put the values of a thread in one table through `change`; return how many became others."""
+    column, keys = VALUES[table], KEYS[table]
+    asked = f"SELECT type, {column}, {', '.join(keys)} FROM {table} WHERE {_THREAD}"
+    stored = (row for row in cursor.execute(asked, (thread,)).fetchall() if row[1])
+    pairs = ((data, change(kind, bytes(data)), key) for kind, data, *key in stored)
+    new = [(after, *key) for before, after, key in pairs if after != before]
+    same = " AND ".join(f"{key} = ?" for key in keys)
+    cursor.executemany(f"UPDATE {table} SET {column} = ? WHERE {same}", new)
+    return len(new)

@@ -14,8 +14,8 @@ from pydantic import BaseModel
 
 from mneme.core.errors import NotFound
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.log import retry_on_conflict
 from mneme.stores.ledger.records import Change, Namespace, Version, check_namespace, team_namespace
-from mneme.stores.ledger.writing import retry_on_conflict
 from mneme.stores.provenance import made_from, outdated, pairs_in
 from mneme.stores.shelf import RecordKind, Shelf
 

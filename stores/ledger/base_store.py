@@ -1,6 +1,6 @@
 """The ledger as LangGraph's `BaseStore`: for `runtime.store`, the `/store` API and Studio.
 
-A put adds a version and a delete retires the record, so the history stays. To erase, use `Ledger.forget`.
+A put adds a version and a delete retires the record, so the history stays; `Ledger.forget_records` erases.
 Differences from LangGraph's in-memory store: a record has one text for search, made of the indexed fields;
 items without text are not found by a query; namespaces without items are not listed; values are plain JSON.
 """
@@ -32,9 +32,9 @@ from langgraph.store.base import (
 from mneme.core.errors import BadInput
 from mneme.stores.ledger import query
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.log import retry_on_conflict
 from mneme.stores.ledger.query import MAX_QUERY, Mode, Test, tests_of
 from mneme.stores.ledger.records import Change, Namespace, Source, Value, Version, Write, make_write, texts_in
-from mneme.stores.ledger.writing import retry_on_conflict
 
 RANGES = {f"${name}": query.COMPARED[name] for name in query.RANGES}
 PAGE = 100

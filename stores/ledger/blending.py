@@ -22,10 +22,9 @@ from typing import Any, NamedTuple
 
 from mneme.stores.database import Cursor
 from mneme.stores.ledger.index import Scores
-from mneme.stores.ledger.listing import around, vectors_by_ids
-from mneme.stores.ledger.log import Head, heads_of
 from mneme.stores.ledger.query import DENSE, SPARSE, Query, passes
-from mneme.stores.ledger.records import Hit
+from mneme.stores.ledger.reading import around, heads_of, vectors_by_ids
+from mneme.stores.ledger.records import Hit, Version
 from mneme.stores.ledger.words import words_in
 
 WORDS_WEIGHT = 0.5
@@ -142,11 +141,11 @@ class Own(NamedTuple):
     record: str
     thread: str
     parts: dict[str, float]
-    head: Head
+    head: Version
 
 
 def blended(
-    cursor: Cursor, pool: Mapping[str, Scores], query: Query, hints: Hints, heads: dict[str, Head]
+    cursor: Cursor, pool: Mapping[str, Scores], query: Query, hints: Hints, heads: dict[str, Version]
 ) -> list[Hit]:
     """Search in the mode `blend`; a score's parts are `dense`, `bm25` and `words`, the hints, and `lent`.
 
@@ -156,7 +155,7 @@ def blended(
     scoring = _Scoring(cursor, pool, query, hints, heads)
     own = {each.record: each for each in scoring.weigh(scoring.promising())}
     lenders = [each for each in sorted(own.values(), reverse=True)[:LENDERS] if each.thread]
-    sides = around(cursor, [(each.head.scope, each.head.version.created) for each in lenders], REACH)
+    sides = around(cursor, [each.head for each in lenders], REACH)
     beside = {record for two in sides for side in two for record in side} - own.keys()
     every = own | {each.record: each for each in scoring.weigh(beside)}
     lent = dict.fromkeys(own, 0.0)
@@ -167,7 +166,7 @@ def blended(
     least = -math.inf if query.min_score is None else query.min_score
     wanted = [(-score, record) for score, record in ranked if -score >= least]
     return [
-        Hit(every[record].head.version, score, every[record].parts | {"lent": lent[record]})
+        Hit(every[record].head, score, every[record].parts | {"lent": lent[record]})
         for score, record in wanted[query.offset : query.offset + query.limit]
     ]
 
@@ -176,7 +175,12 @@ class _Scoring:
     """The scores of records by themselves, for one query."""
 
     def __init__(
-        self, cursor: Cursor, pool: Mapping[str, Scores], query: Query, hints: Hints, heads: dict[str, Head]
+        self,
+        cursor: Cursor,
+        pool: Mapping[str, Scores],
+        query: Query,
+        hints: Hints,
+        heads: dict[str, Version],
     ) -> None:
         self._cursor, self._query, self._hints, self._heads = cursor, query, hints, heads
         self._cosines, self._words = pool.get(DENSE, {}), pool.get(SPARSE, {})
@@ -206,10 +210,10 @@ class _Scoring:
             record: head
             for record in records
             if (head := self._heads.get(record))
-            and head.version.is_searched
-            and passes(head.version.value, self._query.where.conditions)
+            and head.is_searched
+            and passes(head.value, self._query.where.conditions)
         }
-        named = {record: self._hints.names(head.version.value) for record, head in heads.items()}
+        named = {record: self._hints.names(head.value) for record, head in heads.items()}
         if self._worth is None:  # what a name is worth: little where most of the records carry it
             self._worth = NAME_WEIGHT * (1 - sum(named.values()) / max(len(heads), 1))
         cosines = self._cosines | self._computed([each for each in heads if each not in self._cosines])
@@ -217,10 +221,10 @@ class _Scoring:
         for record, head in heads.items():
             if self._query.dense is not None and record not in cosines:
                 continue
-            value, thread = head.version.value, head.version.value.get("thread")
+            value, thread = head.value, head.value.get("thread")
             hinted = {"names": self._worth * named[record], "kind": KIND_WEIGHT * self._hints.suits(value)}
             if self._hints.periods:
-                written = head.version.created.astimezone(UTC).date()
+                written = head.created.astimezone(UTC).date()
                 hinted["dates"] = DATE_WEIGHT * self._hints.dates(value, written)
             parts = {
                 name: of[record] for name, of in ((DENSE, cosines), (SPARSE, self._words)) if record in of

@@ -46,8 +46,8 @@ from mneme.stores.ledger.index import (
     stamp_of,
     words_in,
 )
-from mneme.stores.ledger.log import check_embedder, current_state
 from mneme.stores.ledger.query import DENSE, LAST, SPARSE, Payload, Where, section_of
+from mneme.stores.ledger.reading import check_embedder, current_state
 
 COPY = "index-"
 POLL_SECONDS = 0.5

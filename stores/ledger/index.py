@@ -19,8 +19,6 @@ from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
 from mneme.stores.database import Cursor, Database
-from mneme.stores.ledger.listing import vectors_by_ids
-from mneme.stores.ledger.log import SUM, State, heads_of, kept, state_of
 from mneme.stores.ledger.query import (
     CHANGED,
     DENSE,
@@ -36,7 +34,9 @@ from mneme.stores.ledger.query import (
     Where,
     filterable,
     json_path,
+    scope_of,
 )
+from mneme.stores.ledger.reading import SUM, State, entries_after, heads_of, kept, state_of, vectors_by_ids
 from mneme.stores.ledger.records import LEDGER
 from mneme.stores.ledger.words import Words, words_of
 
@@ -73,16 +73,11 @@ class Changes(NamedTuple):
 def changes(cursor: Cursor, after: int) -> Changes:
     """Return what an index that has followed the log up to an entry must change."""
     state = state_of(cursor)
-    rows = cursor.execute(
-        "SELECT kind, record, body FROM ledger_entries WHERE seq > ? AND seq <= ?", (after, state.seq)
-    ).fetchall()
-    touched = dict.fromkeys(record for kind, record, _ in rows if record)
-    for kind, _, body in rows:
-        if kind == "place":
-            touched |= dict.fromkeys(each for ids in json.loads(body).values() for each in ids)
+    entries = entries_after(cursor, after)
+    touched = dict.fromkeys(record for _, record in entries if record)
     points = points_of(cursor, touched, state)
     gone = touched.keys() - {point.id for point in points}
-    if erases := any(kind in ("forget", "drop") for kind, *_ in rows):
+    if erases := any(kind in ("forget", "drop") for kind, _ in entries):
         kept.clear()
     return Changes(state, points, [*gone], erases)
 
@@ -110,13 +105,12 @@ def _searched(cursor: Cursor) -> list[list[str]]:
 
 def points_of(cursor: Cursor, records: Iterable[str], state: State) -> list[Point]:
     """Return those of the records that an index has, as they are now."""
-    heads = heads_of(cursor, records)
-    heads = {record: head for record, head in heads.items() if head.version.is_searched}
+    heads = {record: head for record, head in heads_of(cursor, records).items() if head.is_searched}
     vectors, points = vectors_by_ids(cursor, heads), list[Point]()
-    for record, (version, scope, _) in heads.items():
+    for record, version in heads.items():
         fields = {name: _concealed(filterable(each), state.ledger) for name, each in version.value.items()}
         changed = version.at.timestamp() / 86_400
-        payload = {"scope": scope, "n": version.version, CHANGED: changed, "value": fields}
+        payload = {"scope": scope_of(version), "n": version.version, CHANGED: changed, "value": fields}
         dense = vectors[record].tolist() if record in vectors else None
         points.append(Point(record, payload, dense, words_of(version.text)))
     return points

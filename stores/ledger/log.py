@@ -1,45 +1,64 @@
 """The log: every version of every record in SQL, in one order; it is the truth from which all else follows.
 
 An *entry* has a sequence number without gaps, a digest of its body, and a checksum that chains it to all
-before it. Its kinds: a `version` of a record; a `vector` that a record got later; a `place`, a division of a
-shelf into groups; the note that a record was forgotten (`forget`), or is gone without a note (`drop`), or has
-lost a version in a repair (`lost`); a change of the `embedder`. Forgetting takes body and nonce out of
-entries, and leaves their digests, which then say nothing and keep the chain whole.
+before it. Its kinds: a `version` of a record; a `vector` that a record got later; the note that a record was
+forgotten (`forget`), or is gone without a note (`drop`), or has lost a version in a repair (`lost`); a change
+of the `embedder`. Forgetting takes body and nonce out of entries, and leaves their digests, which then say
+nothing and keep the chain whole; a note that it happened stays, without content.
 
 The tables `heads`, `receipts`, `sources` (what a record was made from, whenever) and `tombstones` follow from
-the entries; `vectors` has what an index needs so
-that no text is embedded again. Every write is one transaction: writes that come at the same time share one.
+the entries; `vectors` has what an index needs so that no text is embedded again. Every write is one
+transaction: writes that come at the same time share one. `append` makes versions of writes (compare-and-set,
+replays, refusals), `forget` erases records.
 """
 # ruff: noqa: S608  (all that is put into these statements are constants, and marks)
 
 import asyncio
-import hashlib
 import json
 import secrets
 import zlib
 from array import array
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from itertools import islice
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar, cast
 from uuid import uuid4
 
-from pydantic import TypeAdapter
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random
 
-from mneme.core.errors import Damaged, LedgerMismatch, MnemeError
+from mneme.core.errors import Conflict, Damaged, MnemeError, NotFound
 from mneme.stores.database import REPAIR, Cursor, Database, Sqlite, Worker, make, upsert
-from mneme.stores.ledger.query import FORMAT, scope
-from mneme.stores.ledger.records import Version, microseconds, receipt_id, tombstone_id
+from mneme.stores.ledger.query import FORMAT, scope, scope_of
+from mneme.stores.ledger.reading import (
+    NEVER,
+    SUM,
+    State,
+    chained,
+    check_embedder,
+    digest_of,
+    each_value,
+    heads_of,
+    kept,
+    state_of,
+    tombstones_of,
+    versions_of,
+)
+from mneme.stores.ledger.records import (
+    Forgotten,
+    Value,
+    Version,
+    Write,
+    microseconds,
+    missing,
+    receipt_id,
+    tombstone_id,
+)
 
 T = TypeVar("T")
-Kind = Literal["version", "vector", "place", "forget", "drop", "embedder", "lost"]
-MAX_MARKS = 500
-"""Values in one statement."""
-SUM = 16
-"""Bytes of a digest and of a checksum."""
+Kind = Literal["version", "vector", "forget", "drop", "embedder", "lost"]
 TABLES = """
 CREATE TABLE IF NOT EXISTS ledger_state (one INTEGER PRIMARY KEY, ledger TEXT, format INTEGER, embedder TEXT,
     dimension INTEGER, seq BIGINT, chain {blob}, indexed BIGINT);
@@ -64,79 +83,9 @@ CREATE INDEX IF NOT EXISTS ledger_sources_source ON ledger_sources (source);
 CREATE TABLE IF NOT EXISTS ledger_vectors (record TEXT, embedder TEXT, dense {blob}, sum BIGINT,
     PRIMARY KEY (record, embedder));
 """
-BODY = "e.seq, e.record, e.nonce, e.body, e.digest"
-"""What is read of an entry to take its body from it: see `versions_in`."""
-VERSIONS = TypeAdapter(list[Version])
-KEPT_VERSIONS, KEPT_CHARS = 4096, 4096
-"""How many versions are kept in memory once they were read, and the characters of the longest of them."""
-kept: dict[bytes, Version] = {}
-"""Versions by the digests of their entries; whoever learns that something was erased empties it."""
-HEADS = """SELECT e.seq, h.record, e.nonce, e.body, e.digest, h.scope FROM ledger_heads h
-    LEFT JOIN ledger_entries e ON e.seq = h.seq AND e.record = h.record"""
-"""Reads records as they are now: see `versions_in`."""
-
-
-class State(NamedTuple):
-    """What the log says of itself; `indexed` is up to where a shared index has followed it."""
-
-    ledger: str
-    format: int
-    embedder: str
-    dimension: int
-    seq: int
-    chain: bytes
-    indexed: int
-
-
-class Head(NamedTuple):
-    """A record as it is now, with its scope, and the entry that made it so."""
-
-    version: Version
-    scope: str
-    seq: int
-
-
-class Tombstone(NamedTuple):
-    """When a record was forgotten, in microseconds since 1970, and the highest number that it had.
-
-    The numbers go on after it. A writer that read a forgotten record can so never be taken for one that read
-    the record that has its name now.
-    """
-
-    at: int
-    last: int
-
-
-NEVER = Tombstone(-1, 0)
-"""Of a record that was not forgotten."""
-
-
-class Entry(NamedTuple):
-    """An entry to be added; its body is None where it was erased."""
-
-    kind: Kind
-    record: str
-    number: int = 0
-    body: str | None = ""
-
-
-class HeadRow(NamedTuple):
-    """What is listed of a record by its last version, without its body."""
-
-    record: str
-    seq: int
-    number: int
-    searched: int
-    scope: str
-    created: int
-    updated: int
-    expires: float | None
-    contradicts: str | None
-
-
 COLUMNS = {
     "entries": ("seq", "kind", "record", "number", "nonce", "body", "digest", "chain"),
-    "heads": HeadRow._fields,
+    "heads": ("record", "seq", "number", "searched", "scope", "created", "updated", "expires", "contradicts"),
     "receipts": ("id", "record", "number"),
     "sources": ("id", "record", "source", "number"),
     "tombstones": ("id", "scope", "created", "last", "body"),
@@ -145,6 +94,13 @@ COLUMNS = {
 KEYS = dict.fromkeys(COLUMNS, 1) | {"vectors": 2}
 """How many of the first columns tell one row of a table from another."""
 UPSERTS = {name: upsert(f"ledger_{name}", columns, KEYS[name]) for name, columns in COLUMNS.items()}
+retry_on_conflict = retry(
+    retry=retry_if_exception_type(Conflict),
+    stop=stop_after_attempt(100),
+    wait=wait_random(0, 0.02),
+    reraise=True,
+)
+"""Read and decide again where somebody else wrote first; a decorator."""
 
 
 @dataclass
@@ -158,50 +114,48 @@ class Transaction:
     state: State
     rows: dict[str, dict[Any, Any]] = field(default_factory=lambda: defaultdict(dict))
 
-    def add_version(self, version: Version) -> None:
-        """Add a version, which is the record as it is from now on."""
-        self.add(Entry("version", version.record, version.version, version.model_dump_json()), version)
-
-    def add(
-        self, entry: Entry, version: Version | None = None, nonce: bytes | None = None, digest: bytes = b""
-    ) -> Version | None:
-        """Add an entry, and the rows that follow from it; return the version in it, which names the record.
+    def add(  # noqa: PLR0913 (one name for each thing that an entry has)
+        self,
+        kind: Kind,
+        record: str = "",
+        number: int = 0,
+        body: str | None = "",
+        *,
+        version: Version | None = None,
+        nonce: bytes | None = None,
+        digest: bytes = b"",
+    ) -> None:
+        """Add an entry, and the rows that follow from it; a `version` names its record.
 
         One of another log has a `digest` and, unless it was erased, a `nonce`; else nothing follows from it.
         """
-        (kind, record, number, body), seq = entry, self.state.seq + 1
+        seq = self.state.seq + 1
+        if version is not None:
+            record, number, body = version.record, version.version, body or version.model_dump_json()
+            self._put_head(seq, version)
+        elif kind == "forget" and body is not None:
+            self._put_tombstone(record, json.loads(body))
         if not digest:
             nonce = secrets.token_bytes(8)
             digest = digest_of(nonce, body or "")
-        if kind == "version" and body is not None:
-            version = version or Version.model_validate_json(body)
-            record, number = version.record, version.version
-            self._follow(seq, record, version)
-        elif kind == "forget" and body is not None:
-            self._note(record, json.loads(body))
-        elif kind == "place" and body is not None:
-            heads = self.rows["heads"]
-            placed = {(each,): place for place, records in json.loads(body).items() for each in records}
-            heads |= {key: heads[key]._replace(scope=placed[key]) for key in heads.keys() & placed.keys()}
-        chain = chained(self.state.chain, seq, Entry(kind, record, number), digest)
+        chain = chained(self.state.chain, (seq, kind, record, number), digest)
         self.state = self.state._replace(seq=seq, chain=chain)
         self.put("entries", (seq, kind, record, number, nonce, body, digest, chain))
-        return version
 
-    def _follow(self, seq: int, record: str, version: Version) -> None:
+    def _put_head(self, seq: int, version: Version) -> None:
         """Put the rows that follow from a record's last version."""
+        record, contradicts = version.record, version.value.get("may_contradict")
         expires: Any = version.value.get("expires")
-        contradicts = version.value.get("may_contradict")
-        head = HeadRow(
-            record=record,
-            seq=seq,
-            number=version.version,
-            searched=int(version.is_searched),
-            scope=scope("+" if version.live else "-", version.namespace, version.shelf, complete=True),
-            created=microseconds(version.created),
-            updated=microseconds(version.at),
-            expires=float(expires) if type(expires) in (int, float) else None,
-            contradicts=contradicts if isinstance(contradicts, str) else None,
+        head = (
+            record,
+            seq,
+            version.version,
+            int(version.is_searched),
+            scope_of(version),
+            microseconds(version.created),
+            microseconds(version.at),
+            float(expires) if type(expires) in (int, float) else None,
+            contradicts if isinstance(contradicts, str) else None,
         )
         self.put("heads", head)
         if version.idempotency_key:
@@ -209,19 +163,22 @@ class Transaction:
         for source, _, number in (each.partition("@") for each in version.change.source.records):
             self.put("sources", (f"{record} {source}", record, source, int(number)))
 
-    def _note(self, record: str, note: dict[str, Any]) -> None:
+    def _put_tombstone(self, record: str, note: dict[str, Any]) -> None:
         """Put the rows that follow from the note of a forgotten record."""
-        mark = json.dumps(note["mark"], ensure_ascii=False)
-        place = scope("x", tuple(note["mark"]["namespace"]))
-        self.put(
-            "tombstones", (note.get("id") or tombstone_id(record), place, note["created"], note["last"], mark)
-        )
+        mark, place = note["mark"], scope("x", tuple(note["mark"]["namespace"]))
+        id, body = note.get("id") or tombstone_id(record), json.dumps(mark, ensure_ascii=False)
+        self.put("tombstones", (id, place, note["created"], note["last"], body))
         for each in note["receipts"]:
             self.put("receipts", (each, record, 0))
 
     def put(self, table: str, row: tuple[Any, ...]) -> None:
         """Let a row be written, in place of one with the same key."""
         self.rows[table][row[: KEYS[table]]] = row
+
+    def put_vector(self, record: str, dense: Sequence[float], embedder: str = "") -> None:
+        """Keep the vector of a record's text as it is now, by the ledger's embedder or another."""
+        blob = array("f", dense).tobytes()
+        self.put("vectors", (record, embedder or self.state.embedder, blob, zlib.crc32(blob)))
 
     def delete(self, table: str, records: Collection[str]) -> None:
         """Delete the rows of records at once; heads and vectors that wait to be written, too."""
@@ -236,30 +193,63 @@ class Transaction:
         for table in ("heads", "sources", "vectors"):
             self.delete(table, records)
 
-    def attempt(self, work: "Callable[[Transaction], object]") -> object:
-        """Do work and return its result; or its refusal, of which nothing stays."""
-        before = self.state
-        self.cursor.execute("SAVEPOINT job")
-        try:
-            result = work(self)
-            self.flush()
-        except MnemeError as refusal:
-            result, self.state = refusal, before
-            self.rows.clear()
-            self.cursor.execute("ROLLBACK TO SAVEPOINT job")
-        self.cursor.execute("RELEASE SAVEPOINT job")
-        return result
 
-    def flush(self) -> None:
-        """Write what was put, and the state."""
-        for table, rows in self.rows.items():
-            self.cursor.executemany(UPSERTS[table], [*rows.values()])
-        self.rows.clear()
-        self.cursor.execute(
-            """UPDATE ledger_state
-            SET format = ?, embedder = ?, dimension = ?, seq = ?, chain = ?, indexed = ?""",
-            [*self.state[1:]],
-        )
+Work = Callable[[Transaction], T]
+
+
+def transact(database: Database, works: Sequence[Work[Any]]) -> list[Any]:
+    """Do several pieces of work in one transaction, and block meanwhile.
+
+    Return the result of each, or its refusal, of which nothing stays.
+    """
+    results = list[Any]()
+    with database.writing() as cursor:
+        transaction = Transaction(cursor, state_of(cursor, database.locked))
+        for work in works:
+            before = transaction.state
+            cursor.execute("SAVEPOINT work")
+            try:
+                result = work(transaction)
+            except MnemeError as refusal:
+                result, transaction.state = refusal, before
+                transaction.rows.clear()
+                cursor.execute("ROLLBACK TO SAVEPOINT work")
+            for table, rows in transaction.rows.items():
+                cursor.executemany(UPSERTS[table], [*rows.values()])
+            transaction.rows.clear()
+            cursor.execute("RELEASE SAVEPOINT work")
+            results.append(result)
+        changed = "format = ?, embedder = ?, dimension = ?, seq = ?, chain = ?, indexed = ?"
+        cursor.execute(f"UPDATE ledger_state SET {changed}", [*transaction.state[1:]])
+    return results
+
+
+def commit(database: Database, work: Work[T]) -> T:
+    """Do one piece of work in a transaction, and block meanwhile. Raises its refusal."""
+    [result] = transact(database, [work])
+    if isinstance(result, MnemeError):
+        raise result
+    return cast(T, result)
+
+
+def write_log(path: Path, made_with: tuple[str, int], work: Work[T]) -> T:
+    """Make a new log in a file, and write its first entries."""
+    database = Sqlite(path)
+    try:
+        with database.writing() as cursor:
+            make_tables(cursor, database, *made_with)
+        return commit(database, work)
+    finally:
+        database.close()
+
+
+def make_tables(cursor: Cursor, database: Database | type[Sqlite], embedder: str, dimension: int) -> None:
+    """Make the tables of a new log, unless they are there."""
+    make(cursor, database, TABLES)
+    cursor.execute(
+        "INSERT INTO ledger_state VALUES (1, ?, ?, ?, ?, 0, ?, 0) ON CONFLICT (one) DO NOTHING",
+        (uuid4().hex, FORMAT, embedder, dimension, bytes(SUM)),
+    )
 
 
 class Log(Worker):
@@ -269,9 +259,9 @@ class Log(Worker):
         """Open the tables, which must be there; `check` may refuse to write, before each transaction."""
         super().__init__(database)
         self._check = check
-        self._waiting: deque[tuple[Callable[[Transaction], Any], Future[Any]]] = deque()
+        self._waiting: deque[tuple[Work[Any], Future[Any]]] = deque()
 
-    async def write(self, work: Callable[[Transaction], T], *, erases: bool = False) -> T:
+    async def write(self, work: Work[T], *, erases: bool = False) -> T:
         """Do work in a transaction, whole or not at all; return its result once that is on the disk."""
         done = Future[T]()
         self._waiting.append((work, done))
@@ -289,9 +279,7 @@ class Log(Worker):
             return
         try:
             self._check()
-            with self.database.writing() as cursor:
-                transaction = Transaction(cursor, state_of(cursor, self.database.locked))
-                results = [transaction.attempt(work) for work, _ in jobs]
+            results = transact(self.database, [work for work, _ in jobs])
         except BaseException as failure:  # noqa: BLE001  (it goes to those who wait)
             results = [failure for _ in jobs]
         for (_, done), result in zip(jobs, results, strict=True):
@@ -300,146 +288,157 @@ class Log(Worker):
             done.set_exception(result) if isinstance(result, BaseException) else done.set_result(result)
 
 
-def transact(database: Database, work: Callable[[Transaction], T]) -> T:
-    """Do work in a transaction, and block meanwhile."""
-    with database.writing() as cursor:
-        transaction = Transaction(cursor, state_of(cursor, database.locked))
-        result = work(transaction)
-        transaction.flush()
-        return result
+def append(
+    transaction: Transaction,
+    batch: Sequence[Write],
+    vectors: Mapping[str, Sequence[float]],
+    now: Callable[[], datetime],
+    embedder: tuple[str, int],
+) -> list[Version]:
+    """Store a batch, in order, each write as its record's next version.
+
+    `vectors` are those of the texts that it needs. A write that was done before returns what it made then.
+    Raises Conflict, NotFound, LedgerMismatch.
+    """
+    check_embedder("hand", transaction.state, *embedder)
+    cursor, records = transaction.cursor, [write.record for write in batch]
+    heads = heads_of(cursor, records)
+    forgotten = tombstones_of(cursor, (record for record in records if record not in heads))
+    keys = (write.idempotency_key for write in batch)
+    receipts = [receipt_id(record, key) if key else "" for record, key in zip(records, keys, strict=True)]
+    asked = "SELECT id, record, number FROM ledger_receipts WHERE id IN ({})"
+    done = {id: (record, number) for id, record, number in each_value(cursor, asked, filter(None, receipts))}
+    known, versions = versions_of(cursor, done.values()), list[Version]()
+    for write, record, receipt in zip(batch, records, receipts, strict=True):
+        if (made := done.get(receipt)) is None:
+            last = forgotten.get(record, NEVER).last
+            version = next_version(write, heads.get(record), now(), last)
+            made = record, version.version
+            heads[record] = known[made] = version
+            if receipt:
+                done[receipt] = made
+            transaction.add("version", version=version)
+            if version.live and version.text in vectors:
+                transaction.put_vector(record, vectors[version.text])
+            elif version.version > version.first:  # the vector is another text's
+                transaction.delete("vectors", [record])
+        elif made[1] == 0:
+            raise NotFound(f"Record {write.key} has been forgotten; a replayed write does not bring it back.")
+        elif made not in known:
+            raise Damaged(f"Version {made[1]} of record {record} is missing.", REPAIR)
+        versions.append(known[made])
+    return versions
 
 
-def write_log(path: Path, made_with: tuple[str, int], work: Callable[[Transaction], T]) -> T:
-    """Make a new log in a file, and write its first entries."""
-    database = Sqlite(path)
-    try:
-        with database.writing() as cursor:
-            make_tables(cursor, database, *made_with)
-        return transact(database, work)
-    finally:
-        database.close()
+def next_version(write: Write, head: Version | None, now: datetime, last: int) -> Version:
+    """Return the version that the write makes of the record as it is, or refuse.
 
-
-def make_tables(cursor: Cursor, database: Database | type[Sqlite], embedder: str, dimension: int) -> None:
-    """Make the tables of a new log, unless they are there."""
-    make(cursor, database, TABLES)
-    cursor.execute(
-        "INSERT INTO ledger_state VALUES (1, ?, ?, ?, ?, 0, ?, 0) ON CONFLICT (one) DO NOTHING",
-        (uuid4().hex, FORMAT, embedder, dimension, bytes(SUM)),
+    `last` is the highest number that a forgotten record of the same name had. Raises Conflict where somebody
+    else wrote first, NotFound where there is no record.
+    """
+    key = write.key
+    if head is None and write.event != "insert":
+        raise missing(write.namespace, key)
+    if head is not None and write.event == "insert":
+        raise Conflict(f"Record {key} exists already, at version {head.version}.")
+    if head is not None and write.expected_version != head.version:
+        raise Conflict(
+            f"Record {key} is at version {head.version}, not {write.expected_version}.",
+            "Read it again and decide again.",
+        )
+    if head is not None and head.live is (write.event == "restore"):
+        raise Conflict(f"Cannot {write.event} {key}: it is {'live' if head.live else 'retired'}.")
+    number = (head.version if head else last) + 1
+    value, text, shelf = (head.value, head.text, head.shelf) if head else ({}, "", "")
+    return Version(
+        namespace=write.namespace,
+        key=key,
+        version=number,
+        first=head.first if head else number,
+        event=write.event,
+        value=value if write.value is None else write.value,
+        text=text if write.text is None else write.text,
+        at=max(now, head.at + timedelta(microseconds=1)) if head else now,
+        created=head.created if head else now,
+        change=write.change,
+        live=write.event != "retire",
+        shelf=shelf if write.shelf is None else write.shelf,
+        idempotency_key=write.idempotency_key,
     )
 
 
-def state_of(cursor: Cursor, locked: str = "") -> State:
-    """Return what the log says of itself. Raises Damaged."""
-    asked = f"SELECT {', '.join(State._fields)} FROM ledger_state WHERE one = 1{locked}"
-    row = cursor.execute(asked).fetchone()
-    if row is None:
-        raise Damaged("The ledger's log has lost its state.", REPAIR)
-    return State(*row)
+def forget(
+    transaction: Transaction,
+    heads: Sequence[Version],
+    rewritten: Sequence[tuple[Version, Value]],
+    dropped: Sequence[Version],
+    mark: Forgotten,
+) -> list[Forgotten | None]:
+    """Erase records as they are now, which may be more than when they were read.
 
-
-def current_state(database: Database) -> State:
-    """Return what the log says of itself now. Raises Damaged."""
-    with database.reading() as cursor:
-        return state_of(cursor)
-
-
-def check_format(place: object, format: int, oldest: int = FORMAT) -> None:
-    """Refuse a ledger that this version cannot read or upgrade. Raises LedgerMismatch."""
-    if format > FORMAT:
-        raise LedgerMismatch(
-            f"{place} has the ledger format {format}; this version reads up to {FORMAT}.",
-            "Install the version of Mneme that wrote it, or a newer one.",
-        )
-    if format < oldest:
-        raise LedgerMismatch(
-            f"{place} has the ledger format {format}; this version upgrades only {oldest}.",
-            "`mneme memories export` with the version that wrote it, then `mneme memories import`.",
-        )
-
-
-def check_embedder(place: str, state: State, embedder: str, dimension: int) -> None:
-    """Refuse a log of another embedder, or of a newer version. Raises LedgerMismatch."""
-    check_format(place, state.format)
-    if (state.embedder, state.dimension) != (embedder, dimension):
-        raise LedgerMismatch(
-            f"The ledger at {place} was made with the embedder {state.embedder} "
-            f"({state.dimension} dimensions), not {embedder} ({dimension}).",
-            "Run `mneme memories reembed` to rebuild it, or choose the embedder it was made with.",
-        )
-
-
-def put_vector(transaction: Transaction, record: str, dense: Sequence[float], embedder: str = "") -> None:
-    """Keep the vector of a record's text as it is now, by the ledger's embedder or another."""
-    blob = array("f", dense).tobytes()
-    row = (record, embedder or transaction.state.embedder, blob, zlib.crc32(blob))
-    transaction.put("vectors", row)
-
-
-def digest_of(nonce: bytes, body: str) -> bytes:
-    """Return the digest of a body; without the nonce, erased with it, nobody can guess at the body."""
-    return hashlib.sha256(nonce + body.encode()).digest()[:SUM]
-
-
-def is_whole(nonce: bytes | None, body: str | None, digest: bytes) -> bool:
-    """Say whether a body is as it was written."""
-    return isinstance(nonce, bytes) and isinstance(body, str) and digest_of(nonce, body) == digest
-
-
-def chained(before: bytes, seq: int, entry: Entry, digest: bytes) -> bytes:
-    """Return the checksum of an entry and all before it."""
-    what = f"{seq} {entry.kind} {entry.record} {entry.number} ".encode()
-    return hashlib.sha256(before + what + digest).digest()[:SUM]
-
-
-def each_value(cursor: Cursor, statement: str, values: Iterable[str], *given: Any) -> list[Any]:
-    """Return the rows of a statement with `{}` in place of a list of values, for all of them."""
-    found, wanted = list[Any](), [*dict.fromkeys(values)]
-    for start in range(0, len(wanted), MAX_MARKS):  # as many as one statement can take
-        some = wanted[start : start + MAX_MARKS]
-        marks = ", ".join("?" * len(some))
-        found += cursor.execute(statement.format(marks), [*given, *some]).fetchall()
-    return found
-
-
-def versions_in(rows: Iterable[Sequence[Any]]) -> list[Version]:
-    """Return the versions in entries, of which `BODY` was read. Raises Damaged.
-
-    Those read last are kept by their digests: to parse a version takes as long as to find ten. Their values
-    are shared, so nobody may change what is in them.
+    Return the note of each of `heads`; None of one that was forgotten meanwhile, whose note of the first
+    time stays; so does a new record of its name. `rewritten` records stay, with the value given, as if it had
+    been their first. Raises Conflict where one of them has been written to since it was read. Of `dropped`
+    ones nothing is left.
     """
-    found = [(row, kept.get(row[4])) for row in rows]
-    new = [row for row, version in found if version is None]
-    for seq, record, *content in (row[:5] for row in new):
-        if not is_whole(*content):
-            raise Damaged(
-                f"Entry {seq} of the ledger's log, of record {record}, is damaged or missing.", REPAIR
-            )
-    parsed = VERSIONS.validate_json(f"[{','.join(row[3] for row in new)}]") if new else []
-    if len(new) <= MAX_MARKS:  # a listing of very many would fill the memory
-        kept.update(
-            (row[4], each) for row, each in zip(new, parsed, strict=True) if len(row[3]) <= KEPT_CHARS
-        )
-        for oldest in [*islice(kept, max(0, len(kept) - KEPT_VERSIONS))]:
-            kept.pop(oldest, None)  # another thread may have been first
-    next_one = iter(parsed)
-    return [version or next(next_one) for _, version in found]
+    known = [*heads, *(head for head, _ in rewritten), *dropped]
+    found = heads_of(transaction.cursor, (head.record for head in known))
+    now = {  # those that are there still, maybe in a later version; not a new record of the same name
+        head.record: latest
+        for head in known
+        if (latest := found.get(head.record)) and latest.first <= head.version <= latest.version
+    }
+    gone = {head.record: now.pop(head.record) for head in heads if head.record in now}
+    anew = dict[str, Version]()
+    for head, value in rewritten:
+        latest = now.get(head.record)
+        if latest is None or latest.value == value:
+            continue
+        if latest.version != head.version:
+            raise Conflict(f"Record {head.key} was written to while another was being forgotten.")
+        anew[head.record] = _written_anew(latest, value, mark.at)
+    unnoted = {head.record for head in dropped} & now.keys()
+    notes = _noted(transaction, gone, mark)
+    transaction.erase({*gone, *anew, *unnoted})
+    transaction.delete("receipts", unnoted)
+    for record in unnoted:
+        transaction.add("drop", record)
+    for version in anew.values():
+        transaction.add("version", version=version)
+    return [notes.get(head.record) for head in heads]
 
 
-def heads_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Head]:
-    """Return those of the records that are there, as they are now."""
-    rows = each_value(cursor, f"{HEADS} WHERE h.record IN ({{}})", records)
-    found = zip(rows, versions_in(rows), strict=True)
-    return {row[1]: Head(version, row[5], row[0]) for row, version in found}
+def _noted(transaction: Transaction, gone: Mapping[str, Version], mark: Forgotten) -> dict[str, Forgotten]:
+    """Leave a note of each record, with the receipts by which a replay of its writes is refused."""
+    before, receipts = tombstones_of(transaction.cursor, gone), defaultdict[str, list[str]](list)
+    asked = "SELECT record, id FROM ledger_receipts WHERE record IN ({}) AND number > 0"
+    for record, receipt in each_value(transaction.cursor, asked, gone):
+        receipts[record].append(receipt)
+    notes = dict[str, Forgotten]()
+    for record, head in gone.items():
+        count = head.version - head.first + 1
+        notes[record] = mark.model_copy(update={"namespace": head.namespace, "versions": count})
+        note = {
+            "mark": notes[record].model_dump(mode="json"),
+            "created": microseconds(mark.at),
+            "last": max(head.version, before.get(record, NEVER).last),
+            "receipts": receipts[record],
+        }
+        transaction.add("forget", record, body=json.dumps(note, ensure_ascii=False))
+    return notes
 
 
-def current(cursor: Cursor, records: Iterable[str]) -> dict[str, Version]:
-    """Return the latest versions of those of the records that are there."""
-    return {record: head.version for record, head in heads_of(cursor, records).items()}
-
-
-def tombstones_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Tombstone]:
-    """Return what is left of a forgotten record under the name of each record, where there was one."""
-    marks = {tombstone_id(record): record for record in records}
-    rows = each_value(cursor, "SELECT id, created, last FROM ledger_tombstones WHERE id IN ({})", marks)
-    return {marks[mark]: Tombstone(created, last) for mark, created, last in rows}
+def _written_anew(head: Version, value: Value, now: datetime) -> Version:
+    """Return a record that begins anew, after every number that a writer may have read or be writing."""
+    number = head.version + 2
+    return head.model_copy(
+        update={
+            "version": number,
+            "first": number,
+            "event": "insert",
+            "value": value,
+            "text": "",
+            "at": now,
+            "created": head.created + timedelta(microseconds=1),
+        }
+    )

@@ -14,10 +14,8 @@ from typing import Any
 from mneme.core.errors import BadInput, NotFound, StorageFailure
 from mneme.models.embedding.absent import Absent
 from mneme.models.embedding.embedders import Embedder
-from mneme.stores.ledger import listing
+from mneme.stores.ledger import reading
 from mneme.stores.ledger.blending import Hints, blended, hints_of
-from mneme.stores.ledger.listing import CREATED, Link, Order
-from mneme.stores.ledger.log import KEPT_VERSIONS, Head, current, heads_of, state_of
 from mneme.stores.ledger.opening import Store
 from mneme.stores.ledger.query import (
     MAX_QUERY,
@@ -33,18 +31,27 @@ from mneme.stores.ledger.query import (
     scope,
     section_name,
 )
+from mneme.stores.ledger.reading import (
+    CREATED,
+    KEPT_VERSIONS,
+    Order,
+    entries_after,
+    heads_of,
+    state_of,
+)
 from mneme.stores.ledger.records import (
     Clock,
+    Forgotten,
     Hit,
     Namespace,
     Version,
     check_name,
     check_namespace,
     microseconds,
+    missing,
     record_id,
 )
 from mneme.stores.ledger.words import words_asked, words_of
-from mneme.stores.ledger.writing import Forgotten, missing
 
 log = logging.getLogger(__name__)
 PAGE_SIZE = 500
@@ -62,11 +69,13 @@ class Lookup:
     def __init__(self, store: Store, embedder: Embedder) -> None:
         self._store, self._embedder = store, embedder
         self._log = store.log
+        self.read = store.log.read
+        """Calls one of the functions of `reading` with a cursor, and with what else it is given."""
         self._clock = Clock()
         self._closed = False
         self._last_query: tuple[str | None, Sequence[float]] = (None, ())
         self._compared: dict[str, Sequence[float]] = {}
-        self._heads: tuple[bytes, dict[str, Head]] = (b"", {})
+        self._heads: tuple[bytes, dict[str, Version]] = (b"", {})
         self._beside = set[asyncio.Task[object]]()
 
     @property
@@ -77,12 +86,12 @@ class Lookup:
     async def get(self, namespace: Namespace, key: str) -> Version | None:
         """Return the record as it is now, live or retired."""
         record = record_id(check_namespace(namespace), check_name(key, "key"))
-        return (await self.by_ids([record])).get(record)
+        return (await self.read(heads_of, [record])).get(record)
 
     async def history(self, namespace: Namespace, key: str) -> list[Version]:
         """Return every version, oldest first. Raises NotFound."""
         record = record_id(check_namespace(namespace), check_name(key, "key"))
-        found = await self._log.read(listing.histories, [record])
+        found = await self.read(reading.histories, [record])
         if record not in found:
             raise missing(namespace, key)
         return found[record]
@@ -129,7 +138,7 @@ class Lookup:
         if limit is not None and limit <= 0:
             return []
         order = order or Order(descending=newest_first)
-        return await self._log.read(listing.records, where, limit, offset, order)
+        return await self.read(reading.records, where, limit, offset, order)
 
     async def search(  # noqa: PLR0913 (one name for each thing a caller may say)
         self,
@@ -197,15 +206,16 @@ class Lookup:
                     continue
                 chain, heads = self._heads  # read while the log ended with this checksum; others add to them
                 if chain != state.chain or len(heads) > KEPT_VERSIONS:
-                    heads = dict[str, Head]()
+                    heads = dict[str, Version]()
                     self._heads = state.chain, heads
                 if hints is not None:
                     return blended(cursor, pool, asked, hints, heads)
                 heads |= heads_of(cursor, [record for record, *_ in found if record not in heads])
+                changed = {record for _, record in entries_after(cursor, followed)} if attempt else ()
             hits = [
-                Hit(head.version, score, parts)
+                Hit(heads[record], score, parts)
                 for record, score, parts in found
-                if (head := heads.get(record)) and head.seq <= followed
+                if record in heads and record not in changed
             ]
             if len(hits) == len(found):
                 break
@@ -217,7 +227,7 @@ class Lookup:
         """Return the error for a record that has several numbers to be ranked by, over which engines fail."""
         fields = asked.ranking.paths if asked.ranking is not None else ()
         where = asked.where if asked.where.scopes else where_below(())
-        heads = await self._log.read(listing.records, where._replace(conditions=())) if fields else []
+        heads = await self.read(reading.records, where._replace(conditions=())) if fields else []
         for head, name in product(heads, fields):
             if isinstance(head.value.get(name), list):
                 place = "/".join(head.namespace)
@@ -278,46 +288,38 @@ class Lookup:
             self._compared = dict([*known.items()][-COMPARED_KEPT:])
         return {text: known[text] for text in wanted}
 
-    async def by_ids(self, ids: Iterable[str]) -> dict[str, Version]:
-        """Return records by the ids that `vectors` gives; those that are gone are left out."""
-        return await self._log.read(current, ids)
-
-    async def versions(self, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Version]:
-        """Return versions by their records' ids and numbers; those that are gone are left out."""
-        return await self._log.read(listing.versions_of, wanted)
-
-    async def links(self, records: Iterable[str], *, forward: bool = False) -> list[Link]:
-        """Return what records were made from, whenever; `forward`, what was made from them."""
-        return await self._log.read(listing.links, [*records], forward)
-
-    async def vectors_by_ids(self, ids: Iterable[str]) -> Mapping[str, Sequence[float]]:
-        """Return the vectors of these records, by their ids; those that have none are left out."""
-        return await self._log.read(listing.vectors_by_ids, ids)
-
     async def vectors(self, namespace: Namespace, shelf: str) -> Mapping[str, Sequence[float]]:
         """Return the vectors of the live records on a shelf, by the ids of the records."""
         where = where_below(namespace, shelf=shelf)
-        return await self.vectors_by_ids(await self._log.read(listing.column, "h.record", where))
+        return await self.read(reading.vectors_by_ids, await self.read(reading.column, "h.record", where))
 
     async def derived(self, namespace_prefix: Namespace) -> list[Version]:
         """Return the live records below a prefix that were made from others."""
-        return await self._log.read(listing.derived, where_below(namespace_prefix))
+        return await self.read(reading.derived, where_below(namespace_prefix))
+
+    async def filled(self, namespace_prefix: Namespace, fields: Sequence[str]) -> list[Version]:
+        """Return the live records in whose value one of these fields is neither missing nor empty.
+
+        The database looks for them: a second for a million records, of which only those few are read.
+        """
+        read = self._log.database.field
+        return await self._log.read(reading.filled, where_below(namespace_prefix), fields, read)
 
     async def namespaces(self, prefix: Namespace = (), *, include_retired: bool = False) -> list[Namespace]:
         """Return the namespaces that hold records, sorted."""
         where = where_below(prefix, retired=include_retired)
-        return sorted({*map(namespace_of, await self._log.read(listing.column, "DISTINCT h.scope", where))})
+        return sorted({*map(namespace_of, await self.read(reading.column, "DISTINCT h.scope", where))})
 
     async def count(self, prefix: Namespace = (), *, include_retired: bool = False, shelf: str = "") -> int:
         """Return the number of records; a shelf's are always live."""
         where = where_below(prefix, retired=include_retired, shelf=shelf)
-        [count] = await self._log.read(listing.column, "count(*)", where)
+        [count] = await self.read(reading.column, "count(*)", where)
         return int(count)
 
     async def forgotten(self, namespace_prefix: Namespace = ()) -> list[Forgotten]:
         """Return the log of erasures."""
         below = scope("x", check_namespace(namespace_prefix, prefix=True))
-        notes = await self._log.read(listing.tombstones, below)
+        notes = await self.read(reading.tombstones, below)
         return [*map(Forgotten.model_validate_json, notes)]
 
     async def export(self, namespace_prefix: Namespace = ()) -> AsyncIterator[str]:
@@ -328,7 +330,7 @@ class Lookup:
 
     async def info(self) -> LedgerInfo:
         """Return what the ledger says of itself."""
-        store, state = self._store, await self._log.read(state_of)
+        store, state = self._store, await self.read(state_of)
         return LedgerInfo(
             kind="server" if store.place.index else "edge",
             location=store.origin.shown,
@@ -366,9 +368,9 @@ class Lookup:
 
     async def _histories(self, where: Where, order: Order = CREATED) -> AsyncIterator[list[Version]]:
         """Yield the histories of records in the order of their creation; some are read at a time."""
-        ids = await self._log.read(listing.column, "h.record", where, order)
+        ids = await self.read(reading.column, "h.record", where, order)
         for start in range(0, len(ids), PAGE_SIZE):
-            page = await self._log.read(listing.histories, ids[start : start + PAGE_SIZE])
+            page = await self.read(reading.histories, ids[start : start + PAGE_SIZE])
             for versions in page.values():
                 yield versions
 

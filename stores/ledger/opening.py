@@ -25,8 +25,9 @@ from mneme.stores.ledger.folder import (
     refuse_gone,
     unseal,
 )
-from mneme.stores.ledger.log import Log, check_embedder, current_state, make_tables, write_log
+from mneme.stores.ledger.log import Log, make_tables, write_log
 from mneme.stores.ledger.query import FORMAT
+from mneme.stores.ledger.reading import check_embedder, current_state
 from mneme.stores.ledger.upgrading import JOURNAL, is_older, upgrade
 
 MEMORY = "/dev/shm"  # noqa: S108  (the folder in it has a name by chance, and is for its owner alone)

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.core.errors import BadInput
-from mneme.stores.ledger.records import SEPARATOR, Hit, Namespace
+from mneme.stores.ledger.records import SEPARATOR, Hit, Namespace, Version
 from mneme.stores.ledger.words import Words
 
 Payload = dict[str, Any]
@@ -177,17 +177,20 @@ def likeness(score: float) -> float:
     return score / (score + HALF_ALIKE)
 
 
-def scope(mark: Mark, namespace: Namespace, shelf: str = "", *, complete: bool = False) -> str:
+def scope(mark: Mark, namespace: Namespace, shelf: str = "") -> str:
     """Return a namespace as one word, which is a prefix of those below it and of no others.
 
-    The shelf follows the namespace, so that the prefix of the whole namespace stays the same; its section
-    comes last. A record's own scope is `complete`: it ends where that of others on its shelf may go on.
+    The shelf follows the namespace, so that the prefix of the whole namespace stays the same.
     """
-    name, has_section, section = shelf.partition("/")
-    place = "".join(f"{part}{SEPARATOR}" for part in namespace) + (f"{name}." if name else "")
-    if complete and name:
-        place += f".={section}." if has_section else "."
-    return mark + place
+    name, *_ = shelf.split("/")
+    return mark + "".join(f"{part}{SEPARATOR}" for part in namespace) + (f"{name}." if name else "")
+
+
+def scope_of(version: Version) -> str:
+    """Return a record's own scope: its section comes last, and it ends where others on its shelf go on."""
+    name, has_section, section = version.shelf.partition("/")
+    place = scope("+" if version.live else "-", version.namespace, name)
+    return place + (f".={section}." if has_section else "." if name else "")
 
 
 def section_name(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from mneme.core.errors import BadInput, first_fault
+from mneme.core.errors import BadInput, NotFound, first_fault
 
 Namespace = tuple[str, ...]
 Event = Literal["insert", "update", "retire", "restore"]
@@ -69,13 +69,23 @@ class Change(BaseModel):
     undoes: int | None = Field(None, description="The version that this change takes back.")
 
 
-class Version(BaseModel):
-    """One state of a record; versions are only ever added."""
+class Named(BaseModel):
+    """What names its record by namespace and key."""
 
     model_config = ConfigDict(frozen=True)
 
     namespace: Namespace
     key: str
+
+    @property
+    def record(self) -> str:
+        """Return the record's id."""
+        return record_id(self.namespace, self.key)
+
+
+class Version(Named):
+    """One state of a record; versions are only ever added."""
+
     version: int = Field(ge=1)
     first: int = Field(
         1,
@@ -104,14 +114,21 @@ class Version(BaseModel):
         return self.live and bool(self.text.strip())
 
     @property
-    def record(self) -> str:
-        """Return the record's id."""
-        return record_id(self.namespace, self.key)
-
-    @property
     def reference(self) -> str:
         """Return what names this version where something is made from it."""
         return f"{self.record}@{self.version}"
+
+
+class Forgotten(BaseModel):
+    """What is left of a forgotten record: that it was, who erased it and why; no content, no key."""
+
+    model_config = ConfigDict(frozen=True)
+
+    namespace: Namespace = ()
+    versions: int = 0
+    at: datetime
+    reason: str
+    actor: str
 
 
 class Hit(NamedTuple):
@@ -122,29 +139,20 @@ class Hit(NamedTuple):
     parts: dict[str, float]
 
 
-class Write(BaseModel):
-    """One wanted change of one record.
+class Write(Named):
+    """One wanted change of one record: see `make_write`.
 
     `expected_version` is the version the writer has seen; an insert expects none. `text` of None
     keeps the record's text (a retirement, a restoration of what was there), `shelf` of None its shelf.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     event: Event
-    namespace: Namespace
-    key: str | None = None
     value: Value | None = None
     text: str | None = None
     change: Change
     expected_version: int | None = None
     idempotency_key: str | None = None
     shelf: str | None = Field(None, pattern=SHELF)
-
-    @property
-    def record(self) -> str:
-        """Return the record's id, once its key is decided."""
-        return record_id(self.namespace, self.key or "")
 
 
 class Clock:
@@ -170,6 +178,11 @@ def record_id(namespace: Namespace, key: str) -> str:
     return str(uuid.uuid5(LEDGER, SEPARATOR.join((*namespace, key))))
 
 
+def missing(namespace: Namespace, key: str) -> NotFound:
+    """Return the error for a record that is not there."""
+    return NotFound(f"There is no record {key} in {'/'.join(namespace)}.")
+
+
 def gaps(heads: Mapping[str, Version], known: Container[tuple[str, int]]) -> Iterator[tuple[str, int]]:
     """Yield the record and the number of each version, up to those given, that is not known."""
     for record, head in heads.items():
@@ -186,17 +199,6 @@ def receipt_id(record: str, idempotency_key: str) -> str:
 def tombstone_id(record: str) -> str:
     """Return the id of what is left of a forgotten record."""
     return str(uuid.uuid5(uuid.UUID(record), "tombstone"))
-
-
-def key_of(write: Write) -> str:
-    """Return the record's key: given, or decided by the idempotency key, or new."""
-    if write.key is not None:
-        return write.key
-    if write.event != "insert":
-        raise BadInput(f"A key is needed to {write.event} a record.")
-    if write.idempotency_key is None:
-        return uuid.uuid4().hex
-    return record_id(write.namespace, write.idempotency_key).replace("-", "")
 
 
 def check_namespace(namespace: Iterable[str], *, prefix: bool = False) -> Namespace:
@@ -251,9 +253,9 @@ def unescaped(part: str) -> str:
 def check(record: Write | Version) -> None:
     """Refuse what cannot be kept without loss: unclear names, non-finite or huge numbers, huge values."""
     check_namespace(record.namespace)
-    for name, what in ((record.key, "key"), (record.idempotency_key, "idempotency key")):
-        if name is not None:
-            check_name(name, what)
+    check_name(record.key, "key")
+    if record.idempotency_key is not None:
+        check_name(record.idempotency_key, "idempotency key")
     for each, depth in _nested(record.value):
         if depth > MAX_VALUE_DEPTH:
             raise BadInput(f"A value may be nested {MAX_VALUE_DEPTH} levels deep.")
@@ -267,9 +269,19 @@ def check(record: Write | Version) -> None:
         raise BadInput(f"A record's value may have {MAX_VALUE_BYTES} bytes; this one has {size}.")
 
 
-def make_write(**fields: Any) -> Write:
-    """Build a write. Raises BadInput, in one line for the user, where its fields are not valid."""
+def make_write(*, key: str | None = None, **fields: Any) -> Write:
+    """Build a write. A new record's key is given, or decided by the idempotency key, or by chance.
+
+    Raises BadInput, in one line for the user, where a field is not valid.
+    """
     try:
-        return Write(**fields)
+        write = Write(key=key or "", **fields)
     except ValidationError as invalid:
         raise BadInput(f"This cannot be stored: {first_fault(invalid)}") from invalid
+    if key is not None:
+        return write
+    if write.event != "insert":
+        raise BadInput(f"A key is needed to {write.event} a record.")
+    once = write.idempotency_key
+    key = uuid.uuid4().hex if once is None else record_id(write.namespace, once).replace("-", "")
+    return write.model_copy(update={"key": key})

@@ -11,9 +11,9 @@ from functools import partial
 from mneme.core.errors import MnemeError
 from mneme.models.embedding.absent import Absent
 from mneme.models.embedding.embedders import EMBEDDED_AT_ONCE, Embedder, vectors_of
-from mneme.stores.ledger import listing
-from mneme.stores.ledger.log import Entry, Transaction, current, put_vector
+from mneme.stores.ledger.log import Transaction
 from mneme.stores.ledger.opening import Store, open_store
+from mneme.stores.ledger.reading import heads_of, unembedded
 from mneme.stores.ledger.records import Version
 
 Progress = Callable[[int], None]
@@ -41,7 +41,7 @@ async def reembed(location: str, embedder: Embedder, *, api_key: str = "", progr
 async def embed_waiting(store: Store, embedder: Embedder, progress: Progress = lambda count: None) -> int:
     """Embed every record that has a text and no vector by this embedder; return how many there were."""
     count = 0
-    while waiting := await store.log.read(listing.unembedded, embedder.name, EMBEDDED_AT_ONCE):
+    while waiting := await store.log.read(unembedded, embedder.name, EMBEDDED_AT_ONCE):
         vectors = await vectors_of(embedder, [each.text for each in waiting.values()])
         await store.log.write(partial(_keep, waiting=waiting, vectors=vectors, embedder=embedder.name))
         count += len(waiting)
@@ -56,16 +56,16 @@ def _keep(
     embedder: str,
 ) -> None:
     """Keep the vectors of records, but of those that have been written to since."""
-    now = current(transaction.cursor, waiting)
+    now = heads_of(transaction.cursor, waiting)
     for record, version in waiting.items():
         if record in now and now[record].version == version.version:
             if embedder == transaction.state.embedder:  # so that the index follows
-                transaction.add(Entry("vector", record, version.version, ""))
-            put_vector(transaction, record, vectors[version.text], embedder)
+                transaction.add("vector", record, version.version)
+            transaction.put_vector(record, vectors[version.text], embedder)
 
 
 def _switch(transaction: Transaction, embedder: str, dimension: int) -> None:
     """Put the new vectors in the place of the old ones."""
-    transaction.add(Entry("embedder", "", 0, embedder))
+    transaction.add("embedder", body=embedder)
     transaction.state = transaction.state._replace(embedder=embedder, dimension=dimension)
     transaction.cursor.execute("DELETE FROM ledger_vectors WHERE embedder <> ?", (embedder,))

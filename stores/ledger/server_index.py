@@ -39,16 +39,16 @@ from mneme.stores.ledger.index import (
     stamp_of,
     words_in,
 )
-from mneme.stores.ledger.log import (
+from mneme.stores.ledger.log import commit
+from mneme.stores.ledger.query import DENSE, SPARSE, Layout, Payload
+from mneme.stores.ledger.reading import (
     State,
     check_embedder,
     check_format,
-    current,
     current_state,
+    heads_of,
     state_of,
-    transact,
 )
-from mneme.stores.ledger.query import DENSE, SPARSE, Layout, Payload
 from mneme.stores.ledger.upgrading import FORMER, Contents, Manifest
 
 OLDEST = (1, 19)  # conditional upserts and IDF over a part of the collection
@@ -240,7 +240,7 @@ class ServerIndex(Engine):
         """Let a collection follow the log; what was forgotten since it was read is not brought back."""
         self._upsert(name, found.points, found.state)
         with self._database.reading() as cursor:
-            heads = current(cursor, [point.id for point in found.points])
+            heads = heads_of(cursor, [point.id for point in found.points])
         late = [p.id for p in found.points if p.id not in heads or not heads[p.id].is_searched]
         gone = [*found.gone, *late]
         for start in range(0, len(gone), BATCH_SIZE):
@@ -389,7 +389,7 @@ class ServerIndex(Engine):
         manifests = [payload["manifest"] for _, payload in points if "manifest" in payload]
         if manifests:
             check_format(older, Manifest.model_validate_json(manifests[0]).format, FORMER)
-            transact(self._database, Contents(points).bring_in)
+            commit(self._database, Contents(points).bring_in)
             log.warning("The collection %s was taken over, and can be deleted now.", older)
 
 

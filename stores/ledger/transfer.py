@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from mneme.core.errors import BadInput, Conflict, MnemeError, first_fault
 from mneme.models.embedding.embedders import Embedder, vectors_of
-from mneme.stores.ledger.listing import versions_of
-from mneme.stores.ledger.log import NEVER, Transaction, current, put_vector, tombstones_of
+from mneme.stores.ledger.log import Transaction
+from mneme.stores.ledger.reading import NEVER, heads_of, tombstones_of, versions_of
 from mneme.stores.ledger.records import Namespace, Value, Version, check, microseconds
 
 Written = Callable[[Callable[[Transaction], int | None]], Awaitable[int | None]]
@@ -113,7 +113,7 @@ def _brought_in(
     root, first, last = lines[0].record, lines[0].first, lines[0].first + lines[0].of - 1
     if [line.version for line in lines] != [*range(first, last + 1)]:
         raise Conflict(f"the record needs its versions {first} to {last}, each once and in order")
-    head = current(transaction.cursor, [root]).get(root)
+    head = heads_of(transaction.cursor, [root]).get(root)
     forgotten = tombstones_of(transaction.cursor, [root]).get(root, NEVER)
     if microseconds(lines[0].created) <= forgotten.at:
         return None
@@ -126,9 +126,9 @@ def _brought_in(
         raise Conflict("the ledger holds another history of this record")
     missing = [version for each, version in versions.items() if each not in known]
     for version in missing:
-        transaction.add_version(version)
+        transaction.add("version", version=version)
     if missing:
         transaction.delete("vectors", [root])
     if missing and missing[-1].live and missing[-1].text in vectors:
-        put_vector(transaction, root, vectors[missing[-1].text])
+        transaction.put_vector(root, vectors[missing[-1].text])
     return len(missing)

@@ -18,8 +18,9 @@ from mneme.core.errors import Damaged, LedgerMismatch, StorageFailure
 from mneme.stores.database import storage_errors
 from mneme.stores.ledger.checking import problems_in
 from mneme.stores.ledger.folder import GENERATIONS, MAKING, MANIFEST, Folder
-from mneme.stores.ledger.log import Entry, Transaction, check_format, write_log
+from mneme.stores.ledger.log import Transaction, write_log
 from mneme.stores.ledger.query import FORMAT, Payload
+from mneme.stores.ledger.reading import check_format
 from mneme.stores.ledger.records import Version
 
 JOURNAL = "versions.journal"
@@ -64,10 +65,10 @@ class Contents:
             forgotten = json.loads(payload["forgotten"])
             last = payload.get("last") or forgotten["versions"]
             note = {"mark": forgotten, "created": payload["created"], "last": last, "receipts": void}
-            transaction.add(Entry("forget", "", 0, json.dumps({"id": mark} | note, ensure_ascii=False)))
+            transaction.add("forget", body=json.dumps({"id": mark} | note, ensure_ascii=False))
             void = []
         for version in sorted(self.versions.values(), key=lambda each: (each.at, each.version)):
-            transaction.add_version(version)
+            transaction.add("version", version=version)
         count = len({record for record, _ in self.versions})
         log.warning("The older ledger has %s records with %s versions.", count, len(self.versions))
 

@@ -19,7 +19,7 @@ from mneme.stores.ledger.addresses import place_of
 from mneme.stores.ledger.checking import READ, problems_in, problems_of, replay
 from mneme.stores.ledger.folder import LOG, MANIFEST, Folder, refuse_gone, unseal
 from mneme.stores.ledger.ledger import open_ledger
-from mneme.stores.ledger.log import Entry, Transaction, write_log
+from mneme.stores.ledger.log import Transaction, write_log
 from mneme.stores.ledger.opening import open_to_read
 from mneme.stores.ledger.records import gaps
 from mneme.stores.ledger.upgrading import read_manifest
@@ -181,7 +181,7 @@ def _salvaged(
             transaction.put("vectors", (record, embedder, dense, checksum))
     lost = [*gaps(heads, found.known)]
     for record, number in lost:
-        transaction.add(Entry("lost", record, number))
+        transaction.add("lost", record, number)
     lost += [each for each in found.broken if each[0] not in heads or each[1] > heads[each[0]].version]
     names = {record: head.key for record, head in heads.items()}
     told = [f"{names.get(record, f'record {record}')}, version {number}" for record, number in lost]

@@ -16,9 +16,9 @@ from pydantic import BaseModel, Field, ValidationError
 
 from mneme.core.errors import BadInput, NotFound
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.log import retry_on_conflict
 from mneme.stores.ledger.query import Mode
 from mneme.stores.ledger.records import Change, Namespace, Version, record_id, team_namespace
-from mneme.stores.ledger.writing import retry_on_conflict
 from mneme.stores.shelf import RecordKind, Shelf
 from mneme.stores.write_gate import PAIRS, SAME_ANSWER, SAME_QUESTION, may_be_reworded, near
 

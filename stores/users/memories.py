@@ -15,17 +15,25 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt
 from mneme.core.errors import Conflict
 from mneme.stores.answers import KeptAnswers
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.listing import Order
 from mneme.stores.ledger.query import DENSE, Mode
-from mneme.stores.ledger.records import Change, Namespace, Version, microseconds, user_namespace
+from mneme.stores.ledger.reading import Order
+from mneme.stores.ledger.records import (
+    Change,
+    Forgotten,
+    Namespace,
+    Version,
+    microseconds,
+    missing,
+    texts_in,
+    user_namespace,
+)
 from mneme.stores.ledger.transfer import ImportReport
-from mneme.stores.ledger.writing import Forgotten, missing
 from mneme.stores.shelf import RecordKind, Shelf, check_readable, read_one, readable
 from mneme.stores.users.memory import RULES, Kind, Memory, MemoryRecord, valid_at
 from mneme.stores.users.traces import InboxTraces, Told, named, told_by
 
-MAX_LINKED = 1000
-"""Memories that are looked at for a link to those that are shown."""
+ATTENDED = ("flag", "unclear", "asks", "may_contradict")
+"""The fields of which `Memory.attention` is made."""
 DID = {"insert": "added", "update": "changed", "restore": "changed", "retire": "retired"}
 """What a day's count calls each event."""
 RANK_CONSTANT = 10
@@ -153,8 +161,11 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
 
     async def flagged(self) -> Sequence[MemoryRecord]:
         """Return the live memories that a person should look at, both sides of a link, oldest first."""
-        live = await self.all()
-        return [each for each in both_sides(live, live) if each.memory.attention]
+        marked = await self.ledger.filled(self.namespace, ATTENDED)
+        links = {key for head in marked for key in texts_in(head.value.get("may_contradict"))}
+        others = await self.by_keys([*links - {head.key for head in marked}])
+        found = self.read(sorted([*marked, *others], key=lambda head: (head.created, head.record)))
+        return [each for each in both_sides(found, found) if each.live and each.memory.attention]
 
     async def read_by_rules(self) -> Sequence[Version]:
         """Return the live memories as rules wrote them and nobody has changed since, oldest first."""
@@ -173,7 +184,8 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         """Return the live memories that are stored with a link to one of these."""
         if not keys:
             return []
-        return await self.all(MAX_LINKED, filter={"may_contradict": {"$in": [*keys]}})
+        linked = self.read(await self.ledger.filled(self.namespace, ["may_contradict"]))
+        return [each for each in linked if {*keys} & {*each.memory.may_contradict}]
 
     async def accept(self, key: str) -> MemoryRecord:
         """Take the flag and the links off a memory that is right as it stands. Raises NotFound, Conflict."""

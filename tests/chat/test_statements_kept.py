@@ -11,8 +11,8 @@ import pytest
 from mneme.graphs.memory_agent import builder
 from mneme.models.embedding.absent import MULTILINGUAL, Absent
 from mneme.models.embedding.embedders import open_embedder
-from mneme.nodes.chat.conflict_router import worth_comparing
 from mneme.nodes.chat.context import MemoryContext
+from mneme.nodes.chat.memory_agent import worth_comparing
 from mneme.prompts.chat.memory_agent.reading import Incoming
 from mneme.rules.chat.memory_agent import read_message
 from mneme.stores.ledger.base_store import LedgerStore

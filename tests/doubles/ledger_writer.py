@@ -7,8 +7,9 @@ import sys
 from mneme.models.embedding.absent import BUNDLED
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.ledger import open_ledger
-from mneme.stores.ledger.records import Change, Write
+from mneme.stores.ledger.records import Change, Write, make_write
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ledgers import forget
 
 CHANGE = Change(reason="to be killed", actor="writer")
 NAMESPACE = ("users", "writer")
@@ -32,7 +33,7 @@ async def main(location: str, seed: int, forgetting: float, embedder: Embedder =
         if chance.random() < forgetting:
             key, _ = versions.popitem()
             print(key, "?", flush=True)
-            await ledger.forget(NAMESPACE, key, reason="to be forgotten", actor="writer")
+            await forget(ledger, NAMESPACE, key, reason="to be forgotten", actor="writer")
             print(key, 0, flush=True)
 
 
@@ -41,7 +42,7 @@ def write(chance: random.Random, versions: dict[str, int]) -> Write:
     live = [key for key, version in versions.items() if version > 0]
     if not live or chance.random() < 0.4:
         text = f"record {len(versions)} of words {chance.random()}"
-        return Write(event="insert", namespace=NAMESPACE, value={"t": text}, text=text, change=CHANGE)
+        return make_write(event="insert", namespace=NAMESPACE, value={"t": text}, text=text, change=CHANGE)
     key = chance.choice(live)
     expected = versions.pop(key)
     event = "retire" if chance.random() < 0.2 else "update"

@@ -6,8 +6,7 @@ import httpx
 import pytest
 
 from mneme.evals.bench import bench
-from mneme.evals.bench.corpus import EMBEDDED, sentences, with_vectors
-from mneme.evals.bench.storage import served
+from mneme.evals.bench.storage import EMBEDDED, sentences, served, with_vectors
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.qdrant_double import QdrantDouble
 

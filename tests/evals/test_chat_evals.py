@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from mneme.core.errors import BadInput, ModelUnavailable, StorageFailure
-from mneme.evals.chat import contradictions, latency, msc, table_1
+from mneme.evals.chat import contradictions, latency, msc
 from mneme.evals.chat.contradictions import Case, as_row, score, summarise
 from mneme.evals.report import Report, open_journal, table
 from mneme.evals.scoring import Done, Expected, pair, share
@@ -242,11 +242,11 @@ def write_set(path: Path) -> Path:
 
 class TestTable1:
     def test_the_fifth_test_wants_what_was_remembered_in_the_reply_and_nothing_stored(self) -> None:
-        recall = table_1.TESTS[4]
+        recall = msc.TESTS[4]
         reply = "Max is a Labrador mix who loves fetch, fears thunderstorms and lives with Emily in Portland."
-        assert table_1.is_right(recall, as_row([], reply=reply, failed=""))
-        assert not table_1.is_right(recall, as_row([], reply="I do not know Max.", failed=""))
-        assert not table_1.is_right(recall, as_row([LEARNT], reply=reply, failed=""))
+        assert msc.is_right(recall, as_row([], reply=reply, failed=""))
+        assert not msc.is_right(recall, as_row([], reply="I do not know Max.", failed=""))
+        assert not msc.is_right(recall, as_row([LEARNT], reply=reply, failed=""))
 
 
 class TestMsc:

@@ -11,10 +11,9 @@ import pytest
 
 from mneme.core.errors import BadInput
 from mneme.evals.compare.code import CODE, cost
-from mneme.evals.compare.course import UNKNOWN, Family, Score, Situation
 from mneme.evals.compare.evaluation import Options, run, table_of, tasks_of
 from mneme.evals.compare.finding import FAMILIES, KNOWN, memory_named
-from mneme.evals.compare.memory import Event, Memory, Outcome
+from mneme.evals.compare.memory import UNKNOWN, Event, Family, Memory, Outcome, Score, Situation
 from mneme.evals.compare.playing import Costs, fitted
 from mneme.evals.compare.public import of_folder
 from mneme.evals.compare.rivals import RIVALS

@@ -13,7 +13,7 @@ from mneme.core.errors import BadInput
 from mneme.evals.household import evaluation
 from mneme.evals.household.arms import CATEGORIES, TABLE_1, Arm, Plan, table_arms
 from mneme.evals.household.evaluation import Options
-from mneme.evals.household.results import AVERAGE, Results, mean_of
+from mneme.evals.household.tables import AVERAGE, Results, mean_of
 from mneme.evals.report import Report
 
 ROOT = Path(__file__).parents[2]

@@ -15,9 +15,9 @@ from rich.console import Console
 from mneme.core.errors import BadInput, MnemeError
 from mneme.core.settings import settings
 from mneme.environments.pddl import generate_suite
-from mneme.evals.answering import Identity
+from mneme.evals.options import Identity
 from mneme.evals.pddl import evaluation
-from mneme.evals.pddl.tables import LABELS, PAPER, report
+from mneme.evals.pddl.evaluation import LABELS, PAPER, report
 from mneme.evals.report import ROOT, Journal, Report, code_digest
 
 RULES = Identity(responder="rules")

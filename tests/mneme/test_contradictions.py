@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from mneme.api import contradictions
+from mneme.api.contradictions import MOST
 from mneme.api.discussions import TeamDiscussions
 from mneme.api.memories import Memories
 from mneme.api.shared_memory import SharedMemory
@@ -19,7 +21,7 @@ from mneme.stores.ledger.records import Change, Source
 from mneme.stores.recall import Keep
 from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import UserMemories
-from mneme.stores.users.memory import Memory, MemoryRecord, Past
+from mneme.stores.users.memory import Memory, MemoryRecord, Past, overlaps
 from tests.doubles.scripts import script
 
 WHY = Change(reason="a test", actor="test")
@@ -72,6 +74,27 @@ async def test_a_private_memory_that_contradicts_the_teams_fact_is_shown_until_i
     assert await ann.contradictions(["analysts"]) == [] and (await facts.get(known.key)).live
     history = await Memories(ledger, "ann").history(told.key)
     assert history[-1].change.reason == "I was wrong" and not history[-1].live
+
+
+async def test_only_what_is_close_and_of_another_place_is_compared(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, facts, compared = SharedMemory(ledger, "ann"), TeamFacts(ledger, "analysts"), list[object]()
+    kept = UserMemories(ledger, "ann")
+    texts = [f"The reporting database number {number} is DuckDB." for number in range(60)]
+    await ledger.write([kept.write(None, Memory(content=each), WHY) for each in texts])
+
+    def noted(*periods: tuple[str, str]) -> bool:
+        compared.append(periods)
+        return overlaps(*periods)
+
+    monkeypatch.setattr(contradictions, "overlaps", noted)
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "vectors_by_ids", None)
+        assert await ann.contradictions(["analysts"]) == [], "all is in one place, and no vector is read"
+    await facts.insert(Memory(content=POSTGRES), change=WHY)
+    await ann.contradictions(["analysts"])
+    assert 0 < len(compared) <= MOST, "the team's fact with the closest of the user's"
 
 
 async def test_what_held_before_a_change_contradicts_nothing(ledger: Ledger) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mneme.core.errors import BadInput
-from mneme.evals.answering import Identity
+from mneme.evals.options import Identity
 from mneme.evals.sharing.memory_sharing import Options, arms_of
 from mneme.graphs.interactive_learning import builder as interactive_learning
 from mneme.graphs.memory_sharing import builder as memory_sharing

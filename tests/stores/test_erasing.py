@@ -13,8 +13,7 @@ from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
-from mneme.stores.checkpoints.erasing import ERASED, Eraser
-from mneme.stores.checkpoints.packing import pack, unpack
+from mneme.stores.checkpoints.erasing import ERASED, Eraser, pack, unpack
 from mneme.stores.checkpoints.saver import Checkpoints
 from mneme.stores.users.traces import Told
 

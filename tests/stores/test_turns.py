@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveM
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.base import id as ids
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
@@ -22,7 +23,6 @@ from typing_extensions import TypedDict
 
 from mneme.core.errors import Damaged
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
-from mneme.stores.checkpoints.packing import PlainSerializer
 from mneme.stores.checkpoints.saver import Checkpoints
 from tests.doubles.checkpoints import in_differences
 
@@ -231,7 +231,7 @@ async def test_a_list_that_changes_in_the_middle_is_restored(file: Path) -> None
 
 async def test_a_file_of_an_earlier_version_goes_on(file: Path) -> None:
     async with AsyncSqliteSaver.from_conn_string(str(file)) as earlier:
-        earlier.serde = PlainSerializer()
+        earlier.serde = JsonPlusSerializer(pickle_fallback=False, allowed_msgpack_modules=None)
         await say(chat(earlier), *range(4))
     async with open_checkpointer(str(file), turns=2) as saver:
         graph = chat(saver)

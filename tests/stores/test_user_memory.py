@@ -1,6 +1,7 @@
 """A user's memories: typed, isolated, undoable, erasable."""
 
 import json
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -8,8 +9,10 @@ import pytest
 
 from mneme.api.memories import Memories
 from mneme.core.errors import BadInput, Conflict, NotFound
+from mneme.stores.ledger import reading
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Change, Source, unescaped, user_namespace
+from mneme.stores.ledger.reading import versions_in
+from mneme.stores.ledger.records import Change, Source, Version, unescaped, user_namespace
 from mneme.stores.users.inbox import Inbox, Message
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory, overlaps
@@ -235,6 +238,8 @@ class TestAttention:
         ):
             assert {each.key: each.memory.may_contradict for each in found} == both
         assert (await alice.get(old.key)).memory.may_contradict == [], "it is stored once"
+        newer = await alice.heads(filter={"may_contradict": old.key})
+        assert [each.key for each in newer] == [new.key, newest.key]
         await shown.retire(new.key)
         assert (await shown.show(old.key)).memory.may_contradict == [newest.key]
         assert (await shown.show(new.key)).memory.may_contradict == []
@@ -248,6 +253,28 @@ class TestAttention:
         assert (await shown.show(newest.key)).memory.may_contradict == []
         assert await shown.flagged() == []
         assert [each.memory.may_contradict for each in await shown.list(as_of=now)] == [[], []]
+
+    async def test_of_many_memories_only_those_that_are_shown_are_read(
+        self, ledger: Ledger, alice: UserMemories, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        writes = [alice.write(None, memory(f"Tale {number}"), SAID) for number in range(300)]
+        old, *_ = await ledger.write(writes)
+        odd = await alice.insert(memory("A zero: \0.", may_contradict=[old.key]), change=SAID)
+        await alice.insert(memory("Another: \0."), change=SAID)
+        counts = list[int]()
+
+        def counted(rows: Iterable[Sequence[Any]]) -> list[Version]:
+            found = versions_in(rows)
+            counts.append(len(found))
+            return found
+
+        monkeypatch.setattr(reading, "versions_in", counted)
+        operations = Memories(ledger, "alice")
+        assert [each.key for each in await operations.flagged()] == [old.key, odd.key]
+        assert sum(counts) <= 3, "a record with a zero character may be read without need"
+        counts.clear()
+        assert len(await operations.list(limit=50, newest_first=True)) == 50
+        assert sum(counts) <= 50 + 2 + 1
 
     async def test_only_what_rules_wrote_and_nobody_changed_is_to_be_read_again(
         self, alice: UserMemories

@@ -1,0 +1,266 @@
+"""How a thread's checkpoints are stored, and which its last turns need; without LangGraph, slow to import.
+
+All values of a thread are in three columns: `checkpoints.checkpoint`, `writes.value` and `items.value`. Each
+has its `type` beside it, and both are as `serde.dumps_typed` returns them; to change one in place is safe: no
+other row depends on it. `checkpoints.metadata` is JSON with names and ids.
+
+A checkpoint has all of a graph's state, and a chat makes six of them a turn: with the messages in each, a
+conversation would take space that grows with the square of its turns. So each message is stored once, in
+however many lists it is: a list of messages, or of dicts, is taken out of the checkpoint. Its items are
+numbered by thread and channel, in `items`; the list is the numbers `first` to `last` of its `spans`, in the
+order of their places; and the checkpoint says how many there are. A list that only grows is one span.
+
+A turn begins with an input; a resumed turn goes on. What a turn started from is kept with it, so that it can
+be begun anew, and so are all checkpoints, writes and interrupts since. A subgraph's checkpoints go with the
+root's checkpoint that called it; of a subgraph with a memory of its own, the latest stays.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from itertools import count, groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
+
+from mneme.stores.database import Cursor
+
+if TYPE_CHECKING:  # slow to import
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS checkpoints (thread_id {text} NOT NULL, checkpoint_ns {text} NOT NULL DEFAULT '',
+    checkpoint_id {text} NOT NULL, parent_checkpoint_id {text}, type TEXT, checkpoint {blob}, metadata TEXT,
+    PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id));
+CREATE TABLE IF NOT EXISTS writes (thread_id {text} NOT NULL, checkpoint_ns {text} NOT NULL DEFAULT '',
+    checkpoint_id {text} NOT NULL, task_id {text} NOT NULL, task_path {text} NOT NULL DEFAULT '',
+    idx INTEGER NOT NULL, channel {text} NOT NULL, type TEXT, value {blob},
+    PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx));
+CREATE TABLE IF NOT EXISTS items (thread_id {text} NOT NULL, channel {text} NOT NULL, number INTEGER NOT NULL,
+    type TEXT NOT NULL, value {blob} NOT NULL, PRIMARY KEY (thread_id, channel, number));
+CREATE TABLE IF NOT EXISTS spans (thread_id {text} NOT NULL, checkpoint_ns {text} NOT NULL,
+    checkpoint_id {text} NOT NULL, channel {text} NOT NULL, place INTEGER NOT NULL, first INTEGER NOT NULL,
+    last INTEGER NOT NULL, PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, channel, place),
+    FOREIGN KEY (thread_id, checkpoint_ns, checkpoint_id) REFERENCES checkpoints
+    ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED);
+"""
+
+
+class Place(NamedTuple):
+    """Where a checkpoint is."""
+
+    thread_id: str
+    checkpoint_ns: str
+    checkpoint_id: str
+
+
+VALUES = {"checkpoints": "checkpoint", "writes": "value", "items": "value"}
+"""The columns that hold what a thread is about."""
+COLUMNS = {
+    "checkpoints": (*Place._fields, "parent_checkpoint_id", "type", "checkpoint", "metadata"),
+    "writes": (*Place._fields, "task_id", "idx", "task_path", "channel", "type", "value"),
+    "items": ("thread_id", "channel", "number", "type", "value"),
+    "spans": (*Place._fields, "channel", "place", "first", "last"),
+}
+_THREADS = """SELECT c.thread_id, c.metadata, latest.count, c.checkpoint_id FROM checkpoints AS c JOIN
+    (SELECT thread_id, max(checkpoint_id) AS last, count(*) AS count FROM checkpoints
+     WHERE checkpoint_ns = '' GROUP BY thread_id) AS latest
+    ON latest.thread_id = c.thread_id AND latest.last = c.checkpoint_id
+    WHERE c.checkpoint_ns = '' ORDER BY c.checkpoint_id"""
+_KNOWN = """SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, metadata FROM checkpoints
+    WHERE thread_id = ?"""
+UUID_VERSION = 6
+EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
+Value = tuple[str, bytes]
+"""A value's kind and the value."""
+MSGPACK = "msgpack"
+At = tuple[str, str]
+"""Where a checkpoint of a thread is: its namespace and its id, which rises with the time."""
+COUNT = "mneme: items of a list that is stored apart"
+"""The only key of the dict that stands in a checkpoint where the list was."""
+
+MAX_NUMBER = 2**31 - 1
+_INHERIT = """INSERT INTO spans (thread_id, checkpoint_ns, checkpoint_id, channel, place, first, last)
+    SELECT thread_id, checkpoint_ns, ?, channel, place, first, last FROM spans
+    WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ? AND channel = ?"""
+_ADD_SPAN = "INSERT INTO spans VALUES (?, ?, ?, ?, ?, ?, ?)"
+_KNOWN_ITEMS = "SELECT type, value, number FROM items WHERE thread_id = ? AND channel = ?"
+_ADD_ITEM = "INSERT INTO items (thread_id, channel, number, type, value) VALUES (?, ?, ?, ?, ?)"
+_CHANNELS = "SELECT DISTINCT channel FROM items WHERE thread_id = ?"
+_SPANS = "SELECT DISTINCT channel, first, last FROM spans WHERE thread_id = ? ORDER BY channel, first"
+_LISTS = """SELECT s.channel, i.type, i.value
+    FROM spans AS s CROSS JOIN items AS i
+    WHERE i.thread_id = s.thread_id AND i.channel = s.channel AND i.number BETWEEN s.first AND s.last
+    AND s.thread_id = ? AND s.checkpoint_ns = ? AND s.checkpoint_id = ?
+    ORDER BY s.channel, s.place, i.number"""
+
+
+class Kept(NamedTuple):
+    """A thread that has checkpoints: the metadata of the latest, their number, and when it was written."""
+
+    id: str
+    metadata: dict[str, Any]
+    checkpoints: int
+    at: datetime
+
+
+def threads_of(cursor: Cursor) -> list[Kept]:
+    """Return all threads, those written last at the end."""
+    return [
+        Kept(thread, metadata_of(text), count, time_of(checkpoint))
+        for thread, text, count, checkpoint in cursor.execute(_THREADS).fetchall()
+    ]
+
+
+def metadata_of(text: str | bytes | None) -> dict[str, Any]:
+    """Return the metadata of a checkpoint; nothing where it cannot be read."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def time_of(checkpoint: str) -> datetime:
+    """Return when a checkpoint was made."""
+    return EPOCH + timedelta(microseconds=ticks(checkpoint) // 10)
+
+
+def ticks(checkpoint: str) -> int:
+    """Return the time in a checkpoint's id, which is a UUID of version 6; 0 where it is another's."""
+    with suppress(ValueError):
+        known = UUID(checkpoint)
+        return int(known.hex[:12] + known.hex[13:16], 16) if known.version == UUID_VERSION else 0
+    return 0
+
+
+class Known(NamedTuple):
+    """A checkpoint without its state."""
+
+    namespace: str
+    id: str
+    parent: str | None
+    metadata: dict[str, Any]
+
+    @property
+    def at(self) -> At:
+        return self.namespace, self.id
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it is of a subgraph's call, whose namespace ends in its task's id after a colon."""
+        return ":" in self.namespace
+
+    @property
+    def root(self) -> str | None:
+        """The id of the root's checkpoint that called it."""
+        return (self.metadata.get("parents") or {}).get("")
+
+
+def known_in(cursor: Cursor, thread: str) -> list[Known]:
+    """Return the checkpoints of a thread."""
+    rows = cursor.execute(_KNOWN, (thread,)).fetchall()
+    return [Known(namespace, id, parent, metadata_of(text)) for namespace, id, parent, text in rows]
+
+
+class Past(NamedTuple):
+    """The checkpoints that can go, and which writes without a checkpoint are older than what stays."""
+
+    old: set[At]
+    is_before: Callable[[str, str], bool]
+
+
+def uses_deltas(known: Sequence[Known]) -> bool:
+    """Say whether the thread keeps state as differences: then its latest checkpoint needs the older ones."""
+    return any("counters_since_delta_snapshot" in each.metadata for each in known)
+
+
+def before_turns(known: Sequence[Known], turns: int) -> Past | None:
+    """Return what the last turns of a thread do not need; None where it has no more turns than that."""
+    roots = [each for each in known if not each.namespace]
+    inputs = sorted((each.id for each in roots if each.metadata.get("source") == "input"), reverse=True)
+    if len(inputs) < turns or uses_deltas(known):
+        return None
+    first, latest = inputs[turns - 1], _latest(known)
+    begun_from = {each.parent for each in roots if each.id >= first}
+
+    def is_old(each: Known) -> bool:
+        if each.is_call:
+            return each.root is not None and each.root < first and each.root not in begun_from
+        return each.id not in begun_from if not each.namespace else each.id < latest[each.namespace]
+
+    return Past({each.at for each in known if each.id < first and is_old(each)}, lambda _, id: id < first)
+
+
+def before_latest(known: Sequence[Known]) -> Past:
+    """Return all but the latest checkpoint of each namespace, and the calls that have ended."""
+    latest = _latest(known)
+    called = {each.id for each in known if not each.namespace} - {latest.get("")}
+    last = [each for each in known if each.id == latest[each.namespace]]
+    ended = {each.namespace for each in last if each.is_call and each.root in called}
+
+    def is_before(namespace: str, id: str) -> bool:
+        return namespace in ended or id < latest.get(namespace, "")
+
+    return Past({each.at for each in known if is_before(*each.at)}, is_before)
+
+
+def _latest(known: Sequence[Known]) -> dict[str, str]:
+    return {each.namespace: each.id for each in sorted(known, key=lambda each: each.id)}
+
+
+def put_list(
+    cursor: Cursor, place: Place, channel: str, values: Iterable[tuple[str, bytes]], parent: str | None
+) -> None:
+    """Give a checkpoint a list: that of its parent, where one is named and has it apart, else these values.
+
+    Of the values those are stored that the thread's channel does not have.
+    """
+    if parent:
+        given = (place.checkpoint_id, place.thread_id, place.checkpoint_ns, parent, channel)
+        if cursor.execute(_INHERIT, given).rowcount > 0:
+            return
+    items = [*values]
+    rows = cursor.execute(_KNOWN_ITEMS, (place.thread_id, channel)).fetchall()
+    known = {(kind, stored): number for kind, stored, number in rows}
+    unknown = [item for item in dict.fromkeys(items) if item not in known]
+    new = dict(zip(unknown, count(max(known.values(), default=-1) + 1), strict=False))
+    added = [(place.thread_id, channel, number, *item) for item, number in new.items()]
+    cursor.executemany(_ADD_ITEM, added)
+    numbers, spans = known | new, list[tuple[int, int]]()  # the first and the last of each run of numbers
+    for number in [numbers[item] for item in items]:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1] = (spans[-1][0], number)
+        else:
+            spans.append((number, number))
+    cursor.executemany(_ADD_SPAN, [(*place, channel, at, *span) for at, span in enumerate(spans)])
+
+
+def put_back(cursor: Cursor, place: Place, values: dict[str, Any], serde: "SerializerProtocol") -> None:
+    """Put its lists into the values of a checkpoint. Raises ValueError where items are missing."""
+    counts = {
+        channel: value[COUNT]
+        for channel, value in values.items()
+        if isinstance(value, dict) and value.keys() == {COUNT}
+    }
+    if not counts:
+        return
+    lists = {
+        channel: [serde.loads_typed((kind, value)) for _, kind, value in items]
+        for channel, items in groupby(cursor.execute(_LISTS, place).fetchall(), itemgetter(0))
+    }
+    if counts != {channel: len(items) for channel, items in lists.items()}:
+        raise ValueError(f"thread {place.thread_id} has lost items of {', '.join(counts)}")
+    values |= lists
+
+
+def unused(cursor: Cursor, thread: str) -> list[tuple[str, str, int, int]]:
+    """Return the thread, channel, first and last number of items that no list of a thread has any more."""
+    ends = dict.fromkeys((row[0] for row in cursor.execute(_CHANNELS, (thread,)).fetchall()), 0)
+    gaps = list[tuple[str, str, int, int]]()
+    for channel, first, last in cursor.execute(_SPANS, (thread,)).fetchall():
+        if first > ends[channel]:
+            gaps.append((thread, channel, ends[channel], first - 1))
+        ends[channel] = max(ends[channel], last + 1)
+    return [*gaps, *((thread, channel, end, MAX_NUMBER) for channel, end in ends.items())]

@@ -1,0 +1,330 @@
+"""What is read of the log: its state, records, their histories, neighbours and vectors.
+
+Each function takes a cursor, so that several read one state.
+"""
+# ruff: noqa: S608  (all that is put into these statements are constants, and marks)
+
+import hashlib
+import zlib
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
+
+from mneme.core.errors import Damaged, LedgerMismatch
+from mneme.stores.database import REPAIR, Cursor, Database
+from mneme.stores.ledger.query import FORMAT, LAST, Where, passes, scope_of
+from mneme.stores.ledger.records import Version, gaps, microseconds, tombstone_id
+
+MAX_MARKS = 500
+"""Values in one statement."""
+SUM = 16
+"""Bytes of a digest and of a checksum."""
+ALL = 10**9
+SQL = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+PUSHED: dict[tuple[str, ...], tuple[str, Any]] = {
+    ("expires",): ("h.expires", int | float),
+}
+"""Fields that conditions find few records of many by; the database has indexes of them."""
+BODY = "e.seq, e.record, e.nonce, e.body, e.digest"
+"""What is read of an entry to take its body from it: see `versions_in`."""
+HEADS = """SELECT e.seq, h.record, e.nonce, e.body, e.digest FROM ledger_heads h
+    LEFT JOIN ledger_entries e ON e.seq = h.seq AND e.record = h.record"""
+"""Reads records as they are now: see `versions_in`."""
+VERSIONS = TypeAdapter(list[Version])
+KEPT_VERSIONS, KEPT_CHARS = 4096, 4096
+"""How many versions are kept in memory once they were read, and the characters of the longest of them."""
+kept: dict[bytes, Version] = {}
+"""Versions by the digests of their entries; whoever learns that something was erased empties it."""
+
+Sides = tuple[Sequence[str], Sequence[str]]
+"""The ids of the records before and after a record, the nearest first."""
+
+
+class State(NamedTuple):
+    """What the log says of itself; `indexed` is up to where a shared index has followed it."""
+
+    ledger: str
+    format: int
+    embedder: str
+    dimension: int
+    seq: int
+    chain: bytes
+    indexed: int
+
+
+class Tombstone(NamedTuple):
+    """When a record was forgotten, in microseconds since 1970, and the highest number that it had.
+
+    The numbers go on after it. A writer that read a forgotten record can so never be taken for one that read
+    the record that has its name now.
+    """
+
+    at: int
+    last: int
+
+
+NEVER = Tombstone(-1, 0)
+"""Of a record that was not forgotten."""
+
+
+class Order(NamedTuple):
+    """In which order records are listed, by which column, and which values of it."""
+
+    column: str = "created"
+    descending: bool = False
+    since: int | None = None
+    until: int | None = None
+
+
+CREATED = Order()
+
+
+class Link(NamedTuple):
+    """That a record was made from a version of another."""
+
+    record: str
+    source: str
+    number: int
+
+
+def state_of(cursor: Cursor, locked: str = "") -> State:
+    """Return what the log says of itself. Raises Damaged."""
+    asked = f"SELECT {', '.join(State._fields)} FROM ledger_state WHERE one = 1{locked}"
+    row = cursor.execute(asked).fetchone()
+    if row is None:
+        raise Damaged("The ledger's log has lost its state.", REPAIR)
+    return State(*row)
+
+
+def current_state(database: Database) -> State:
+    """Return what the log says of itself now. Raises Damaged."""
+    with database.reading() as cursor:
+        return state_of(cursor)
+
+
+def check_format(place: object, format: int, oldest: int = FORMAT) -> None:
+    """Refuse a ledger that this version cannot read or upgrade. Raises LedgerMismatch."""
+    if format > FORMAT:
+        raise LedgerMismatch(
+            f"{place} has the ledger format {format}; this version reads up to {FORMAT}.",
+            "Install the version of Mneme that wrote it, or a newer one.",
+        )
+    if format < oldest:
+        raise LedgerMismatch(
+            f"{place} has the ledger format {format}; this version upgrades only {oldest}.",
+            "`mneme memories export` with the version that wrote it, then `mneme memories import`.",
+        )
+
+
+def check_embedder(place: str, state: State, embedder: str, dimension: int) -> None:
+    """Refuse a log of another embedder, or of a newer version. Raises LedgerMismatch."""
+    check_format(place, state.format)
+    if (state.embedder, state.dimension) != (embedder, dimension):
+        raise LedgerMismatch(
+            f"The ledger at {place} was made with the embedder {state.embedder} "
+            f"({state.dimension} dimensions), not {embedder} ({dimension}).",
+            "Run `mneme memories reembed` to rebuild it, or choose the embedder it was made with.",
+        )
+
+
+def each_value(cursor: Cursor, statement: str, values: Iterable[str], *given: Any) -> list[Any]:
+    """Return the rows of a statement with `{}` in place of a list of values, for all of them."""
+    found, wanted = list[Any](), [*dict.fromkeys(values)]
+    for start in range(0, len(wanted), MAX_MARKS):  # as many as one statement can take
+        some = wanted[start : start + MAX_MARKS]
+        marks = ", ".join("?" * len(some))
+        found += cursor.execute(statement.format(marks), [*given, *some]).fetchall()
+    return found
+
+
+def digest_of(nonce: bytes, body: str) -> bytes:
+    """Return the digest of a body; without the nonce, erased with it, nobody can guess at the body."""
+    return hashlib.sha256(nonce + body.encode()).digest()[:SUM]
+
+
+def is_whole(nonce: bytes | None, body: str | None, digest: bytes) -> bool:
+    """Say whether a body is as it was written."""
+    return isinstance(nonce, bytes) and isinstance(body, str) and digest_of(nonce, body) == digest
+
+
+def chained(before: bytes, entry: tuple[int, str, str, int], digest: bytes) -> bytes:
+    """Return the checksum of an entry (its sequence number, kind, record and number) and all before it."""
+    what = "".join(f"{each} " for each in entry).encode()
+    return hashlib.sha256(before + what + digest).digest()[:SUM]
+
+
+def versions_in(rows: Iterable[Sequence[Any]]) -> list[Version]:
+    """Return the versions in entries, of which `BODY` was read. Raises Damaged.
+
+    Those read last are kept by their digests: to parse a version takes as long as to find ten. Their values
+    are shared, so nobody may change what is in them.
+    """
+    found = [(row, kept.get(row[4])) for row in rows]
+    new = [row for row, version in found if version is None]
+    for seq, record, *content in (row[:5] for row in new):
+        if not is_whole(*content):
+            raise Damaged(
+                f"Entry {seq} of the ledger's log, of record {record}, is damaged or missing.", REPAIR
+            )
+    parsed = VERSIONS.validate_json(f"[{','.join(row[3] for row in new)}]") if new else []
+    if len(new) <= MAX_MARKS:  # a listing of very many would fill the memory
+        kept.update(
+            (row[4], each) for row, each in zip(new, parsed, strict=True) if len(row[3]) <= KEPT_CHARS
+        )
+        for oldest in [*islice(kept, max(0, len(kept) - KEPT_VERSIONS))]:
+            kept.pop(oldest, None)  # another thread may have been first
+    next_one = iter(parsed)
+    return [version or next(next_one) for _, version in found]
+
+
+def heads_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Version]:
+    """Return the latest versions of those of the records that are there."""
+    rows = each_value(cursor, f"{HEADS} WHERE h.record IN ({{}})", records)
+    return {row[1]: version for row, version in zip(rows, versions_in(rows), strict=True)}
+
+
+def entries_after(cursor: Cursor, seq: int) -> list[tuple[str, str]]:
+    """Return the kind and the record of each entry after one, as far as the log goes now."""
+    return cursor.execute("SELECT kind, record FROM ledger_entries WHERE seq > ?", (seq,)).fetchall()
+
+
+def tombstones_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Tombstone]:
+    """Return what is left of a forgotten record under the name of each record, where there was one."""
+    marks = {tombstone_id(record): record for record in records}
+    rows = each_value(cursor, "SELECT id, created, last FROM ledger_tombstones WHERE id IN ({})", marks)
+    return {marks[mark]: Tombstone(created, last) for mark, created, last in rows}
+
+
+def _selected(where: Where, order: Order | None, *more: str) -> tuple[str, list[Any]]:
+    """Return the conditions that the database tests, `more` among them, and what they compare with."""
+    tests, given = [*more], list[Any]()
+    if where.scopes:
+        tests.append("(" + " OR ".join(["(h.scope >= ? AND h.scope < ?)"] * len(where.scopes)) + ")")
+        given += [bound for prefix in where.scopes for bound in (prefix, prefix + LAST)]
+    for path, operator, value in where.conditions:
+        column, kind = PUSHED.get(path, ("", ()))
+        if operator in SQL and isinstance(value, kind) and not isinstance(value, bool):
+            tests.append(f"{column} {SQL[operator]} ?")
+            given.append(value)
+    ordered = ""
+    if order is not None:
+        for bound, sign in ((order.since, ">="), (order.until, "<")):
+            if bound is not None:
+                tests.append(f"h.{order.column} {sign} ?")
+                given.append(bound)
+        way = " DESC" if order.descending else ""
+        ordered = f" ORDER BY h.{order.column}{way}, h.record{way}"
+    return f" WHERE {' AND '.join(tests) or 'TRUE'}{ordered}", given
+
+
+def records(
+    cursor: Cursor, where: Where, limit: int | None = None, offset: int = 0, order: Order = CREATED
+) -> list[Version]:
+    """Return records as they are now; all where there is no limit."""
+    tests, given = _selected(where, order)
+    if not where.conditions:
+        rows = cursor.execute(f"{HEADS}{tests} LIMIT ? OFFSET ?", [*given, limit or ALL, offset])
+        return versions_in(rows.fetchall())
+    found = (version for row in cursor.execute(f"{HEADS}{tests}", given) for version in versions_in([row]))
+    passing = (version for version in found if passes(version.value, where.conditions))
+    return [*islice(passing, offset, offset + limit if limit else None)]
+
+
+def column(cursor: Cursor, asked: str, where: Where, order: Order | None = None) -> list[Any]:
+    """Return what is asked of the heads that are meant, such as `h.record`, as one column."""
+    tests, given = _selected(where, order)
+    return [row[0] for row in cursor.execute(f"SELECT {asked} FROM ledger_heads h{tests}", given)]
+
+
+def links_of(cursor: Cursor, records: Iterable[str], forward: bool = False) -> list[Link]:
+    """Return what records were made from; `forward`, what was made from them."""
+    asked = "source" if forward else "record"
+    statement = f"SELECT record, source, number FROM ledger_sources WHERE {asked} IN ({{}})"
+    return [Link(*row) for row in each_value(cursor, statement, records)]
+
+
+def derived(cursor: Cursor, where: Where) -> list[Version]:
+    """Return the records that were made from others, in the order in which they were first written."""
+    tests, given = _selected(where, CREATED, "h.record IN (SELECT record FROM ledger_sources)")
+    return versions_in(cursor.execute(f"{HEADS}{tests}", given).fetchall())
+
+
+def filled(cursor: Cursor, where: Where, fields: Sequence[str], read: str) -> list[Version]:
+    """Return the records in whose value one of these fields has something, as the database `read`s it.
+
+    They are in the order in which they were first written.
+    """
+    tests = " OR ".join(f"COALESCE({read.format(name)}, '') NOT IN ('', '[]')" for name in fields)
+    selected, given = _selected(where, CREATED, f"(e.body IS NULL OR {tests})")
+    return versions_in(cursor.execute(HEADS + selected, given).fetchall())
+
+
+def tombstones(cursor: Cursor, prefix: str) -> list[str]:
+    """Return the notes of forgotten records whose scope begins with a prefix, the oldest first."""
+    asked = "SELECT body FROM ledger_tombstones WHERE scope >= ? AND scope < ? ORDER BY created, id"
+    return [row[0] for row in cursor.execute(asked, (prefix, prefix + LAST))]
+
+
+def versions_of(cursor: Cursor, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Version]:
+    """Return versions by their record and number; those that are gone are left out."""
+    asked = {*wanted}
+    statement = f"""SELECT {BODY}, e.number FROM ledger_entries e
+        WHERE e.record IN ({{}}) AND e.kind = 'version' AND e.body IS NOT NULL"""
+    found = each_value(cursor, statement, (record for record, _ in asked))
+    rows = [row for row in found if (row[1], row[5]) in asked]
+    return {(row[1], row[5]): version for row, version in zip(rows, versions_in(rows), strict=True)}
+
+
+def histories(cursor: Cursor, wanted: Sequence[str]) -> dict[str, list[Version]]:
+    """Return all versions of these records, each oldest first. Raises Damaged where one is missing.
+
+    Those that a repair has not found are left out.
+    """
+    heads = heads_of(cursor, wanted)
+    known = versions_of(cursor, gaps(heads, ()))
+    if gone := {*gaps(heads, known)}:
+        lost = "SELECT record, number FROM ledger_entries WHERE record IN ({}) AND kind = 'lost'"
+        gone -= {*map(tuple, each_value(cursor, lost, heads))}
+    if gone:
+        record, number = min(gone)
+        raise Damaged(f"{heads[record].key} has lost its version {number}.", REPAIR)
+    found: dict[str, list[Version]] = {record: [] for record in wanted if record in heads}
+    for record, number in sorted(known):
+        found[record].append(known[record, number])
+    return found
+
+
+def around(cursor: Cursor, heads: Sequence[Version], reach: int) -> list[Sides]:
+    """Return the neighbours of records in their scopes, in the order of creation."""
+    given = [each for head in heads for each in 2 * (scope_of(head), microseconds(head.created), reach)]
+    asked = " UNION ALL ".join(
+        f"""SELECT * FROM (SELECT {number}, record FROM ledger_heads
+        WHERE scope = ? AND created {operator} ? ORDER BY created {way} LIMIT ?) AS side{number}"""
+        for number, (operator, way) in enumerate(len(heads) * (("<", "DESC"), (">", "ASC")))
+    )
+    rows = cursor.execute(asked, given).fetchall() if heads else []
+    sides = [[record for side, record in rows if side == number] for number in range(2 * len(heads))]
+    return [*zip(sides[::2], sides[1::2], strict=True)]
+
+
+def vectors_by_ids(cursor: Cursor, wanted: Iterable[str]) -> dict[str, "array[float]"]:
+    """Return the vectors of these records; those that search passes over have none."""
+    statement = "SELECT record, dense, sum FROM ledger_vectors WHERE embedder = ? AND record IN ({})"
+    rows = each_value(cursor, statement, wanted, state_of(cursor).embedder)
+    for record, blob, checksum in rows:
+        if zlib.crc32(blob) != checksum:
+            raise Damaged(f"The vector of record {record} is damaged.", "`mneme repair` computes it anew.")
+    return {record: array("f", blob) for record, blob, _ in rows}
+
+
+def unembedded(cursor: Cursor, embedder: str, limit: int) -> dict[str, Version]:
+    """Return live records with a text and without its vector by this embedder."""
+    rows = cursor.execute(
+        f"""{HEADS} LEFT JOIN ledger_vectors v ON v.record = h.record AND v.embedder = ?
+        WHERE h.searched = 1 AND v.record IS NULL LIMIT ?""",
+        (embedder, limit),
+    ).fetchall()
+    return {row[1]: version for row, version in zip(rows, versions_in(rows), strict=True)}
