@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from mneme.core.errors import BadInput, Forbidden, MnemeError, StorageFailure, first_fault
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.reading import Order
+from mneme.stores.ledger.reading import Order, heads_of
 from mneme.stores.ledger.records import (
     LOCAL,
     Change,
@@ -360,7 +360,7 @@ async def _of_what_is_left(ledger: Ledger, notes: Sequence[Write]) -> list[Write
         return record_id((*note.namespace[:-1], "memories"), key)
 
     keys: list[tuple[Write, list[str]]] = [(each, cast(Any, each.value)["keys"]) for each in notes]
-    known = await ledger.by_ids([record_of(note, key) for note, shown in keys for key in shown])
+    known = await ledger.read(heads_of, [record_of(note, key) for note, shown in keys for key in shown])
     left = [(note, [key for key in shown if record_of(note, key) in known]) for note, shown in keys]
     return [note.model_copy(update={"value": {"keys": shown}}) for note, shown in left if shown]
 

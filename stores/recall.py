@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict
 from mneme.stores.access import RECALLABLE, Asker, Recallable
 from mneme.stores.discussions.discussions import Discussion
 from mneme.stores.ledger.lookup import Lookup
+from mneme.stores.ledger.reading import vectors_by_ids, versions_of
 from mneme.stores.ledger.records import (
     LOCAL,
     Namespace,
@@ -241,7 +242,7 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
         for part in _parts(kind, version, stale=why.get(version.record, ""))
     ]
     whole = [version.record for part, version in parts if part.is_whole]
-    vectors = await ledger.vectors_by_ids(whole)
+    vectors = await ledger.read(vectors_by_ids, whole)
     known = [vectors.get(version.record) if part.is_whole else None for part, version in parts]
     texts = [KINDS[part.kind].about(part.text) for part, _ in parts]
     alike = await ledger.scores([question], texts, known=known)
@@ -312,7 +313,7 @@ async def read_again(
     wanted = [REFERENCE.fullmatch(each) for each in names]
     ids = [(each[1], int(each[2]), int(each[3])) for each in wanted if each]
     used = [(record, number) for record, number, _ in ids]
-    versions, why = await ledger.versions(used), await outdated(ledger, used, sees)
+    versions, why = await ledger.read(versions_of, used), await outdated(ledger, used, sees)
     return [
         parts[part]
         for record, number, part in ids

@@ -21,6 +21,7 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadInput, Conflict, NotFound, TooMany
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.reading import heads_of
 from mneme.stores.ledger.records import (
     Change,
     Source,
@@ -171,7 +172,7 @@ class Inbox:
         namespace, limits = user_namespace(user, "inbox"), settings()
         waits = [cast(Message, head.value) for head in await self.ledger.records(namespace, limit=None)]
         ids = [record_id(namespace, each.get("message_id", "")) for each in messages]
-        known = await self.ledger.by_ids(ids)
+        known = await self.ledger.read(heads_of, ids)
         fresh = [each for each, record in zip(messages, ids, strict=True) if record not in known]
         together = [*waits, *fresh]
         texts = [text for each in together for text in (each["message"], *each.get("preceding", []))]
