@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from mneme.core.errors import BadInput, Forbidden, MnemeError, StorageFailure, first_fault
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.reading import Order
+from mneme.stores.ledger.reading import Order, heads_of
 from mneme.stores.ledger.records import (
     LOCAL,
     Change,
@@ -145,10 +145,13 @@ class Roles(BaseModel):
         return self.teams.get(team, {}).get(user, frozenset())
 
 
+NO_ROLES = Roles()
+
+
 def roles() -> Roles:
     """Return the roles of the settings. Raises BadInput for a file that cannot be read."""
     path = settings().roles
-    return read_roles(path) if path else Roles()
+    return read_roles(path) if path else NO_ROLES
 
 
 @lru_cache(4)
@@ -236,8 +239,9 @@ class Seen(BaseModel):
 async def asker_of(ledger: Ledger, caller: str | None, user: str, teams: Sequence[str]) -> Asker:
     """Return who asks, by the names under which teams are kept, and note in the audits that they read."""
     opened = roles().opened(teams)
-    for team in dict.fromkeys([*teams, *(each.team for each in opened)]):
-        await audit(ledger, caller, team, "recall")
+    read = dict.fromkeys([*teams, *(each.team for each in opened)])
+    if notes := [note for team in read for note in audited(ledger, caller, team, "recall")]:
+        await ledger.write(notes)
     return Asker(user, tuple(teams), opened)
 
 
@@ -356,7 +360,7 @@ async def _of_what_is_left(ledger: Ledger, notes: Sequence[Write]) -> list[Write
         return record_id((*note.namespace[:-1], "memories"), key)
 
     keys: list[tuple[Write, list[str]]] = [(each, cast(Any, each.value)["keys"]) for each in notes]
-    known = await ledger.by_ids([record_of(note, key) for note, shown in keys for key in shown])
+    known = await ledger.read(heads_of, [record_of(note, key) for note, shown in keys for key in shown])
     left = [(note, [key for key in shown if record_of(note, key) in known]) for note, shown in keys]
     return [note.model_copy(update={"value": {"keys": shown}}) for note, shown in left if shown]
 

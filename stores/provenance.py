@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from mneme.stores.ledger.lookup import Lookup
-from mneme.stores.ledger.reading import Link
+from mneme.stores.ledger.reading import Link, heads_of, links_of, versions_of
 from mneme.stores.ledger.records import Change, Namespace, Source, Version, record_id, texts_in
 
 MAX_TRACED = 1000
@@ -32,8 +32,8 @@ def made_from(change: Change, names: Sequence[str]) -> Change:
 
 async def as_now(ledger: Lookup, head: Version, change: Change) -> Change:
     """Return a change that names what a record was made from as it is now: what is written so rests on it."""
-    sources = [link.source for link in await ledger.links([head.record])]
-    live = await ledger.by_ids(sources)
+    sources = [link.source for link in await ledger.read(links_of, [head.record])]
+    live = await ledger.read(heads_of, sources)
     named = [live[each].reference if each in live else f"{each}@{SETTLED}" for each in sources]
     return change.model_copy(update={"source": Source(records=named)})
 
@@ -52,8 +52,8 @@ async def stale(
     now, and where it is stale itself. Its reason is told to who `sees` what is where it is.
     """
     links = [link for found in (await _walked(ledger, records)).values() for link in found]
-    heads = await ledger.by_ids([*{link.source for link in links}])
-    seen = await ledger.versions([(link.source, link.number) for link in links])
+    heads = await ledger.read(heads_of, [*{link.source for link in links}])
+    seen = await ledger.read(versions_of, [(link.source, link.number) for link in links])
     why: dict[str, str] = {}
     made_of = defaultdict[str, list[str]](list)
     for link in links:
@@ -91,7 +91,7 @@ async def outdated(
     """Return why versions that somebody was shown hold no longer; whichever does is left out."""
     used = [*shown]
     records = [record for record, _ in used]
-    then, now = await ledger.versions(used), await ledger.by_ids(records)
+    then, now = await ledger.read(versions_of, used), await ledger.read(heads_of, records)
     why, found = await stale(ledger, records, sees), dict[tuple[str, int], str]()
     for each in used:
         head = now.get(each[0])
@@ -129,7 +129,7 @@ async def _walked(
     next_ones = {*records}
     while next_ones:
         walked |= {each: [] for each in next_ones}
-        found = await ledger.links(next_ones, forward=forward)
+        found = await ledger.read(links_of, next_ones, forward=forward)
         for link in found:
             walked[link.source if forward else link.record].append(link)
         next_ones = {link.record if forward else link.source for link in found} - walked.keys()
@@ -147,7 +147,7 @@ async def told_again(
 ) -> tuple[list[Version], list[Version]]:
     """Return what was made of records: what of it tells the same again, with all below it; and the rest."""
     again, rest = list[Version](), list[Version]()
-    for head in (await ledger.by_ids(await made_of(ledger, records))).values():
+    for head in (await ledger.read(heads_of, await made_of(ledger, records))).values():
         below = await ledger.records((*head.namespace, head.key), limit=None, include_retired=True)
         versions = [
             each for part in (head, *below) for each in await ledger.history(part.namespace, part.key)

@@ -188,14 +188,13 @@ class Memories(Operations):
         found = await self._kept.get(await self._whole(key))
         old = found.memory
         still = [each for each in old.entities if names([each], content)]
-        period = (old.since if since is None else since, old.until if until is None else until)
         memory = Memory(
             **old.model_dump(include={"kind", "message_id", "thread", "time", "is_change", "past"}),
             content=content,
             entities=list(dict.fromkeys([*still, *entities_of(_filled(content))])),
             quote=content,
-            since=period[0],
-            until=period[1],
+            since=old.since if since is None else since,
+            until=old.until if until is None else until,
         )
         known, beside = await compared(memory, self._kept, but=found.key)
         beside = [*filter(None, [known]), *beside]
@@ -439,6 +438,8 @@ class Memories(Operations):
 
     async def _whole(self, beginning: str) -> str:
         """Return the key that begins with this. Raises NotFound, BadInput."""
+        if beginning.strip() and await self._ledger.get(self._kept.namespace, beginning):
+            return beginning  # most are whole: nothing else need be read
         known = await self._kept.keys(check_name(beginning, "key")) if beginning.strip() else []
         return only(beginning, known, self._owner, "memory", "mneme memories list")
 

@@ -8,7 +8,7 @@ written. Any number of processes may have one ledger open.
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, NotRequired, TypedDict, TypeVar, Unpack
+from typing import NotRequired, TypedDict, TypeVar, Unpack
 
 from mneme.core.errors import Conflict
 from mneme.models.embedding.embedders import Embedder, vectors_of
@@ -26,7 +26,6 @@ from mneme.stores.ledger.records import (
     check,
     check_namespace,
     make_write,
-    missing,
 )
 from mneme.stores.ledger.reembedding import embed_waiting
 from mneme.stores.ledger.transfer import Import, ImportReport
@@ -60,50 +59,31 @@ class Ledger(Lookup):
         **stated: Unpack[Stated],
     ) -> Version:
         """Add a record. Raises Conflict where the key is taken, live or retired."""
-        return await self._one(event="insert", namespace=namespace, key=key, value=value, text=text, **stated)
+        write = make_write(event="insert", namespace=namespace, key=key, value=value, text=text, **stated)
+        return (await self.write([write]))[0]
 
     async def update(
         self, namespace: Namespace, key: str, value: Value, *, text: str | None, **stated: Unpack[Expecting]
     ) -> Version:
         """Give a live record a new value; a text of None keeps the text. Raises Conflict, NotFound."""
-        return await self._one(event="update", namespace=namespace, key=key, value=value, text=text, **stated)
+        write = make_write(event="update", namespace=namespace, key=key, value=value, text=text, **stated)
+        return (await self.write([write]))[0]
 
     async def retire(self, namespace: Namespace, key: str, **stated: Unpack[Expecting]) -> Version:
         """Take a record out of every search, keeping its history. Raises Conflict, NotFound."""
-        return await self._one(event="retire", namespace=namespace, key=key, **stated)
-
-    async def restore(self, namespace: Namespace, key: str, **stated: Unpack[Expecting]) -> Version:
-        """Bring a retired record back as it was. Raises Conflict, NotFound."""
-        return await self._one(event="restore", namespace=namespace, key=key, **stated)
-
-    async def _one(self, **fields: Any) -> Version:
-        [version] = await self.write([make_write(**fields)])
-        return version
+        return (await self.write([make_write(event="retire", namespace=namespace, key=key, **stated)]))[0]
 
     async def write(self, writes: Sequence[Write]) -> list[Version]:
         """Store a batch, in order; a write whose idempotency key is known returns what it made then."""
         for write in writes:
             check(write)
         untold = [write.record for write in writes if write.text is None and write.event != "retire"]
-        heads = await self.by_ids(untold) if untold else {}
+        heads = await self.read(reading.heads_of, untold) if untold else {}
         texts = [*(write.text or "" for write in writes), *(head.text for head in heads.values())]
         vectors = await vectors_of(self._embedder, texts)
         made_with = (self._embedder.name, self._embedder.dimension)
         work = partial(append, batch=writes, vectors=vectors, now=self._clock.now, embedder=made_with)
         return await self._written(work)
-
-    async def rollback(
-        self,
-        namespace: Namespace,
-        key: str,
-        to_version: int,
-        *,
-        expected_version: int | None = None,
-        **stated: Unpack[Stated],
-    ) -> Version:
-        """Write a new version that equals an older one: a rollback. Raises Conflict, NotFound."""
-        write = await self.rolled_back(namespace, key, to_version, expected_version, **stated)
-        return (await self.write([write]))[0]
 
     async def rolled_back(
         self,
@@ -113,7 +93,7 @@ class Ledger(Lookup):
         expected_version: int | None,
         **stated: Unpack[Stated],
     ) -> Write:
-        """Return the write of a rollback. Raises Conflict, NotFound."""
+        """Return the write of a rollback: a version that equals an older one. Raises Conflict, NotFound."""
         history = await self.history(namespace, key)
         target, head = version_in(history, to_version), history[-1]
         if not target.live and not head.live:
@@ -129,24 +109,12 @@ class Ledger(Lookup):
             **stated,
         )
 
-    async def forget(self, namespace: Namespace, key: str, *, reason: str, actor: str) -> Forgotten:
-        """Erase a record and its whole history from the disk: forgetting. Raises NotFound.
-
-        The numbers of its versions are not used again: a later record of that key goes on after them.
-        The embedded index is built anew without it: some seconds for 20,000 records.
-        """
-        head = await self.get(namespace, key)
-        [mark] = [None] if head is None else await self.forget_records([head], reason=reason, actor=actor)
-        if mark is None:
-            raise missing(namespace, key)
-        return mark
-
     async def forget_all(
         self, namespace_prefix: Namespace, *, reason: str, actor: str, dropped: Sequence[Version] = ()
     ) -> int:
         """Erase every record below a prefix, retired ones too; return how many. `dropped` ones go as well."""
         where = where_below(check_namespace(namespace_prefix), retired=True)
-        heads = await self._log.read(reading.records, where)
+        heads = await self.read(reading.records, where)
         if not (heads or dropped):
             return 0
         marks = await self.forget_records(heads, reason=reason, actor=actor, dropped=dropped)
@@ -161,8 +129,10 @@ class Ledger(Lookup):
         rewritten: Sequence[tuple[Version, Value]] = (),
         dropped: Sequence[Version] = (),
     ) -> list[Forgotten | None]:
-        """Erase these records in one transaction, and then from the index.
+        """Erase these records and their histories in one transaction, then from the index: forgetting.
 
+        The numbers of their versions are not used again: a later record of that key goes on after them.
+        The embedded index is built anew without them: some seconds for 20,000 records.
         Return a note of each; None where somebody else was first, whose note stays. `rewritten` records lose
         their history too, but stay, with the value given, as they were first written; they must be records
         that search does not look at. Raises Conflict where one of them has been written to since it was read.

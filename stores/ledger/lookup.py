@@ -16,7 +16,6 @@ from mneme.models.embedding.absent import Absent
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger import reading
 from mneme.stores.ledger.blending import Hints, blended, hints_of
-from mneme.stores.ledger.index import concealed
 from mneme.stores.ledger.opening import Store
 from mneme.stores.ledger.query import (
     MAX_QUERY,
@@ -35,7 +34,6 @@ from mneme.stores.ledger.query import (
 from mneme.stores.ledger.reading import (
     CREATED,
     KEPT_VERSIONS,
-    Link,
     Order,
     entries_after,
     heads_of,
@@ -71,6 +69,8 @@ class Lookup:
     def __init__(self, store: Store, embedder: Embedder) -> None:
         self._store, self._embedder = store, embedder
         self._log = store.log
+        self.read = store.log.read
+        """Calls one of the functions of `reading` with a cursor, and with what else it is given."""
         self._clock = Clock()
         self._closed = False
         self._last_query: tuple[str | None, Sequence[float]] = (None, ())
@@ -86,12 +86,12 @@ class Lookup:
     async def get(self, namespace: Namespace, key: str) -> Version | None:
         """Return the record as it is now, live or retired."""
         record = record_id(check_namespace(namespace), check_name(key, "key"))
-        return (await self.by_ids([record])).get(record)
+        return (await self.read(heads_of, [record])).get(record)
 
     async def history(self, namespace: Namespace, key: str) -> list[Version]:
         """Return every version, oldest first. Raises NotFound."""
         record = record_id(check_namespace(namespace), check_name(key, "key"))
-        found = await self._log.read(reading.histories, [record])
+        found = await self.read(reading.histories, [record])
         if record not in found:
             raise missing(namespace, key)
         return found[record]
@@ -138,7 +138,7 @@ class Lookup:
         if limit is not None and limit <= 0:
             return []
         order = order or Order(descending=newest_first)
-        return await self._log.read(reading.records, where, limit, offset, order)
+        return await self.read(reading.records, where, limit, offset, order)
 
     async def search(  # noqa: PLR0913 (one name for each thing a caller may say)
         self,
@@ -195,11 +195,11 @@ class Lookup:
 
         Where the log ends at the entry to which the index had followed it, the index had all of it.
         """
-        index, hits, wanted = self._store.index, list[Hit](), concealed(asked, self._store.key)
+        index, hits = self._store.index, list[Hit]()
         for attempt in range(ATTEMPTS):
             followed = index.follow() if attempt else index.opened().followed
-            pool = index.opened().pool(wanted) if hints is not None else {}
-            found = index.opened().search(wanted) if hints is None else []
+            pool = index.opened().pool(asked) if hints is not None else {}
+            found = index.opened().search(asked) if hints is None else []
             with self._log.database.reading(snapshot=True) as cursor:
                 state = state_of(cursor)
                 if not attempt and state.seq != followed:
@@ -227,7 +227,7 @@ class Lookup:
         """Return the error for a record that has several numbers to be ranked by, over which engines fail."""
         fields = asked.ranking.paths if asked.ranking is not None else ()
         where = asked.where if asked.where.scopes else where_below(())
-        heads = await self._log.read(reading.records, where._replace(conditions=())) if fields else []
+        heads = await self.read(reading.records, where._replace(conditions=())) if fields else []
         for head, name in product(heads, fields):
             if isinstance(head.value.get(name), list):
                 place = "/".join(head.namespace)
@@ -288,30 +288,14 @@ class Lookup:
             self._compared = dict([*known.items()][-COMPARED_KEPT:])
         return {text: known[text] for text in wanted}
 
-    async def by_ids(self, ids: Iterable[str]) -> dict[str, Version]:
-        """Return records by the ids that `vectors` gives; those that are gone are left out."""
-        return await self._log.read(heads_of, ids)
-
-    async def versions(self, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Version]:
-        """Return versions by their records' ids and numbers; those that are gone are left out."""
-        return await self._log.read(reading.versions_of, wanted)
-
-    async def links(self, records: Iterable[str], *, forward: bool = False) -> list[Link]:
-        """Return what records were made from, whenever; `forward`, what was made from them."""
-        return await self._log.read(reading.links, [*records], forward)
-
-    async def vectors_by_ids(self, ids: Iterable[str]) -> Mapping[str, Sequence[float]]:
-        """Return the vectors of these records, by their ids; those that have none are left out."""
-        return await self._log.read(reading.vectors_by_ids, ids)
-
     async def vectors(self, namespace: Namespace, shelf: str) -> Mapping[str, Sequence[float]]:
         """Return the vectors of the live records on a shelf, by the ids of the records."""
         where = where_below(namespace, shelf=shelf)
-        return await self.vectors_by_ids(await self._log.read(reading.column, "h.record", where))
+        return await self.read(reading.vectors_by_ids, await self.read(reading.column, "h.record", where))
 
     async def derived(self, namespace_prefix: Namespace) -> list[Version]:
         """Return the live records below a prefix that were made from others."""
-        return await self._log.read(reading.derived, where_below(namespace_prefix))
+        return await self.read(reading.derived, where_below(namespace_prefix))
 
     async def filled(self, namespace_prefix: Namespace, fields: Sequence[str]) -> list[Version]:
         """Return the live records in whose value one of these fields is neither missing nor empty.
@@ -324,18 +308,18 @@ class Lookup:
     async def namespaces(self, prefix: Namespace = (), *, include_retired: bool = False) -> list[Namespace]:
         """Return the namespaces that hold records, sorted."""
         where = where_below(prefix, retired=include_retired)
-        return sorted({*map(namespace_of, await self._log.read(reading.column, "DISTINCT h.scope", where))})
+        return sorted({*map(namespace_of, await self.read(reading.column, "DISTINCT h.scope", where))})
 
     async def count(self, prefix: Namespace = (), *, include_retired: bool = False, shelf: str = "") -> int:
         """Return the number of records; a shelf's are always live."""
         where = where_below(prefix, retired=include_retired, shelf=shelf)
-        [count] = await self._log.read(reading.column, "count(*)", where)
+        [count] = await self.read(reading.column, "count(*)", where)
         return int(count)
 
     async def forgotten(self, namespace_prefix: Namespace = ()) -> list[Forgotten]:
         """Return the log of erasures."""
         below = scope("x", check_namespace(namespace_prefix, prefix=True))
-        notes = await self._log.read(reading.tombstones, below)
+        notes = await self.read(reading.tombstones, below)
         return [*map(Forgotten.model_validate_json, notes)]
 
     async def export(self, namespace_prefix: Namespace = ()) -> AsyncIterator[str]:
@@ -346,7 +330,7 @@ class Lookup:
 
     async def info(self) -> LedgerInfo:
         """Return what the ledger says of itself."""
-        store, state = self._store, await self._log.read(state_of)
+        store, state = self._store, await self.read(state_of)
         return LedgerInfo(
             kind="server" if store.place.index else "edge",
             location=store.origin.shown,
@@ -384,9 +368,9 @@ class Lookup:
 
     async def _histories(self, where: Where, order: Order = CREATED) -> AsyncIterator[list[Version]]:
         """Yield the histories of records in the order of their creation; some are read at a time."""
-        ids = await self._log.read(reading.column, "h.record", where, order)
+        ids = await self.read(reading.column, "h.record", where, order)
         for start in range(0, len(ids), PAGE_SIZE):
-            page = await self._log.read(reading.histories, ids[start : start + PAGE_SIZE])
+            page = await self.read(reading.histories, ids[start : start + PAGE_SIZE])
             for versions in page.values():
                 yield versions
 

@@ -239,7 +239,7 @@ def column(cursor: Cursor, asked: str, where: Where, order: Order | None = None)
     return [row[0] for row in cursor.execute(f"SELECT {asked} FROM ledger_heads h{tests}", given)]
 
 
-def links(cursor: Cursor, records: Iterable[str], forward: bool = False) -> list[Link]:
+def links_of(cursor: Cursor, records: Iterable[str], forward: bool = False) -> list[Link]:
     """Return what records were made from; `forward`, what was made from them."""
     asked = "source" if forward else "record"
     statement = f"SELECT record, source, number FROM ledger_sources WHERE {asked} IN ({{}})"
