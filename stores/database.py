@@ -221,6 +221,7 @@ class Sqlite(Database):
             connection.execute("PRAGMA synchronous = FULL")  # what is acknowledged survives a power cut
             connection.execute("PRAGMA secure_delete = ON")  # overwrite with zeros what is deleted
             connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA cache_size = -16000")  # KiB: it has what 20,000 records are found by
         except BaseException:
             connection.close()
             raise

@@ -16,7 +16,6 @@ from mneme.models.embedding.absent import Absent
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger import reading
 from mneme.stores.ledger.blending import Hints, blended, hints_of
-from mneme.stores.ledger.index import concealed
 from mneme.stores.ledger.opening import Store
 from mneme.stores.ledger.query import (
     MAX_QUERY,
@@ -194,11 +193,11 @@ class Lookup:
 
         Where the log ends at the entry to which the index had followed it, the index had all of it.
         """
-        index, hits, wanted = self._store.index, list[Hit](), concealed(asked, self._store.key)
+        index, hits = self._store.index, list[Hit]()
         for attempt in range(ATTEMPTS):
             followed = index.follow() if attempt else index.opened().followed
-            pool = index.opened().pool(wanted) if hints is not None else {}
-            found = index.opened().search(wanted) if hints is None else []
+            pool = index.opened().pool(asked) if hints is not None else {}
+            found = index.opened().search(asked) if hints is None else []
             with self._log.database.reading(snapshot=True) as cursor:
                 changed = {record for _, record in entries_after(cursor, followed)}
                 if changed and not attempt:

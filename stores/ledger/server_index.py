@@ -13,8 +13,9 @@ no longer: so one replica is enough to read from. Writes of a shard go through a
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -29,7 +30,6 @@ from mneme.stores.ledger.index import (
     Changes,
     Engine,
     Point,
-    Request,
     Scores,
     agrees,
     build,
@@ -125,16 +125,58 @@ class Nodes:
             return False
 
 
+def _request(limit: int, query: Any, prefetches: Any = None, **more: Any) -> dict[str, Any]:
+    asked = query if "using" in query else {"query": query, "prefetch": prefetches}
+    return {"limit": limit} | asked | more
+
+
+def _params(idf: Any = None, **_: bool) -> dict[str, Any]:
+    """Return the parameters of a search, which a server does by its graph: it is not exact."""
+    return {"idf": idf}
+
+
+def _has_id(records: Set[str]) -> dict[str, Any]:
+    return {"has_id": [*records]}
+
+
+def _node(name: str, parts: Any = None, **named: Any) -> dict[str, Any]:
+    """Return a part of a formula."""
+    return {name: named if parts is None else parts}
+
+
+REST = SimpleNamespace(
+    **dict.fromkeys(("Filter", "FieldCondition", "MatchValue", "MatchPrefix", "MatchAny"), dict),
+    **dict.fromkeys(("RangeFloat", "RangeDateTime", "SparseVector", "IdfParams", "Formula"), dict),
+    **dict.fromkeys(("QueryRequest", "Prefetch"), _request),
+    HasIdCondition=_has_id,
+    SearchParams=_params,
+    Query=SimpleNamespace(Nearest=dict),
+    Fusion=SimpleNamespace(Rrf=partial(_node, "rrf")),
+    Expression=SimpleNamespace(
+        Constant=float,
+        Variable=str,
+        Sum=partial(_node, "sum"),
+        Mult=partial(_node, "mult"),
+        Div=partial(_node, "div"),
+        Decay=_node,
+    ),
+    DecayKind=SimpleNamespace(Exp="exp_decay"),
+)
+"""Makes requests of the REST interface under the names of the embedded engine's types."""
+
+
 class ServerIndex(Engine):
     """The collection behind an alias; make one with `open`. Its methods block."""
+
+    types = REST
 
     def __init__(self, address: str, database: Database, api_key: str) -> None:
         self._address, self._database = address_of(address), database
         self._nodes = Nodes(self._address, api_key)
         self.name = f"{self._address.collection}-index"
         self._following = threading.Lock()
-        self.followed = 0
         state = current_state(database)
+        self.followed, self.key = 0, state.ledger
         self._made_with = (state.embedder, state.dimension)
 
     @classmethod
@@ -214,7 +256,7 @@ class ServerIndex(Engine):
             some = [_point(each, state.seq) for each in points[start : start + BATCH_SIZE]]
             self._call("PUT", "/points", {"points": some, "update_filter": older}, name, **ORDERED)
 
-    def ask(self, requests: Sequence[Request]) -> list[Scores]:
+    def ask(self, requests: Sequence[Any]) -> list[Scores]:
         answers = self._call("POST", "/points/query/batch", {"searches": requests}) if requests else []
         return [{str(each["id"]): each["score"] for each in answer["points"]} for answer in answers]
 
@@ -351,7 +393,7 @@ class ServerIndex(Engine):
             log.warning("The collection %s was taken over, and can be deleted now.", older)
 
 
-def _point(point: Point, seq: int) -> Request:
+def _point(point: Point, seq: int) -> dict[str, Any]:
     vectors: dict[str, Any] = {SPARSE: point.words._asdict()} if point.words else {}
     if point.dense is not None:
         vectors[DENSE] = point.dense
