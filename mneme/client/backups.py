@@ -22,8 +22,7 @@ from mneme.core.errors import BadInput, Damaged, LedgerMismatch
 from mneme.core.private import make_private_file, make_private_folder
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import Embedder
-from mneme.stores.checkpoints.files import check_sqlite, copy_sqlite, refuse_gone
-from mneme.stores.checkpoints.tally import KEPT
+from mneme.stores.checkpoints.files import KEPT, check_sqlite, copy_sqlite, refuse_gone
 from mneme.stores.database import Sqlite, storage_errors
 from mneme.stores.ledger.addresses import place_of
 from mneme.stores.ledger.checking import problems_in
