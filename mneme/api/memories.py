@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 from pydantic import Field
 
 from mneme.api.erased import Erased, erased_of, told_to
-from mneme.api.inbox import Remembered, Remembering, remembered
-from mneme.api.messages import Conversation, to_remember
+from mneme.api.inbox import Conversation, Remembered, Remembering, remembered, to_remember
 from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings

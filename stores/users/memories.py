@@ -291,12 +291,9 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         stack = standing(history)
         return await self._take_back(stack, actor) if stack else None
 
+    @retry(retry=retry_if_exception_type(Conflict), stop=stop_after_attempt(5), reraise=True)
     async def forget(self, key: str, *, reason: str, actor: str) -> Forgotten:
         """Erase a memory and every text in this user's inbox that it came from. Raises NotFound."""
-        return await self._forget(key, reason, actor)
-
-    @retry(retry=retry_if_exception_type(Conflict), stop=stop_after_attempt(5), reraise=True)
-    async def _forget(self, key: str, reason: str, actor: str) -> Forgotten:
         history = await self.ledger.history(self.namespace, key)
         traces = await InboxTraces(self.ledger, self.user).find(told_by(history))
         answers = await KeptAnswers(self.ledger, user_namespace(self.user)).without_texts()

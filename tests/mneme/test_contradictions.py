@@ -19,9 +19,9 @@ from mneme.stores.discussions.discussions import Discussion, Discussions, Turn
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.recall import Keep
-from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory, MemoryRecord, Past, overlaps
+from mneme.stores.users.promotion import TeamFacts
 from tests.doubles.scripts import script
 
 WHY = Change(reason="a test", actor="test")

@@ -23,10 +23,9 @@ from mneme.stores.access import Roles
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, team_namespace
-from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory
-from mneme.stores.users.promotion import OwnMemories
+from mneme.stores.users.promotion import OwnMemories, TeamFacts
 from tests.doubles.own_server import own_server
 from tests.mneme.routes import MCP
 

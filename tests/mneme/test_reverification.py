@@ -15,8 +15,8 @@ from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Source
-from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memory import Memory
+from mneme.stores.users.promotion import TeamFacts
 from tests.doubles.scripts import script
 
 WHY = Change(reason="a test", actor="test")
