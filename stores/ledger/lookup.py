@@ -197,9 +197,8 @@ class Lookup:
         """
         index, hits = self._store.index, list[Hit]()
         for attempt in range(ATTEMPTS):
-            followed = index.follow() if attempt else index.opened().followed
-            pool = index.opened().pool(asked) if hints is not None else {}
-            found = index.opened().search(asked) if hints is None else []
+            followed = index.follow() if attempt else index.opened().state.seq
+            ranked, parts = index.opened().search(asked)
             with self._log.database.reading(snapshot=True) as cursor:
                 state = state_of(cursor)
                 if not attempt and state.seq != followed:
@@ -209,15 +208,15 @@ class Lookup:
                     heads = dict[str, Version]()
                     self._heads = state.chain, heads
                 if hints is not None:
-                    return blended(cursor, pool, asked, hints, heads)
-                heads |= heads_of(cursor, [record for record, *_ in found if record not in heads])
+                    return blended(cursor, parts, asked, hints, heads)
+                heads |= heads_of(cursor, [record for record in ranked if record not in heads])
                 changed = {record for _, record in entries_after(cursor, followed)} if attempt else ()
             hits = [
-                Hit(heads[record], score, parts)
-                for record, score, parts in found
+                Hit(heads[record], score, {name: of[record] for name, of in parts.items() if record in of})
+                for record, score in ranked.items()
                 if record in heads and record not in changed
             ]
-            if len(hits) == len(found):
+            if len(hits) == len(ranked):
                 break
         if (ranking := asked.ranking) is not None:
             return [hit._replace(parts=ranking.parts(hit, asked.now)) for hit in hits]
