@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 from pydantic import Field
 
 from mneme.api.erased import Erased, erased_of, told_to
-from mneme.api.inbox import Remembered, Remembering, remembered
-from mneme.api.messages import Conversation, to_remember
+from mneme.api.inbox import Conversation, Remembered, Remembering, remembered, to_remember
 from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
@@ -247,7 +246,7 @@ class Memories(Operations):
         if at or as_of:
             then = await self._then(at, as_of)
             return (then[::-1] if newest_first else then)[offset : offset + limit]
-        found = await self._kept.list(
+        found = await self._kept.all(
             limit=limit, offset=offset, include_retired=include_retired, newest_first=newest_first
         )
         return await self._kept.linked(found)

@@ -37,13 +37,13 @@ from mneme.stores.ledger.records import (
 from mneme.stores.provenance import as_now, stale, steps
 from mneme.stores.recall import KINDS, Contradiction, Keep, Recalled, is_verified, kind_in, recall
 from mneme.stores.shelf import readable
-from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory, MemoryRecord
 from mneme.stores.users.promotion import (
     OwnMemories,
     Policy,
     Sharing,
+    TeamFacts,
     as_shared,
     marks_of,
     policies_of,
@@ -358,7 +358,7 @@ class SharedMemory(Operations):
         """Return what members propose as facts of a team, oldest first."""
         return await TeamFacts(
             self._ledger, await self._read_team(team, "proposals", "review"), "proposals"
-        ).list()
+        ).all(100)
 
     @changes("proposals/{key}/review")
     async def review(

@@ -36,7 +36,7 @@ from langgraph.types import Overwrite, Send
 from pydantic import BaseModel
 
 from mneme.core.errors import BadInput, Damaged
-from mneme.stores.checkpoints.tally import DIGITS, KEPT, KEYS, ROWS_MADE, UNCOUNT
+from mneme.stores.checkpoints.files import DIGITS, KEPT, KEYS, ROWS_MADE, UNCOUNT
 from mneme.stores.checkpoints.threads import (
     COLUMNS,
     COUNT,
@@ -87,7 +87,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
     """Checkpoints in a database that several processes may use at once.
 
     `run` is the run that a checkpoint is of, as SQL of the dialect; of each thread the last `turns` are kept,
-    or all where it is 0; in a `file` rows are counted (see `tally`). Deleting erases: in Postgres the server
+    or all where it is 0; in a `file` rows are counted (`files.py`). Deleting erases: in Postgres the server
     overwrites the bytes later (VACUUM, recycling of its write-ahead log). What waits does the same as its
     synchronous method, in a thread; what it writes is written to its end, also where the caller is cancelled.
     """

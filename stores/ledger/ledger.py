@@ -6,16 +6,17 @@ written. Any number of processes may have one ledger open.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NotRequired, TypedDict, TypeVar, Unpack
 
-from mneme.core.errors import Conflict
-from mneme.models.embedding.embedders import Embedder, vectors_of
+from mneme.core.errors import Conflict, MnemeError
+from mneme.models.embedding.absent import Absent
+from mneme.models.embedding.embedders import EMBEDDED_AT_ONCE, Embedder, vectors_of
 from mneme.stores.ledger import reading
 from mneme.stores.ledger.log import Transaction, append, forget
 from mneme.stores.ledger.lookup import Lookup, log, version_in, where_below
-from mneme.stores.ledger.opening import open_store, open_to_read
+from mneme.stores.ledger.opening import Store, open_store, open_to_read
 from mneme.stores.ledger.records import (
     Change,
     Forgotten,
@@ -27,7 +28,6 @@ from mneme.stores.ledger.records import (
     check_namespace,
     make_write,
 )
-from mneme.stores.ledger.reembedding import embed_waiting
 from mneme.stores.ledger.transfer import Import, ImportReport
 
 T = TypeVar("T")
@@ -142,7 +142,6 @@ class Ledger(Lookup):
         mark = Forgotten(at=self._clock.now(), reason=reason, actor=actor)
         work = partial(forget, heads=heads, rewritten=rewritten, dropped=dropped, mark=mark)
         marks = await self._written(work, erases=True)
-        self._heads = b"", {}  # they may have what was erased
         if self._store.folder is not None:
             await asyncio.to_thread(self._store.folder.warn_of_aside)
         return marks
@@ -197,3 +196,62 @@ async def open_ledger(
         await ledger.close()
         raise
     return ledger
+
+
+async def reembed(
+    location: str, embedder: Embedder, *, api_key: str = "", progress: Callable[[int], None]
+) -> int:
+    """Change the embedder of a ledger; return the number of texts that were embedded.
+
+    The new vectors are computed beside the old ones, then take their place. Other processes may go on
+    meanwhile; afterwards they are told that the embedder has changed. A crash at any moment leaves the old
+    vectors in use, and what was computed is used by the next attempt. `progress` is called with the number
+    of records embedded so far. Raises LedgerMismatch, StorageFailure, and MnemeError where the embedder is
+    absent.
+    """
+    if isinstance(embedder, Absent):
+        raise MnemeError(*embedder.missing)
+    store = await asyncio.to_thread(open_store, location, "", 0, api_key)
+    try:
+        count = await embed_waiting(store, embedder, progress)
+        await store.log.write(partial(_switch, embedder=embedder.name, dimension=embedder.dimension))
+        if store.place.index:
+            await store.log.thread(store.index.rebuild)
+    finally:
+        await asyncio.to_thread(store.close)
+    return count
+
+
+async def embed_waiting(
+    store: Store, embedder: Embedder, progress: Callable[[int], None] = lambda count: None
+) -> int:
+    """Embed every record that has a text and no vector by this embedder; return how many there were."""
+    count = 0
+    while waiting := await store.log.read(reading.unembedded, embedder.name, EMBEDDED_AT_ONCE):
+        vectors = await vectors_of(embedder, [each.text for each in waiting.values()])
+        await store.log.write(partial(_keep, waiting=waiting, vectors=vectors, embedder=embedder.name))
+        count += len(waiting)
+        progress(count)
+    return count
+
+
+def _keep(
+    transaction: Transaction,
+    waiting: Mapping[str, Version],
+    vectors: Mapping[str, Sequence[float]],
+    embedder: str,
+) -> None:
+    """Keep the vectors of records, but of those that have been written to since."""
+    now = reading.heads_of(transaction.cursor, waiting)
+    for record, version in waiting.items():
+        if record in now and now[record].version == version.version:
+            if embedder == transaction.state.embedder:  # so that the index follows
+                transaction.add("vector", record, version.version)
+            transaction.put_vector(record, vectors[version.text], embedder)
+
+
+def _switch(transaction: Transaction, embedder: str, dimension: int) -> None:
+    """Put the new vectors in the place of the old ones."""
+    transaction.add("embedder", body=embedder)
+    transaction.state = transaction.state._replace(embedder=embedder, dimension=dimension)
+    transaction.cursor.execute("DELETE FROM ledger_vectors WHERE embedder <> ?", (embedder,))

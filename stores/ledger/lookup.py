@@ -33,7 +33,6 @@ from mneme.stores.ledger.query import (
 )
 from mneme.stores.ledger.reading import (
     CREATED,
-    KEPT_VERSIONS,
     Order,
     entries_after,
     heads_of,
@@ -75,7 +74,6 @@ class Lookup:
         self._closed = False
         self._last_query: tuple[str | None, Sequence[float]] = (None, ())
         self._compared: dict[str, Sequence[float]] = {}
-        self._heads: tuple[bytes, dict[str, Version]] = (b"", {})
         self._beside = set[asyncio.Task[object]]()
 
     @property
@@ -200,17 +198,12 @@ class Lookup:
             followed = index.follow() if attempt else index.opened().state.seq
             ranked, parts = index.opened().search(asked)
             with self._log.database.reading(snapshot=True) as cursor:
-                state = state_of(cursor)
-                if not attempt and state.seq != followed:
+                changed = {record for _, record in entries_after(cursor, followed)}
+                if changed and not attempt:
                     continue
-                chain, heads = self._heads  # read while the log ended with this checksum; others add to them
-                if chain != state.chain or len(heads) > KEPT_VERSIONS:
-                    heads = dict[str, Version]()
-                    self._heads = state.chain, heads
                 if hints is not None:
-                    return blended(cursor, parts, asked, hints, heads)
-                heads |= heads_of(cursor, [record for record in ranked if record not in heads])
-                changed = {record for _, record in entries_after(cursor, followed)} if attempt else ()
+                    return blended(cursor, parts, asked, hints)
+                heads = heads_of(cursor, ranked)
             hits = [
                 Hit(heads[record], score, {name: of[record] for name, of in parts.items() if record in of})
                 for record, score in ranked.items()

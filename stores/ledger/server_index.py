@@ -49,7 +49,7 @@ from mneme.stores.ledger.reading import (
     heads_of,
     state_of,
 )
-from mneme.stores.ledger.upgrading import FORMER, Contents, Manifest
+from mneme.stores.ledger.upgrading import FORMER, Manifest, bring_in
 
 OLDEST = (1, 19)  # conditional upserts and IDF over a part of the collection
 ATTEMPTS = 5
@@ -387,7 +387,7 @@ class ServerIndex(Engine):
         manifests = [payload["manifest"] for _, payload in points if "manifest" in payload]
         if manifests:
             check_format(older, Manifest.model_validate_json(manifests[0]).format, FORMER)
-            commit(self._database, Contents(points).bring_in)
+            commit(self._database, partial(bring_in, points=points))
             log.warning("The collection %s was taken over, and can be deleted now.", older)
 
 

@@ -20,11 +20,18 @@ from mneme.core.errors import Conflict
 from mneme.stores.access import SHARED, audited, check_right, may, roles
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.reading import heads_of, links_of
-from mneme.stores.ledger.records import Change, Source, Write, record_id, unescaped, user_namespace
+from mneme.stores.ledger.records import (
+    Change,
+    Source,
+    Write,
+    record_id,
+    team_namespace,
+    unescaped,
+    user_namespace,
+)
 from mneme.stores.ledger.words import HAN, KANA, STEM_LETTERS, WORD, folded, is_english, stems_of
 from mneme.stores.provenance import pairs_in
 from mneme.stores.shelf import Shelf, kind_of, readable
-from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory, MemoryRecord
 from mneme.stores.users.traces import named
@@ -102,6 +109,14 @@ class Shared(NamedTuple):
     writes: Sequence[Write]
     known: MemoryRecord | None
     beside: Sequence[MemoryRecord]
+
+
+class TeamFacts(UserMemories):
+    """A team's facts, or its `proposals`; each names the memory that it was made from."""
+
+    def __init__(self, ledger: Ledger, team: str, place: str = "facts") -> None:
+        super().__init__(ledger, team, team_namespace(team, place))
+        self.place = place
 
 
 def policies_of(ledger: Ledger, user: str) -> Shelf[Policy, Policy]:

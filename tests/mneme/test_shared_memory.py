@@ -19,9 +19,9 @@ from mneme.stores.ledger.checking import problems_of
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Source, team_namespace
 from mneme.stores.provenance import MAX_TRACED, made_of, stale, steps
-from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory
+from mneme.stores.users.promotion import TeamFacts
 from tests.doubles.ledgers import forget
 
 WHY = Change(reason="a test", actor="test")

@@ -16,9 +16,8 @@ from typing import IO
 import pytest
 
 from mneme.core.errors import Damaged, LedgerMismatch, NotFound, StorageFailure
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger, open_ledger, reembed
 from mneme.stores.ledger.records import Forgotten
-from mneme.stores.ledger.reembedding import reembed
 from mneme.stores.ledger.verifying import verify
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.ledger_files import ROOT, check, files_with

@@ -14,9 +14,8 @@ from qdrant_client import models
 
 from mneme.core.errors import BadInput, Conflict, LedgerMismatch, NotFound, StorageFailure
 from mneme.stores.ledger.addresses import Address, address_of, place_of
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger, open_ledger, reembed
 from mneme.stores.ledger.records import Change, Version, make_write
-from mneme.stores.ledger.reembedding import reembed
 from mneme.stores.ledger.verifying import repair, verify
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.ledgers import forget

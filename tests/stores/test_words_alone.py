@@ -16,11 +16,10 @@ from mneme.models.embedding.embedders import Embedder, open_embedder
 from mneme.nodes.sharing.pools import look_up
 from mneme.stores.cards.card import Lesson, TaskOutcome
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger, open_ledger, reembed
 from mneme.stores.ledger.query import Ranking
 from mneme.stores.ledger.reading import vectors_by_ids
 from mneme.stores.ledger.records import Change, Version, record_id
-from mneme.stores.ledger.reembedding import reembed
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory
