@@ -221,7 +221,7 @@ async def _remember(name: Name, message: Message, user: str, setup: Setup) -> Ro
 
 async def _memories(setup: Setup, user: str) -> dict[str, str]:
     """Return the user's memories by key, oldest first."""
-    listed = await UserMemories(setup.ledger, user).list(limit=LIMIT)
+    listed = await UserMemories(setup.ledger, user).all(limit=LIMIT)
     return {remembered.key: remembered.memory.content for remembered in listed}
 
 

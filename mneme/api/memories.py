@@ -246,7 +246,7 @@ class Memories(Operations):
         if at or as_of:
             then = await self._then(at, as_of)
             return (then[::-1] if newest_first else then)[offset : offset + limit]
-        found = await self._kept.list(
+        found = await self._kept.all(
             limit=limit, offset=offset, include_retired=include_retired, newest_first=newest_first
         )
         return await self._kept.linked(found)

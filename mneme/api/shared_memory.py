@@ -358,7 +358,7 @@ class SharedMemory(Operations):
         """Return what members propose as facts of a team, oldest first."""
         return await TeamFacts(
             self._ledger, await self._read_team(team, "proposals", "review"), "proposals"
-        ).list()
+        ).all(100)
 
     @changes("proposals/{key}/review")
     async def review(

@@ -105,4 +105,4 @@ async def test_the_roles_file_says_what_becomes_of_which_kind(
     assert done.keys() == {copy.key, card.id} and done[card.id].stale
     assert not done[copy.key].stale and "by the team's policy" in done[copy.key].made
     assert [each.key for each in await shared.stale("local")] == [card.id]
-    assert [each.memory.content for each in await TeamFacts(bundled, "local").list()] == ["The lake is cold."]
+    assert [each.memory.content for each in await TeamFacts(bundled, "local").all()] == ["The lake is cold."]
