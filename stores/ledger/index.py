@@ -35,7 +35,15 @@ from mneme.stores.ledger.query import (
     json_path,
     scope_of,
 )
-from mneme.stores.ledger.reading import SUM, State, entries_after, heads_of, kept, state_of, vectors_by_ids
+from mneme.stores.ledger.reading import (
+    SUM,
+    State,
+    entries_after,
+    heads_of,
+    parse_kept,
+    state_of,
+    vectors_by_ids,
+)
 from mneme.stores.ledger.records import LEDGER
 from mneme.stores.ledger.words import Words, words_of
 
@@ -77,7 +85,7 @@ def changes(cursor: Cursor, after: int) -> Changes:
     points = points_of(cursor, touched, state)
     gone = touched.keys() - {point.id for point in points}
     if erases := any(kind in ("forget", "drop") for kind, _ in entries):
-        kept.clear()
+        parse_kept.cache_clear()
     return Changes(state, points, [*gone], erases)
 
 

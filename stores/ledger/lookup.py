@@ -67,6 +67,8 @@ class Lookup:
 
     def __init__(self, store: Store, embedder: Embedder) -> None:
         self._store, self._embedder = store, embedder
+        self.goes_by_words = isinstance(embedder, Absent)
+        """Whether every search goes by words, as the embedder is absent."""
         self._log = store.log
         self.read = store.log.read
         """Calls one of the functions of `reading` with a cursor, and with what else it is given."""
@@ -75,11 +77,6 @@ class Lookup:
         self._last_query: tuple[str | None, Sequence[float]] = (None, ())
         self._compared: dict[str, Sequence[float]] = {}
         self._beside = set[asyncio.Task[object]]()
-
-    @property
-    def goes_by_words(self) -> bool:
-        """Whether every search goes by words, as the embedder is absent."""
-        return isinstance(self._embedder, Absent)
 
     async def get(self, namespace: Namespace, key: str) -> Version | None:
         """Return the record as it is now, live or retired."""
