@@ -67,6 +67,8 @@ class Lookup:
 
     def __init__(self, store: Store, embedder: Embedder) -> None:
         self._store, self._embedder = store, embedder
+        self.goes_by_words = isinstance(embedder, Absent)
+        """Whether every search goes by words, as the embedder is absent."""
         self._log = store.log
         self.read = store.log.read
         """Calls one of the functions of `reading` with a cursor, and with what else it is given."""
@@ -75,11 +77,6 @@ class Lookup:
         self._last_query: tuple[str | None, Sequence[float]] = (None, ())
         self._compared: dict[str, Sequence[float]] = {}
         self._beside = set[asyncio.Task[object]]()
-
-    @property
-    def goes_by_words(self) -> bool:
-        """Whether every search goes by words, as the embedder is absent."""
-        return isinstance(self._embedder, Absent)
 
     async def get(self, namespace: Namespace, key: str) -> Version | None:
         """Return the record as it is now, live or retired."""
@@ -195,22 +192,21 @@ class Lookup:
         """
         index, hits = self._store.index, list[Hit]()
         for attempt in range(ATTEMPTS):
-            followed = index.follow() if attempt else index.opened().followed
-            pool = index.opened().pool(asked) if hints is not None else {}
-            found = index.opened().search(asked) if hints is None else []
+            followed = index.follow() if attempt else index.opened().state.seq
+            ranked, parts = index.opened().search(asked)
             with self._log.database.reading(snapshot=True) as cursor:
                 changed = {record for _, record in entries_after(cursor, followed)}
                 if changed and not attempt:
                     continue
                 if hints is not None:
-                    return blended(cursor, pool, asked, hints)
-                heads = heads_of(cursor, [record for record, *_ in found])
+                    return blended(cursor, parts, asked, hints)
+                heads = heads_of(cursor, ranked)
             hits = [
-                Hit(heads[record], score, parts)
-                for record, score, parts in found
+                Hit(heads[record], score, {name: of[record] for name, of in parts.items() if record in of})
+                for record, score in ranked.items()
                 if record in heads and record not in changed
             ]
-            if len(hits) == len(found):
+            if len(hits) == len(ranked):
                 break
         if (ranking := asked.ranking) is not None:
             return [hit._replace(parts=ranking.parts(hit, asked.now)) for hit in hits]

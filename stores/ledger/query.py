@@ -133,19 +133,6 @@ class Query(NamedTuple):
         least = 64 if self.mode == "blend" else 128
         return max(least, 1 << (4 * (self.limit + self.offset)).bit_length())
 
-    @property
-    def weighed(self) -> int:
-        """Return how many records the mode `blend` weighs in full, the same for neighbouring pages."""
-        return max(32, 1 << (2 * (self.limit + self.offset) - 1).bit_length())
-
-
-class Found(NamedTuple):
-    """A record that a search found, with its score and the parts of it where known."""
-
-    record: str
-    score: float
-    parts: dict[str, float]
-
 
 class Layout(BaseModel):
     """How a ledger lies on a Qdrant server; `writes` replicas must take a write before it counts."""
