@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mneme.stores.access import RECALLABLE, Asker, Recallable
 from mneme.stores.discussions.discussions import Discussion
-from mneme.stores.ledger.lookup import Lookup
+from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.reading import vectors_by_ids, versions_of
 from mneme.stores.ledger.records import (
     LOCAL,
@@ -211,7 +211,7 @@ KINDS: Mapping[Recallable, _Kind] = {
 
 
 async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
-    ledger: Lookup,
+    ledger: Ledger,
     question: str,
     asker: Asker,
     *,
@@ -258,7 +258,7 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
     return _packed(ranked, budget, cost)
 
 
-async def visible(ledger: Lookup, asker: Asker, kind: Recallable) -> list[tuple[Recalled, Version]]:
+async def visible(ledger: Ledger, asker: Asker, kind: Recallable) -> list[tuple[Recalled, Version]]:
     """Return the latest records of a kind that somebody may see, without those that are out of date."""
     of, found = KINDS[kind], list[Version]()
     for place, only_verified in _places(kind, asker):
@@ -304,7 +304,7 @@ def is_verified(version: Version) -> bool:
 
 
 async def read_again(
-    ledger: Lookup, names: Sequence[str], sees: Callable[[Namespace], bool] = everything
+    ledger: Ledger, names: Sequence[str], sees: Callable[[Namespace], bool] = everything
 ) -> list[Recalled]:
     """Return what was recalled before by its names, as it was then, and marked where it holds no longer.
 

@@ -87,10 +87,6 @@ class Hints(NamedTuple):
         moment = _day_of(value.get("time")) or written
         return any(period.holds(moment) for period in self.periods)
 
-    def suits(self, value: Mapping[str, Any]) -> bool:
-        """Say whether the question asks when something was, and the record is of the kind that happens."""
-        return self.asks_when and value.get("kind", TIMELESS) != TIMELESS
-
 
 @lru_cache(maxsize=64)  # a message is looked up in several places
 def hints_of(question: str, today: date) -> Hints:
@@ -189,7 +185,8 @@ class _Scoring:
             return proposed
         lowest, shares = min(self._cosines.values(), default=0.0), self._shares
         most = [(self._cosines.get(each, lowest) + shares.get(each, 0.0), each) for each in proposed]
-        return [record for _, record in sorted(most, reverse=True)[: self._query.weighed]]
+        weighed = max(32, 1 << (2 * (self._query.limit + self._query.offset) - 1).bit_length())
+        return [record for _, record in sorted(most, reverse=True)[:weighed]]  # neighbouring pages agree
 
     def weigh(self, records: Collection[str]) -> list[Own]:
         """Score the records that search looks at and the query's conditions let through.
@@ -210,7 +207,8 @@ class _Scoring:
             if self._query.dense is not None and record not in cosines:
                 continue
             value, thread = head.value, head.value.get("thread")
-            hinted = {"names": self._worth * named[record], "kind": KIND_WEIGHT * self._hints.suits(value)}
+            happened = self._hints.asks_when and value.get("kind", TIMELESS) != TIMELESS
+            hinted = {"names": self._worth * named[record], "kind": KIND_WEIGHT * happened}
             if self._hints.periods:
                 written = head.created.astimezone(UTC).date()
                 hinted["dates"] = DATE_WEIGHT * self._hints.dates(value, written)

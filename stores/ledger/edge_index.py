@@ -46,8 +46,8 @@ from mneme.stores.ledger.index import (
     stamp_of,
     words_in,
 )
-from mneme.stores.ledger.query import DENSE, LAST, SPARSE, Payload, Where, section_of
-from mneme.stores.ledger.reading import check_embedder, current_state
+from mneme.stores.ledger.query import DENSE, LAST, SPARSE, Where, section_of
+from mneme.stores.ledger.reading import State, check_embedder, current_state
 
 COPY = "index-"
 POLL_SECONDS = 0.5
@@ -92,20 +92,18 @@ class EdgeEngine(Engine):
     def __init__(self, path: Path, lock: int, *, dimension: int | None = None) -> None:
         """Open the shard in a folder, or make one of a dimension in an empty folder."""
         self.path, self.folder, self.lock = path, path.parent, lock
-        self.followed, self.made_with, self.key = 0, ("", 0), ""
         self._known, self.scopes = set[str](), list[str]()
         with guarded():
             self.shard = edge.EdgeShard.load(str(path)) if dimension is None else _made(path, dimension)
 
     @guarded()
-    def read_stamp(self) -> Payload:
+    def read_stamp(self) -> State | None:
         """Read the stamp, and which scopes there are."""
         points = self.shard.retrieve([STAMP_ID], True, False)
         if stamp := stamp_in((points and points[0].payload) or {}):
             hits = self.shard.facet(edge.FacetRequest("scope", limit=2**31, exact=True))
             self._add_scopes({str(hit.value) for hit in hits})
-            self.followed, self.key = stamp["seq"], stamp["ledger"]
-            self.made_with = (stamp["embedder"], stamp["dimension"])
+            self.state = stamp
         return stamp
 
     @guarded()
@@ -113,16 +111,20 @@ class EdgeEngine(Engine):
         """Follow the log to another entry."""
         if found.gone:
             self.shard.update(edge.UpdateOperation.delete_points([*found.gone]))
-        state = found.state
-        self.upsert([*found.points, stamp_of(state)])
-        self.followed, self.key = state.seq, state.ledger
-        self.made_with = (state.embedder, state.dimension)
+        self.upsert([*found.points, stamp_of(found.state)])
+        self.state = found.state
 
     @guarded()
     def upsert(self, points: Sequence[Point]) -> None:
-        if points:
-            self._add_scopes({point.payload["scope"] for point in points if "scope" in point.payload})
-            self.shard.update(edge.UpdateOperation.upsert_points([_point(each) for each in points]))
+        if not points:
+            return
+        self._add_scopes({point.payload["scope"] for point in points if "scope" in point.payload})
+        made: list[edge.Point] = []
+        for point in points:
+            vectors: dict[str, Any] = {SPARSE: edge.SparseVector(*point.words)} if point.words else {}
+            vectors |= {DENSE: point.dense} if point.dense is not None else {}
+            made.append(edge.Point(point.id, vectors, point.payload))
+        self.shard.update(edge.UpdateOperation.upsert_points(made))
 
     def _add_scopes(self, scopes: Set[str]) -> None:
         """Let scopes be known, before a record in them can be found."""
@@ -165,10 +167,6 @@ class EdgeEngine(Engine):
             points.append(Point(str(each.id), each.payload or {}, vectors.get(DENSE), words_in(vectors)))
         return points, following
 
-    def discard(self) -> None:
-        """Remove the files of a shard that another has replaced; a search under way has them open still."""
-        shutil.rmtree(self.path, ignore_errors=True)
-
     def close(self) -> None:
         """Close the shard, and note what its files are."""
         with guarded():
@@ -193,9 +191,9 @@ class EdgeIndex:
         """Bring the copy to the end of the log; return up to which entry it has followed it."""
         copy = self.opened()
         state = current_state(self._database)
-        if state.seq == copy.followed:
-            return copy.followed
-        check_embedder(str(self._folder), state, *copy.made_with)
+        if state.seq == copy.state.seq:
+            return state.seq
+        check_embedder(str(self._folder), state, copy.state.embedder, copy.state.dimension)
         with self._following:
             self._check_space()
             self._catch_up(self.opened())
@@ -203,7 +201,7 @@ class EdgeIndex:
 
     def _catch_up(self, copy: EdgeEngine) -> None:
         with self._database.reading(snapshot=True) as cursor:
-            found = changes(cursor, copy.followed)
+            found = changes(cursor, copy.state.seq)
         copy.apply(found)
         self._has_remains |= found.erases
 
@@ -238,7 +236,7 @@ class EdgeIndex:
             with self._following:
                 self._catch_up(new)
                 self._copy = new
-            former.discard()
+            shutil.rmtree(former.path, ignore_errors=True)  # a search under way has its files open still
 
     def verify(self) -> list[str]:
         """Compare the copies that nobody has open, and that of this process, with the log."""
@@ -251,7 +249,7 @@ class EdgeIndex:
             return wrong
         copy = self.opened()
         with self._following, self._database.reading(snapshot=True) as cursor:
-            copy.apply(changes(cursor, copy.followed))  # of the state that is compared
+            copy.apply(changes(cursor, copy.state.seq))  # of the state that is compared
             return wrong + differences(cursor, copy.points())
 
     def layout(self) -> None:
@@ -370,10 +368,3 @@ def _made(path: Path, dimension: int) -> edge.EdgeShard:
     by_place = edge.KeywordIndexParams(is_tenant=True, prefix=True)
     shard.update(edge.UpdateOperation.create_field_index("scope", by_place))
     return shard
-
-
-def _point(point: Point) -> edge.Point:
-    vectors: dict[str, Any] = {SPARSE: edge.SparseVector(*point.words)} if point.words else {}
-    if point.dense is not None:
-        vectors[DENSE] = point.dense
-    return edge.Point(point.id, vectors, point.payload)

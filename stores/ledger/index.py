@@ -27,7 +27,6 @@ from mneme.stores.ledger.query import (
     RRF_K,
     SPARSE,
     Condition,
-    Found,
     Payload,
     Query,
     Ranking,
@@ -36,7 +35,15 @@ from mneme.stores.ledger.query import (
     json_path,
     scope_of,
 )
-from mneme.stores.ledger.reading import SUM, State, entries_after, heads_of, kept, state_of, vectors_by_ids
+from mneme.stores.ledger.reading import (
+    SUM,
+    State,
+    entries_after,
+    heads_of,
+    parse_kept,
+    state_of,
+    vectors_by_ids,
+)
 from mneme.stores.ledger.records import LEDGER
 from mneme.stores.ledger.words import Words, words_of
 
@@ -78,7 +85,7 @@ def changes(cursor: Cursor, after: int) -> Changes:
     points = points_of(cursor, touched, state)
     gone = touched.keys() - {point.id for point in points}
     if erases := any(kind in ("forget", "drop") for kind, _ in entries):
-        kept.clear()
+        parse_kept.cache_clear()
     return Changes(state, points, [*gone], erases)
 
 
@@ -130,23 +137,26 @@ def _hash(text: str, key: str) -> str:
     return blake2b(text.encode(), key=key.encode(), digest_size=9).hexdigest()
 
 
-def stamp_in(payload: Payload) -> Payload:
-    """Return what the payload of a stamp says; nothing of one that is not there."""
-    return dict(json.loads(payload["stamp"])) if "stamp" in payload else {}
+def stamp_in(payload: Payload) -> State | None:
+    """Return what the payload of a stamp says; None of one that is not there."""
+    if "stamp" not in payload:
+        return None
+    said = json.loads(payload["stamp"])
+    return State(**said | {"chain": bytes.fromhex(said["chain"])})
 
 
-def agrees(cursor: Cursor, stamp: Payload) -> str:
+def agrees(cursor: Cursor, stamp: State | None) -> str:
     """Return why an index cannot go on from its stamp; an empty text where it can."""
     state = state_of(cursor)
-    if not stamp:
+    if stamp is None:
         return "it is not whole"
-    if any(stamp[name] != getattr(state, name) for name in ("ledger", "embedder", "dimension")):
+    if any(getattr(stamp, name) != getattr(state, name) for name in ("ledger", "embedder", "dimension")):
         return "it is of another ledger, or has the vectors of another embedder"
-    row = cursor.execute("SELECT chain FROM ledger_entries WHERE seq = ?", (stamp["seq"],)).fetchone()
-    chain = row[0] if row else b"" if stamp["seq"] else bytes(SUM)
-    if bytes(chain).hex() != stamp["chain"]:
+    row = cursor.execute("SELECT chain FROM ledger_entries WHERE seq = ?", (stamp.seq,)).fetchone()
+    chain = row[0] if row else b"" if stamp.seq else bytes(SUM)
+    if bytes(chain) != stamp.chain:
         return (
-            f"it has followed the log to entry {stamp['seq']}, and the log, which ends at {state.seq} now, "
+            f"it has followed the log to entry {stamp.seq}, and the log, which ends at {state.seq} now, "
             "is another: the end of the log was lost, or an older copy was put in its place"
         )
     return ""
@@ -190,10 +200,8 @@ class Engine(ABC):
 
     types: Any
     """What requests are made of: `qdrant_edge`, or what makes them for a server under the same names."""
-    key: str
-    """The ledger's id, with which texts are hashed."""
-    followed: int
-    """The last entry up to which it is known to have followed the log."""
+    state: State
+    """What the log said of itself at the entry up to which the collection is known to have followed it."""
     indexed: Set[str] = frozenset()
     """The fields of the payload that are known to be indexed."""
 
@@ -206,8 +214,8 @@ class Engine(ABC):
         """Index a field of the payload."""
 
     @abstractmethod
-    def read_stamp(self) -> Payload:
-        """Return up to which entry the collection has followed which log; nothing where it is not whole."""
+    def read_stamp(self) -> State | None:
+        """Return up to which entry the collection has followed which log; None where it is not whole."""
 
     def named(self, where: Where) -> Where:
         """Return what selects the same, and is found sooner."""
@@ -217,36 +225,32 @@ class Engine(ABC):
     def page(self, after: Any, name: str = "") -> tuple[list[Point], Any]:
         """Return some points of this collection, or of that of a name, and where the next ones begin."""
 
-    def search(self, query: Query) -> list[Found]:
-        """Return records, best first, each with the scores that are known of the parts of the query."""
-        query, types = query._replace(where=self.named(query.where)), self.types
-        if not (legs := self._legs(query)):  # a query of stop words only
-            return []
-        if query.ranking is not None:
-            self._index(query)
-        wanted = self._filter(query.where)
+    def search(self, query: Query) -> tuple[Scores, dict[str, Scores]]:
+        """Return the scores of records, and those that are known of the parts of the query.
+
+        In the mode `blend` there is what each part proposes, to be ranked by `blending`; what names the
+        query's sections is left aside.
+        """
+        where = query.where._replace(sections=()) if query.mode == "blend" else query.where
+        query, types = query._replace(where=self.named(where)), self.types
+        legs, wanted = self._legs(query), self._filter(query.where)
+        if query.mode == "blend":
+            return {}, self._parts(legs, wanted, query.candidates)
+        if not legs:  # a query of stop words only
+            return {}, {}
         common = {"limit": query.limit, "offset": query.offset, "score_threshold": query.min_score}
         if query.mode != "hybrid" and query.ranking is None:
             [leg] = legs.values()
-            request = types.QueryRequest(filter=wanted, **leg, **common)
-        else:
-            proposed = [types.Prefetch(limit=query.candidates, filter=wanted, **leg) for leg in legs.values()]
-            fused = self._formula(query, query.ranking) if query.ranking else types.Fusion.Rrf(k=RRF_K)
-            request = types.QueryRequest(query=fused, prefetches=proposed, **common)
-        [found] = self.ask([request])
-        parts: dict[str, Scores] = {query.mode: found}
-        if query.mode == "hybrid" and found:
-            same = types.Filter(must=[types.HasIdCondition({*found})])
-            parts = self._parts(legs, same, len(found))
-        return [
-            Found(record, score, {name: scores[record] for name, scores in parts.items() if record in scores})
-            for record, score in found.items()
-        ]
-
-    def pool(self, query: Query) -> dict[str, Scores]:
-        """Return the records that each part of a query proposes; what names its sections is left aside."""
-        query = query._replace(where=self.named(query.where._replace(sections=())))
-        return self._parts(self._legs(query), self._filter(query.where), query.candidates)
+            [found] = self.ask([types.QueryRequest(filter=wanted, **leg, **common)])
+            return found, {query.mode: found}
+        if query.ranking is not None:
+            self._index(query, query.ranking)
+        proposed = [types.Prefetch(limit=query.candidates, filter=wanted, **leg) for leg in legs.values()]
+        fused = self._formula(query, query.ranking) if query.ranking else types.Fusion.Rrf(k=RRF_K)
+        [found] = self.ask([types.QueryRequest(query=fused, prefetches=proposed, **common)])
+        if query.ranking is not None or not found:
+            return found, {}
+        return found, self._parts(legs, types.Filter(must=[types.HasIdCondition({*found})]), len(found))
 
     def _parts(self, legs: Mapping[str, Leg], wanted: Any, limit: int) -> dict[str, Scores]:
         requests = [self.types.QueryRequest(limit=limit, filter=wanted, **leg) for leg in legs.values()]
@@ -281,8 +285,8 @@ class Engine(ABC):
 
     def _condition(self, condition: Condition) -> Any:
         """Return the test of a field; that of `ne` is the same as that of `eq`, and must not hold."""
-        types, operator, value = self.types, condition.operator, _concealed(condition.value, self.key)
-        key = self._path(condition)
+        types, operator, key = self.types, condition.operator, self._path(condition)
+        value = _concealed(condition.value, self.state.ledger)
         if value is None:
             return types.FieldCondition(key=key, is_empty=True)
         if operator == "in":
@@ -300,7 +304,7 @@ class Engine(ABC):
     def _path(self, condition: Condition) -> str:
         """Return the path of a field; the names of fields in it are hashes, as texts are."""
         first, *below = condition.path
-        return json_path([first, *(_concealed(name, self.key) for name in below)])
+        return json_path([first, *(_concealed(name, self.state.ledger) for name in below)])
 
     def _formula(self, query: Query, ranking: Ranking) -> Any:
         """Return a ranking as a formula; a record that lacks a field has its default, and no age."""
@@ -331,16 +335,15 @@ class Engine(ABC):
         terms = [of.Mult([of.Constant(weight), term]) for weight, term in weighted]
         return self.types.Formula(formula=of.Sum(terms), defaults=defaults)
 
-    def _index(self, query: Query) -> None:
+    def _index(self, query: Query, ranking: Ranking) -> None:
         """Index what a ranking and its filter read: else every payload is read; a strict server refuses."""
-        assert query.ranking is not None
         texts = [
             self._path(condition)
             for condition in query.where.conditions
             if isinstance(condition.value[0] if isinstance(condition.value, list) else condition.value, str)
         ]
         schemas: dict[str, Any] = dict.fromkeys(texts, "keyword")
-        schemas |= dict.fromkeys(query.ranking.paths.values(), "float")
+        schemas |= dict.fromkeys(ranking.paths.values(), "float")
         for path in schemas.keys() - self.indexed:
             self.index_field(path, schemas[path])
             self.indexed = {*self.indexed, path}

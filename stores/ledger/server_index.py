@@ -40,7 +40,7 @@ from mneme.stores.ledger.index import (
     words_in,
 )
 from mneme.stores.ledger.log import commit
-from mneme.stores.ledger.query import DENSE, SPARSE, Layout, Payload
+from mneme.stores.ledger.query import DENSE, SPARSE, Layout
 from mneme.stores.ledger.reading import (
     State,
     check_embedder,
@@ -175,9 +175,7 @@ class ServerIndex(Engine):
         self._nodes = Nodes(self._address, api_key)
         self.name = f"{self._address.collection}-index"
         self._following = threading.Lock()
-        state = current_state(database)
-        self.followed, self.key = 0, state.ledger
-        self._made_with = (state.embedder, state.dimension)
+        self.state = current_state(database)
 
     @classmethod
     def open(cls, address: str, database: Database, api_key: str = "") -> "ServerIndex":
@@ -208,11 +206,11 @@ class ServerIndex(Engine):
     def follow(self) -> int:
         """Bring the index to the end of the log; return up to which entry it has followed it."""
         state = current_state(self._database)
-        check_embedder(self.name, state, *self._made_with)
+        check_embedder(self.name, state, self.state.embedder, self.state.dimension)
         if state.indexed < state.seq:
             with self._following:
                 self._catch_up()
-        self.followed = state.seq
+        self.state = state
         return state.seq
 
     def written(self) -> None:
@@ -263,7 +261,7 @@ class ServerIndex(Engine):
     def index_field(self, path: str, schema: Literal["keyword", "float"]) -> None:
         self._call("PUT", "/index", {"field_name": path, "field_schema": schema}, wait="true")
 
-    def read_stamp(self) -> Payload:
+    def read_stamp(self) -> State | None:
         found = self._call("POST", "/points", {"ids": [STAMP_ID], "with_payload": True})
         return stamp_in(found[0]["payload"] if found else {})
 
@@ -315,12 +313,12 @@ class ServerIndex(Engine):
 
     def _unusable(self, state: State | None = None) -> str:
         """Return why the index cannot be used as it is; an empty text where it can."""
-        stamp = self.read_stamp() if self._resolve(self.name) else {}
+        stamp = self.read_stamp() if self._resolve(self.name) else None
         with self._database.reading() as cursor:
             state = state or state_of(cursor)
             why = agrees(cursor, stamp)
-        if not why and stamp["seq"] < state.indexed:
-            return f"it ends at entry {stamp['seq']}, and had followed the log to {state.indexed}"
+        if stamp is not None and not why and stamp.seq < state.indexed:
+            return f"it ends at entry {stamp.seq}, and had followed the log to {state.indexed}"
         return why
 
     def _resolve(self, name: str) -> str | None:

@@ -247,7 +247,8 @@ class Inbox:
     async def _find(self, user: str, message_id: str) -> Version:
         check_name(message_id, "message's id")
         heads = await self.ledger.records(user_namespace(user, "inbox"), limit=None)
-        found = [head for head in heads if head.key.startswith(message_id)]
+        whole = [head for head in heads if head.key == message_id]
+        found = whole or [head for head in heads if head.key.startswith(message_id)]
         if len(found) != 1:
             many = "Several messages begin" if found else "No message in the inbox begins"
             raise NotFound(f"{many} with {message_id!r}.", "See `mneme inbox list`.")

@@ -90,7 +90,7 @@ async def test_only_what_is_close_and_of_another_place_is_compared(
 
     monkeypatch.setattr(contradictions, "overlaps", noted)
     with monkeypatch.context() as patched:
-        patched.setattr(Ledger, "vectors_by_ids", None)
+        patched.setattr(contradictions, "vectors_by_ids", None)
         assert await ann.contradictions(["analysts"]) == [], "all is in one place, and no vector is read"
     await facts.insert(Memory(content=POSTGRES), change=WHY)
     await ann.contradictions(["analysts"])
