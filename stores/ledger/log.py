@@ -41,9 +41,9 @@ from mneme.stores.ledger.reading import (
     digest_of,
     each_value,
     heads_of,
-    parse_kept,
     state_of,
     tombstones_of,
+    version_in,
     versions_of,
 )
 from mneme.stores.ledger.records import (
@@ -268,7 +268,7 @@ class Log(Worker):
         self._writer.submit(self._drain)
         result = await asyncio.wrap_future(done)
         if erases:
-            parse_kept.cache_clear()
+            version_in.cache_clear()
             await asyncio.wrap_future(self._writer.submit(self.database.erased))
         return result
 
