@@ -8,8 +8,9 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 import uvicorn
 from starlette.requests import Request
@@ -45,7 +46,9 @@ async def serve(host: str, port: int, idle_minutes: float, ready: Ready) -> None
     url = f"http://{_here(host)}:{listening.getsockname()[1]}"
     used = _Used()
     app = api_of(ServerState(), _agents.remember, lambda ledger: _serving(ledger, url))
-    app.router.routes.insert(0, Route("/ok", _is_there))  # before the route that refuses all else
+    said = {"/ok": {"ok": True}, "/info": {"flags": {"assistants": False}}}  # as a LangGraph server says it
+    for path, body in said.items():  # before the route that refuses all else
+        app.router.routes.insert(0, Route(path, partial(_say, body)))
     server = uvicorn.Server(uvicorn.Config(used.around(app), log_level="warning", access_log=False))
     beside = [used.stop_when_idle(server, idle_minutes), _tell(server, ready, url)]
     tasks = [asyncio.create_task(each) for each in beside]
@@ -59,8 +62,8 @@ async def serve(host: str, port: int, idle_minutes: float, ready: Ready) -> None
         raise MnemeError("The server could not start.", "The lines above say why.")
 
 
-async def _is_there(_: Request) -> Response:
-    return JSONResponse({"ok": True})
+async def _say(body: Mapping[str, object], _: Request) -> Response:
+    return JSONResponse(body)
 
 
 async def _tell(server: uvicorn.Server, ready: Ready, url: str) -> None:
