@@ -92,9 +92,7 @@ def test_on_a_server_without_graphs_no_request_fails(page: Page, tmp_path: Path)
     page.on("response", lambda answer: None if answer.ok else failed.append(answer.url))
     with own_server(tmp_path / "home") as server:
         turned(page, server, "reviews")
-        expect(
-            page.get_by_text("No dispute waits for you. Runs that ask")
-        ).to_be_visible()
+        expect(page.get_by_text("No dispute waits for you. Runs that ask")).to_be_visible()
     assert failed == []
 
 
