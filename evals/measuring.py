@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from langgraph.store.memory import InMemoryStore
 from numpy.typing import NDArray
-from scipy.stats import bootstrap, wilcoxon
+from scipy.stats import binomtest, bootstrap, wilcoxon
 
 from mneme.core.settings import settings
 from mneme.evals.report import C, Journal, Row
@@ -164,3 +164,30 @@ def interval_of_mean(values: Sequence[float] | NDArray[np.float64]) -> tuple[flo
 def p_cell(p: float | None) -> str:
     """Write a p as a table shows it."""
     return "–" if p is None else f"{p:.1g}"
+
+
+def ratio(part: float, whole: float) -> float | None:
+    """Return a share, or nothing where there was nothing to count."""
+    return part / whole if whole else None
+
+
+def percent(value: float | None) -> str:
+    """Write a share as a table shows it."""
+    return "–" if value is None else f"{100 * value:.0f} %"
+
+
+def interval(of: dict[str, Any]) -> str:
+    """Write a share's interval as a table shows it."""
+    return "–" if of["low"] is None else f"{100 * of['low']:.0f}–{100 * of['high']:.0f} %"
+
+
+def share(right: int, count: int) -> dict[str, Any]:
+    """Return a share of cases with its 95 % Wilson interval."""
+    interval = binomtest(right, count).proportion_ci(0.95, method="wilson") if count else None
+    return {
+        "right": right,
+        "cases": count,
+        "share": ratio(right, count),
+        "low": interval and float(interval.low),
+        "high": interval and float(interval.high),
+    }

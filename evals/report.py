@@ -27,6 +27,7 @@ Row = dict[str, Any]
 Progress = Callable[[int, int, str], None]
 """Told after each case: how many are finished, of how many, and which it was."""
 
+BY_RULES = "Answered by rules: docs/measurements.md says what that cannot tell."
 MEND = "Make room, or give another folder with --out; finished cases are kept."
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = (*("environments", "evals", "graphs", "library", "models", "nodes", "prompts", "rules", "stores"),)
@@ -158,9 +159,9 @@ class Journal:
         rows: list[Row] | None = None,
     ) -> Report:
         """Return the report of a finished run, of these rows or of all."""
-        name = self.path.stem.rpartition("-")[0]
-        rows = self.rows if rows is None else rows
-        return Report(name, str(answered_by), self.path, rows, summary, tables, notes=[*notes])
+        name, rows = self.path.stem.rpartition("-")[0], self.rows if rows is None else rows
+        said = [*notes, BY_RULES] if str(answered_by) == "rules" else [*notes]
+        return Report(name, str(answered_by), self.path, rows, summary, tables, notes=said)
 
 
 async def together(work: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -6,9 +6,15 @@ The paper's own versions are in `graphs/baselines/`.
 from langgraph.graph import END, START
 
 from mneme.nodes.chat import remembering as memory
-from mneme.nodes.chat.conflict_router import conflict_router
 from mneme.nodes.chat.context import MemoryContext
-from mneme.nodes.chat.memory_agent import decide, find_similar, left_to_store, message_router, routed
+from mneme.nodes.chat.memory_agent import (
+    conflict_router,
+    decide,
+    find_similar,
+    left_to_store,
+    message_router,
+    routed,
+)
 from mneme.nodes.chat.memory_operations import discard, insert_memory, replace_memory, retire, update_memory
 from mneme.nodes.chat.remembering import Given, Result, State
 from mneme.nodes.workflow import Workflow

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mneme.api.erased import Erased
-    from mneme.api.inbox import Remembered
+    from mneme.api.inbox import ChatMessage, Remembered
     from mneme.api.memories import Written
-    from mneme.api.messages import ChatMessage
     from mneme.client.memory import Memory, open, open_store
     from mneme.core.errors import MnemeError
     from mneme.integrations.middleware import MemoryMiddleware as MemoryMiddleware
@@ -56,7 +55,7 @@ if find_spec("langchain") is None:  # else `from mneme import *` would fail; by 
 
 _PLACES = {
     "Card": "mneme.stores.cards.card",
-    "ChatMessage": "mneme.api.messages",
+    "ChatMessage": "mneme.api.inbox",
     "Erased": "mneme.api.erased",
     "Memory": "mneme.client.memory",
     "MemoryMiddleware": "mneme.integrations.middleware",

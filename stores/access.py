@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Literal, NamedTuple, get_args
 from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
 from weakref import WeakKeyDictionary
 
@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from mneme.core.errors import BadInput, Forbidden, MnemeError, StorageFailure, first_fault
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.reading import Order
+from mneme.stores.ledger.reading import Order, heads_of
 from mneme.stores.ledger.records import (
     LOCAL,
     Change,
@@ -145,10 +145,13 @@ class Roles(BaseModel):
         return self.teams.get(team, {}).get(user, frozenset())
 
 
+NO_ROLES = Roles()
+
+
 def roles() -> Roles:
     """Return the roles of the settings. Raises BadInput for a file that cannot be read."""
     path = settings().roles
-    return read_roles(path) if path else Roles()
+    return read_roles(path) if path else NO_ROLES
 
 
 @lru_cache(4)
@@ -236,8 +239,9 @@ class Seen(BaseModel):
 async def asker_of(ledger: Ledger, caller: str | None, user: str, teams: Sequence[str]) -> Asker:
     """Return who asks, by the names under which teams are kept, and note in the audits that they read."""
     opened = roles().opened(teams)
-    for team in dict.fromkeys([*teams, *(each.team for each in opened)]):
-        await audit(ledger, caller, team, "recall")
+    read = dict.fromkeys([*teams, *(each.team for each in opened)])
+    if notes := [note for team in read for note in audited(ledger, caller, team, "recall")]:
+        await ledger.write(notes)
     return Asker(user, tuple(teams), opened)
 
 
@@ -303,7 +307,8 @@ READINGS = "readings"
 READINGS_KEPT_FOR = timedelta(days=90)
 READINGS_DROPPED_EVERY = timedelta(days=1)
 GATHERING_SECONDS = 0.25
-_gathered: WeakKeyDictionary[Ledger, list[Write]] = WeakKeyDictionary()
+_gathered: WeakKeyDictionary[Ledger, list[tuple[str, str, list[str]]]] = WeakKeyDictionary()
+"""Whose memories, who was shown them, and their keys: what is still to be noted."""
 
 
 class Reading(BaseModel):
@@ -321,44 +326,37 @@ class Reading(BaseModel):
 
 def was_shown(ledger: Ledger, user: str, by: str, keys: Iterable[str]) -> None:
     """Note what a program is shown, beside what the caller goes on with, which does not fail with it."""
-    if not (shown := [*keys]):
-        return
-    note = make_write(
-        event="insert",
-        namespace=user_namespace(user, READINGS),
-        value={"keys": shown},
-        text="",
-        change=Change(reason="shown", actor=by),
-    )
-    waiting = _gathered.setdefault(ledger, [])
-    waiting.append(note)
-    if len(waiting) == 1:
-        ledger.begin(_note(ledger))
+    if shown := [*keys]:
+        waiting = _gathered.setdefault(ledger, [])
+        waiting.append((user, by, shown))
+        if len(waiting) == 1:
+            ledger.begin(_note(ledger))
 
 
 async def _note(ledger: Ledger) -> None:
-    """Write what has gathered for a moment at once: with each entry, searches read the log anew."""
+    """Write what has gathered for a moment at once: with each entry, searches read the log anew.
+
+    What was forgotten meanwhile is noted no more.
+    """
     await asyncio.sleep(GATHERING_SECONDS)
-    notes = _gathered.pop(ledger)
+    shown, left = _gathered.pop(ledger), list[Write]()
     with suppress(MnemeError):
-        if left := await _of_what_is_left(ledger, notes):
+        memories = {user: user_namespace(user, "memories") for user, _, _ in shown}
+        ids = [record_id(memories[user], key) for user, _, keys in shown for key in keys]
+        known = await ledger.read(heads_of, ids)
+        for user, by, keys in shown:
+            if kept := [key for key in keys if record_id(memories[user], key) in known]:
+                place, change = user_namespace(user, READINGS), Change(reason="shown", actor=by)
+                note = make_write(
+                    event="insert", namespace=place, value={"keys": kept}, text="", change=change
+                )
+                left.append(note)
+        if left:
             await ledger.write(left)
         for place in {each.namespace for each in left}:
             first = await ledger.records(place, limit=1)
             if first and datetime.now(UTC) - first[0].created > READINGS_KEPT_FOR + READINGS_DROPPED_EVERY:
                 await drop_old_readings(ledger)  # where no server does that
-
-
-async def _of_what_is_left(ledger: Ledger, notes: Sequence[Write]) -> list[Write]:
-    """Return the notes without what was forgotten meanwhile."""
-
-    def record_of(note: Write, key: str) -> str:
-        return record_id((*note.namespace[:-1], "memories"), key)
-
-    keys: list[tuple[Write, list[str]]] = [(each, cast(Any, each.value)["keys"]) for each in notes]
-    known = await ledger.by_ids([record_of(note, key) for note, shown in keys for key in shown])
-    left = [(note, [key for key in shown if record_of(note, key) in known]) for note, shown in keys]
-    return [note.model_copy(update={"value": {"keys": shown}}) for note, shown in left if shown]
 
 
 async def readings(ledger: Ledger, user: str, key: str, limit: int) -> list[Reading]:

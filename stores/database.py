@@ -83,7 +83,7 @@ class Database(ABC):
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Cursor]:
-        with self._failing(), self._connection() as connection:
+        with self._connection() as connection:
             if begin:
                 connection.execute(begin)
             try:
@@ -97,8 +97,6 @@ class Database(ABC):
 
     @abstractmethod
     def _connection(self) -> AbstractContextManager[Any]: ...
-    @abstractmethod
-    def _failing(self) -> AbstractContextManager[None]: ...
     @abstractmethod
     def erased(self) -> None: ...
     @abstractmethod
@@ -169,9 +167,10 @@ class Sqlite(Database):
     def __init__(self, path: Path, remedy: str = REPAIR) -> None:
         self.path, self.place, self._remedy = path, str(path), remedy
         self._idle: deque[sqlite3.Connection] = deque()
-        with storage_errors(f"write {path}"), self._failing():
+        with storage_errors(f"write {path}"):
             make_private_file(path)
-            self._idle.append(self._connect())
+        with self._connection():
+            pass  # what is wrong with the file is said now
 
     def erased(self) -> None:
         """Move the write-ahead log into the file and empty it: deleted text could be read in it else.
@@ -180,7 +179,7 @@ class Sqlite(Database):
         """
         for wait in LOG_WAITS:
             time.sleep(wait)
-            with self._failing(), self._connection() as connection:
+            with self._connection() as connection:
                 busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if not busy:
                 return
@@ -196,14 +195,26 @@ class Sqlite(Database):
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
+        """Give an idle connection, or a new one. Raises NotWritable, Damaged, StorageFailure."""
         try:
-            connection = self._idle.pop()
-        except IndexError:
-            connection = self._connect()
-        try:
-            yield connection
-        finally:
-            self._idle.append(connection)
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                connection = self._connect()
+            try:
+                yield connection
+            finally:
+                self._idle.append(connection)
+        except sqlite3.Error as failure:
+            code = getattr(failure, "sqlite_errorcode", 0) & 0xFF
+            if code in FULL or (code == sqlite3.SQLITE_IOERR and "disk I/O" not in str(failure)):
+                raise NotWritable(
+                    f"Cannot write {self.place}: {failure}; nothing was written.", SPACE
+                ) from failure
+            if code in BROKEN:
+                raise Damaged(f"{self.place} is damaged: {failure}.", self._remedy) from failure
+            unconfirmed = f"{self.place} failed: {failure}; the write is not confirmed."
+            raise StorageFailure(unconfirmed, "Try again.") from failure
 
     # SQLite does not wait its busy time-out where two processes turn a new file into WAL mode at once.
     @retry(
@@ -221,22 +232,8 @@ class Sqlite(Database):
             connection.execute("PRAGMA synchronous = FULL")  # what is acknowledged survives a power cut
             connection.execute("PRAGMA secure_delete = ON")  # overwrite with zeros what is deleted
             connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA cache_size = -16000")  # KiB: it has what 20,000 records are found by
         except BaseException:
             connection.close()
             raise
         return connection
-
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as failure:
-            code = getattr(failure, "sqlite_errorcode", 0) & 0xFF
-            if code in FULL or (code == sqlite3.SQLITE_IOERR and "disk I/O" not in str(failure)):
-                raise NotWritable(
-                    f"Cannot write {self.place}: {failure}; nothing was written.", SPACE
-                ) from failure
-            if code in BROKEN:
-                raise Damaged(f"{self.place} is damaged: {failure}.", self._remedy) from failure
-            unconfirmed = f"{self.place} failed: {failure}; the write is not confirmed."
-            raise StorageFailure(unconfirmed, "Try again.") from failure

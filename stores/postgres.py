@@ -1,7 +1,7 @@
 """PostgreSQL, for teams: an extra, whose connections mend themselves where the server was away."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any, Self
 
 import psycopg
@@ -74,8 +74,10 @@ class Postgres(Database):
         if self._found_in:
             connection.execute(self._found_in)
 
-    def _connection(self) -> AbstractContextManager[psycopg.Connection[Any]]:
-        return self._pool.connection()
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+        with self._failing(), self._pool.connection() as connection:
+            yield connection
 
     @contextmanager
     def _failing(self) -> Iterator[None]:

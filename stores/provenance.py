@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from mneme.stores.ledger.lookup import Lookup
-from mneme.stores.ledger.reading import Link
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.reading import Link, heads_of, links_of, versions_of
 from mneme.stores.ledger.records import Change, Namespace, Source, Version, record_id, texts_in
 
 MAX_TRACED = 1000
@@ -30,10 +30,10 @@ def made_from(change: Change, names: Sequence[str]) -> Change:
     return change.model_copy(update={"source": source.model_copy(update={"records": together})})
 
 
-async def as_now(ledger: Lookup, head: Version, change: Change) -> Change:
+async def as_now(ledger: Ledger, head: Version, change: Change) -> Change:
     """Return a change that names what a record was made from as it is now: what is written so rests on it."""
-    sources = [link.source for link in await ledger.links([head.record])]
-    live = await ledger.by_ids(sources)
+    sources = [link.source for link in await ledger.read(links_of, [head.record])]
+    live = await ledger.read(heads_of, sources)
     named = [live[each].reference if each in live else f"{each}@{SETTLED}" for each in sources]
     return change.model_copy(update={"source": Source(records=named)})
 
@@ -44,7 +44,7 @@ def everything(_: Namespace) -> bool:
 
 
 async def stale(
-    ledger: Lookup, records: Iterable[str], sees: Callable[[Namespace], bool] = everything
+    ledger: Ledger, records: Iterable[str], sees: Callable[[Namespace], bool] = everything
 ) -> dict[str, str]:
     """Return why records no longer rest on what they were made from, by their ids; whoever does is left out.
 
@@ -52,8 +52,8 @@ async def stale(
     now, and where it is stale itself. Its reason is told to who `sees` what is where it is.
     """
     links = [link for found in (await _walked(ledger, records)).values() for link in found]
-    heads = await ledger.by_ids([*{link.source for link in links}])
-    seen = await ledger.versions([(link.source, link.number) for link in links])
+    heads = await ledger.read(heads_of, [*{link.source for link in links}])
+    seen = await ledger.read(versions_of, [(link.source, link.number) for link in links])
     why: dict[str, str] = {}
     made_of = defaultdict[str, list[str]](list)
     for link in links:
@@ -73,7 +73,7 @@ async def stale(
     return {record: why[record] for record in records if record in why}
 
 
-async def holding(ledger: Lookup, namespace: Namespace, keys: Iterable[str]) -> set[str]:
+async def holding(ledger: Ledger, namespace: Namespace, keys: Iterable[str]) -> set[str]:
     """Return the keys of those records of a namespace that rest on nothing out of date."""
     records = {record_id(namespace, key): key for key in keys}
     why = await stale(ledger, records)
@@ -86,12 +86,12 @@ def pairs_in(references: Iterable[str]) -> list[tuple[str, int]]:
 
 
 async def outdated(
-    ledger: Lookup, shown: Iterable[tuple[str, int]], sees: Callable[[Namespace], bool] = everything
+    ledger: Ledger, shown: Iterable[tuple[str, int]], sees: Callable[[Namespace], bool] = everything
 ) -> dict[tuple[str, int], str]:
     """Return why versions that somebody was shown hold no longer; whichever does is left out."""
     used = [*shown]
     records = [record for record, _ in used]
-    then, now = await ledger.versions(used), await ledger.by_ids(records)
+    then, now = await ledger.read(versions_of, used), await ledger.read(heads_of, records)
     why, found = await stale(ledger, records, sees), dict[tuple[str, int], str]()
     for each in used:
         head = now.get(each[0])
@@ -122,32 +122,32 @@ def _says(version: Version) -> tuple[Any, ...]:
 
 
 async def _walked(
-    ledger: Lookup, records: Iterable[str], *, forward: bool = False
+    ledger: Ledger, records: Iterable[str], *, forward: bool = False
 ) -> Mapping[str, list[Link]]:
     """Return the links of records and of all that they lead to, by record (`forward`: by source)."""
     walked: dict[str, list[Link]] = {}
     next_ones = {*records}
     while next_ones:
         walked |= {each: [] for each in next_ones}
-        found = await ledger.links(next_ones, forward=forward)
+        found = await ledger.read(links_of, next_ones, forward=forward)
         for link in found:
             walked[link.source if forward else link.record].append(link)
         next_ones = {link.record if forward else link.source for link in found} - walked.keys()
     return walked
 
 
-async def made_of(ledger: Lookup, records: Iterable[str]) -> list[str]:
+async def made_of(ledger: Ledger, records: Iterable[str]) -> list[str]:
     """Return the ids of all that was made from records, through however many steps; not their own."""
     given = [*records]
     return [each for each in await _walked(ledger, given, forward=True) if each not in given]
 
 
 async def told_again(
-    ledger: Lookup, records: Iterable[str], tells: Callable[[str], bool]
+    ledger: Ledger, records: Iterable[str], tells: Callable[[str], bool]
 ) -> tuple[list[Version], list[Version]]:
     """Return what was made of records: what of it tells the same again, with all below it; and the rest."""
     again, rest = list[Version](), list[Version]()
-    for head in (await ledger.by_ids(await made_of(ledger, records))).values():
+    for head in (await ledger.read(heads_of, await made_of(ledger, records))).values():
         below = await ledger.records((*head.namespace, head.key), limit=None, include_retired=True)
         versions = [
             each for part in (head, *below) for each in await ledger.history(part.namespace, part.key)
@@ -160,7 +160,7 @@ async def told_again(
     return again, rest
 
 
-async def steps(ledger: Lookup, record: str, *, forward: bool = False) -> list[tuple[int, Link]]:
+async def steps(ledger: Ledger, record: str, *, forward: bool = False) -> list[tuple[int, Link]]:
     """Return how a record came to be, or `forward` what came of it: each link with its distance."""
     links, found = await _walked(ledger, [record], forward=forward), list[tuple[int, Link]]()
     known, waiting = {record}, [(1, record)]

@@ -22,7 +22,8 @@ from pydantic import BaseModel, ConfigDict
 
 from mneme.stores.access import RECALLABLE, Asker, Recallable
 from mneme.stores.discussions.discussions import Discussion
-from mneme.stores.ledger.lookup import Lookup
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.reading import vectors_by_ids, versions_of
 from mneme.stores.ledger.records import (
     LOCAL,
     Namespace,
@@ -119,7 +120,8 @@ class Contradiction(BaseModel):
 class _Kind(NamedTuple):
     """How one kind is searched, and what is shown of a record of it."""
 
-    where: Callable[[Asker], Iterable[Namespace]]
+    section: str
+    """The part of a team's namespace that its records are in."""
     texts: Callable[[Version], Sequence[str]]
     """What a record says, in parts that can be shown by themselves."""
     origin: Callable[[Version], str]
@@ -130,15 +132,6 @@ class _Kind(NamedTuple):
     floor: float = FLOOR
     about: Callable[[str], str] = str
     """What of a text its words are compared with the question's."""
-
-
-def _of_teams(*below: str) -> Callable[[Asker], Iterable[Namespace]]:
-    return lambda asker: [team_namespace(team, *below) for team in asker.teams]
-
-
-def _facts(asker: Asker) -> Iterable[Namespace]:
-    own = [user_namespace(asker.user, "memories")] if asker.user else []
-    return [*own, *_of_teams("facts")(asker)]
 
 
 def _fact(version: Version) -> Sequence[str]:
@@ -188,25 +181,25 @@ def _number(version: Version, name: str) -> float:
 
 
 KINDS: Mapping[Recallable, _Kind] = {
-    "fact": _Kind(_facts, _fact, _said_by),
+    "fact": _Kind("facts", _fact, _said_by),
     "card": _Kind(
-        _of_teams("cards"),
+        "cards",
         _card,
         lambda each: f"{each.key}, {each.value['status']}",
         lambda each: STANDING.get(str(each.value["status"]), 0.0) * _number(each, "confidence"),
         "active",
     ),
     "agreement": _Kind(
-        _of_teams("discussions"),
+        "discussions",
         lambda each: Discussion.of(each).agreements,
         lambda each: f"discussion {each.key}, {each.value['ended']}, {_day(each)}",
         filter={"turns": {"$gte": 0}},  # turns and the agents' memories lie below their discussion
     ),
     "synopsis": _Kind(
-        _of_teams("household"), _synopses, lambda each: f"household {each.value.get('episode')}, {_day(each)}"
+        "household", _synopses, lambda each: f"household {each.value.get('episode')}, {_day(each)}"
     ),
     "pair": _Kind(
-        _of_teams("pools"),
+        "pools",
         _pair,
         lambda each: f"pool {unescaped(each.namespace[-2])}, score {each.value['score']}",
         lambda each: _number(each, "score") / 100,
@@ -218,7 +211,7 @@ KINDS: Mapping[Recallable, _Kind] = {
 
 
 async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
-    ledger: Lookup,
+    ledger: Ledger,
     question: str,
     asker: Asker,
     *,
@@ -238,6 +231,8 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
             )
             versions = [hit.version for hit in hits]
             found += [(kind, each) for each in versions if not only_verified or is_verified(each)]
+    if not found:
+        return []
     why = await stale(ledger, [version.record for _, version in found], asker.sees)
     if not show_stale:
         found = [each for each in found if each[1].record not in why]
@@ -247,7 +242,7 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
         for part in _parts(kind, version, stale=why.get(version.record, ""))
     ]
     whole = [version.record for part, version in parts if part.is_whole]
-    vectors = await ledger.vectors_by_ids(whole)
+    vectors = await ledger.read(vectors_by_ids, whole)
     known = [vectors.get(version.record) if part.is_whole else None for part, version in parts]
     texts = [KINDS[part.kind].about(part.text) for part, _ in parts]
     alike = await ledger.scores([question], texts, known=known)
@@ -263,7 +258,7 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
     return _packed(ranked, budget, cost)
 
 
-async def visible(ledger: Lookup, asker: Asker, kind: Recallable) -> list[tuple[Recalled, Version]]:
+async def visible(ledger: Ledger, asker: Asker, kind: Recallable) -> list[tuple[Recalled, Version]]:
     """Return the latest records of a kind that somebody may see, without those that are out of date."""
     of, found = KINDS[kind], list[Version]()
     for place, only_verified in _places(kind, asker):
@@ -293,12 +288,14 @@ def _recency(found: Sequence[tuple[Recallable, Version]]) -> Mapping[str, float]
 
 def _places(kind: Recallable, asker: Asker) -> Iterator[tuple[Namespace, bool]]:
     """Yield where records of a kind are that may be seen, and whether only verified ones may."""
+    section = KINDS[kind].section
     if kind not in asker.retrieves:
-        yield from ((place, False) for place in KINDS[kind].where(asker))
+        if kind == "fact" and asker.user:
+            yield user_namespace(asker.user, "memories"), False
+        yield from ((team_namespace(team, section), False) for team in asker.teams)
     for each in asker.opened:
         if each.kind == kind:
-            others = KINDS[kind].where(Asker(teams=(each.team,)))
-            yield from ((place, each.only_verified) for place in others)
+            yield team_namespace(each.team, section), each.only_verified
 
 
 def is_verified(version: Version) -> bool:
@@ -307,7 +304,7 @@ def is_verified(version: Version) -> bool:
 
 
 async def read_again(
-    ledger: Lookup, names: Sequence[str], sees: Callable[[Namespace], bool] = everything
+    ledger: Ledger, names: Sequence[str], sees: Callable[[Namespace], bool] = everything
 ) -> list[Recalled]:
     """Return what was recalled before by its names, as it was then, and marked where it holds no longer.
 
@@ -316,7 +313,7 @@ async def read_again(
     wanted = [REFERENCE.fullmatch(each) for each in names]
     ids = [(each[1], int(each[2]), int(each[3])) for each in wanted if each]
     used = [(record, number) for record, number, _ in ids]
-    versions, why = await ledger.versions(used), await outdated(ledger, used, sees)
+    versions, why = await ledger.read(versions_of, used), await outdated(ledger, used, sees)
     return [
         parts[part]
         for record, number, part in ids

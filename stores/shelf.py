@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 from mneme.core.errors import BadInput, Conflict, NotFound, first_fault
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.log import retry_on_conflict
+from mneme.stores.ledger.reading import heads_of
 from mneme.stores.ledger.records import Change, Hit, Namespace, Value, Version, Write, make_write, record_id
 
 log = logging.getLogger(__name__)
@@ -93,7 +94,7 @@ class Shelf(Generic[Stored, Record]):
     async def by_keys(self, keys: Sequence[str]) -> Sequence[Version]:
         """Return the latest versions of these records, in this order; those that are gone are left out."""
         ids = [record_id(self.namespace, key) for key in keys]
-        found = await self.ledger.by_ids(ids)
+        found = await self.ledger.read(heads_of, ids)
         return [found[each] for each in ids if each in found]
 
     async def count(self, **options: Any) -> int:

@@ -39,7 +39,6 @@ def test_the_chatbot_loads_its_own_stores_and_what_it_recalls_and_shares(loaded:
         "provenance",
         "recall",
         "shelf",
-        "team_facts",
         "users",
         "write_gate",
     }

@@ -65,7 +65,7 @@ async def test_a_parent_s_context_is_taken_and_none_is_the_default(ledger: Ledge
     await parent("chatbot", Conversation, store=store).ainvoke(said)
     assert len(await Inbox(ledger).pending("local")) == 1
     await load("remember").builder.compile(store=store).ainvoke({}, context=MemoryContext(user="ann"))
-    (memory,) = await UserMemories(ledger, "ann").list()
+    (memory,) = await UserMemories(ledger, "ann").all()
     assert "Oslo" in memory.memory.content
 
 

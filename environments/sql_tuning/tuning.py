@@ -11,6 +11,7 @@ import sqlglot
 from sqlglot import exp
 
 from mneme.core.errors import BadInput, needs
+from mneme.environments.sql_tuning.analysis import Filter
 from mneme.environments.sql_tuning.databases import Database, DatabaseCopy, quoted
 from mneme.environments.sql_tuning.generating import find_schema
 from mneme.environments.sql_tuning.guard import (
@@ -37,6 +38,7 @@ from mneme.environments.worlds import Solution
 # Two measurements at once would slow each other down, so one waits for the other.
 _turn = threading.Lock()
 _described: dict[str, list[TableInfo]] = {}  # a made database stays as it is
+_keeping: dict[tuple[str, str], bool] = {}
 
 
 Asked = tuple[DatabaseCopy, str]
@@ -65,6 +67,7 @@ DIGITS = 10
 """Significant digits of a floating-point number: a sum in another order differs in the last ones."""
 SLOW_SECONDS = 1.0
 """Seconds from which on an original is measured once and for all; a faster one beside each solution."""
+HALF_OF_ROWS = 0.5
 REDUCTIONS = (10, 100, 1000)
 SMALLEST = 1e-9
 MIN_PAIRS = 3
@@ -85,20 +88,14 @@ class SqlTuning:
         self.limits = limits or Limits()
 
     @classmethod
-    def open(
-        cls, schema: str, seed: int, rows: int = ROWS, *, query: str = "", limits: Limits | None = None
-    ) -> Self:
-        """Open a database of a schema that comes with Mneme, made on first use. Raises BadInput, NotFound."""
-        if rows < 1 or seed < 0:
-            raise BadInput(f"A database has at least one row and a seed from 0 on, not {rows} and {seed}.")
-        return cls(SqliteDatabase.drawn(find_schema(schema), seed, rows), query, limits)
-
-    @classmethod
     def of(cls, task: TuningTask, *, rows: int = ROWS, limits: Limits | None = None) -> Self:
-        """Open the database of a task, with the task's slow query."""
-        if not task.is_own:
-            return cls.open(task.schema_name, task.seed, rows, query=task.query, limits=limits)
-        return cls(own_database(task, rows, task.tables), task.query, limits)
+        """Open the database of a task, made on first use, with its slow query. Raises BadInput, NotFound."""
+        if task.is_own:
+            return cls(own_database(task, rows, task.tables), task.query, limits)
+        if rows < 1 or task.seed < 0:
+            given = f"{rows} and {task.seed}"
+            raise BadInput(f"A database has at least one row and a seed from 0 on, not {given}.")
+        return cls(SqliteDatabase.drawn(find_schema(task.schema_name), task.seed, rows), task.query, limits)
 
     def schema(self) -> list[TableInfo]:
         """Describe the tables: rows, columns with their distinct values, indexes."""
@@ -123,21 +120,33 @@ class SqlTuning:
         except (Refused, Stopped, Failed) as reason:
             return f"No plan: {reason}"
 
-    def share(self, table: str, predicate: str) -> float:
-        """Count which share of a table's rows a predicate lets through; a bad one raises `BadInput`."""
-        query = f"SELECT COUNT(*) * 1.0 / (SELECT COUNT(*) FROM {table}) FROM {table} WHERE {predicate}"
-        try:
-            with _turn, self._database.copy(self.limits) as copy:
-                rows, _ = copy.ask(checked_query(query, self.dialect, self._database.catalogue))
-        except (Refused, Stopped, Failed) as reason:
-            raise BadInput(f"The share of {predicate!r} cannot be counted: {reason}") from reason
-        return float(str(rows[0][0] or 0))  # nothing, where the table is empty
+    def keeps_most(self, filters: Sequence[Filter]) -> bool:
+        """Say whether the query's filters let more than half of each table's rows through, counted once.
+
+        Filters that cannot be counted, such as one that takes too long, are taken to keep few rows.
+        """
+        key = (self._database.key, self.query)
+        if key not in _keeping:
+            predicates, shares = dict[str, list[str]](), list[float]()
+            for each in filters:
+                predicates.setdefault(each.column.table, []).append(f"({each.predicate})")
+            try:
+                with _turn, self._database.copy(self.limits) as copy:
+                    for table, said in predicates.items():
+                        share = f"COUNT(*) * 1.0 / (SELECT COUNT(*) FROM {table})"
+                        query = f"SELECT {share} FROM {table} WHERE {' AND '.join(said)}"
+                        rows, _ = copy.ask(checked_query(query, self.dialect, self._database.catalogue))
+                        shares.append(float(str(rows[0][0] or 0)))  # nothing, where the table is empty
+            except (Refused, Stopped, Failed):
+                shares.append(0.0)
+            _keeping[key] = bool(shares) and min(shares) > HALF_OF_ROWS
+        return _keeping[key]
 
     def run(self, solution: Solution) -> Measured:
         """Run the original and the solution on one copy, compare their results, and time both."""
         measured = Measured(clock=self._database.clock)
         if not self.query:
-            raise BadInput("There is no query to compare with.", hint="Open it with `of(task)` or `query=`.")
+            raise BadInput("There is no query to compare with.", hint="Give the task one.")
         try:
             with _turn:
                 self._measure(solution, measured)

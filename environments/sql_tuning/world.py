@@ -3,7 +3,7 @@
 import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import sqlglot
 from pydantic import ValidationError
@@ -26,12 +26,11 @@ from mneme.environments.sql_tuning.tasks import TuningTask, judge, tasks
 from mneme.environments.sql_tuning.tuning import SqlTuning, own_database
 from mneme.environments.worlds import Solution, Task, Trial, World, WorldKind, parts_of, stated
 
-QUICK_TRIAL = Limits(runs=7, enough=0.2)
-"""A quick trial of a draft; what counts is measured in full afterwards."""
+QUICK_TRIAL = Limits(runs=21, enough=0.2)
+"""A quick trial of a draft, long enough that a disturbance of some milliseconds decides nothing."""
 LONG_TRIAL = Limits(runs=45, enough=1.5)
 """A trial that is repeated, since noise decides whether it does what is wanted."""
 QUERY = "Query: "
-HALF_OF_ROWS = 0.5
 ROWS = 60_000
 SIMILAR_TASKS_DRAWN = 160
 """Tasks that are drawn to find similar ones among."""
@@ -116,7 +115,7 @@ class SqlWorld(World):
     @cached_property
     def features(self) -> list[str]:
         """Name what matters in the query and its data, `further columns` being those that it only reads."""
-        keeps_most = _keeps_most(self.task.model_dump_json(), self.rows)
+        keeps_most = SqlTuning.of(self.task, rows=self.rows).keeps_most(self.task.structure.filters)
         return [*self._of_query, *([analysis.KEEPS_MOST] if keeps_most else [])]
 
     @property
@@ -205,17 +204,3 @@ class SqlWorld(World):
             return f"{tried.summary}\nplan:\n{tried.evidence}"
 
         return [schema, explain, measure]
-
-
-@lru_cache(maxsize=1024)  # a world is opened anew for each step
-def _keeps_most(task: str, rows: int) -> bool:
-    """Say whether the filters of each table let more than half of its rows through."""
-    told, said_of = TuningTask.model_validate_json(task), dict[str, list[str]]()
-    tuning = SqlTuning.of(told, rows=rows)
-    for each in told.structure.filters:
-        said_of.setdefault(each.column.table, []).append(f"({each.predicate})")
-    try:
-        shares = [tuning.share(table, " AND ".join(said)) for table, said in said_of.items()]
-    except BadInput:  # what cannot be counted, such as a filter that takes too long
-        return False
-    return bool(shares) and min(shares) > HALF_OF_ROWS

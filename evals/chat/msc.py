@@ -25,11 +25,10 @@ from pydantic import BaseModel, Field, TypeAdapter
 from mneme.cli.tables import Table
 from mneme.core.errors import BadAnswer, PromptTooLong
 from mneme.evals.chat import contradictions
-from mneme.evals.chat.contradictions import Case, as_row, score, summarise
+from mneme.evals.chat.contradictions import Case, Done, Expected, as_row, pair, score, summarise
 from mneme.evals.measuring import temporary_ledger
 from mneme.evals.options import Agents, Identity, Role, RunOptions, identify
-from mneme.evals.report import Journal, Progress, Report, Row, file_digest, framed, table
-from mneme.evals.scoring import Done, Expected, pair
+from mneme.evals.report import Journal, Progress, Report, Row, file_digest, framed
 from mneme.graphs import chatbot, memory_agent
 from mneme.graphs.baselines import memory_agent_v1, memory_agent_v2, memory_agent_v3
 from mneme.models.asking.asking import SEED
@@ -61,18 +60,6 @@ class Test(BaseModel):
 
 DATA = Path(__file__).parent / "data" / "table_1.yaml"
 TESTS = TypeAdapter(list[Test]).validate_python(yaml.safe_load(DATA.read_text(encoding="utf-8")))
-HEADS = [
-    "test",
-    "message",
-    "paper",
-    "paper's database",
-    "today",
-    "why",
-    "before",
-    "after",
-    "reply",
-    "right",
-]
 
 
 def is_right(test: Test, row: Row) -> bool:
@@ -84,24 +71,24 @@ def is_right(test: Test, row: Row) -> bool:
 
 def show(title: str, rows: Sequence[Row]) -> Table:
     """Show what happened in each test beside what the paper reports."""
-    cells = [_cells(test, row) for test, row in zip(TESTS, rows, strict=True)]
-    return table(title, HEADS, cells, figures=False, lines=True)
+    shown = pd.DataFrame(_line(test, row) for test, row in zip(TESTS, rows, strict=True))
+    return framed(title, shown, figures=False, lines=True)
 
 
-def _cells(test: Test, row: Row) -> list[str]:
+def _line(test: Test, row: Row) -> dict[str, str]:
     why = " ".join(dict.fromkeys(op["reason"] for op in row["operations"])) or str(row["rationale"])
-    return [
-        f"{test.name} (session {test.session})",
-        test.message,
-        test.paper,
-        test.database or "–",
-        " + ".join(op["operation"].title() for op in row["done"]) or "Discard",
-        row["failed"] or why,
-        _listed(row["before"]),
-        _listed(row["after"]),
-        row["reply"] if test.recalls else "–",
-        "yes" if is_right(test, row) else "no",
-    ]
+    return {
+        "test": f"{test.name} (session {test.session})",
+        "message": test.message,
+        "paper": test.paper,
+        "paper's database": test.database or "–",
+        "today": " + ".join(op["operation"].title() for op in row["done"]) or "Discard",
+        "why": row["failed"] or why,
+        "before": _listed(row["before"]),
+        "after": _listed(row["after"]),
+        "reply": row["reply"] if test.recalls else "–",
+        "right": "yes" if is_right(test, row) else "no",
+    }
 
 
 def _listed(memories: Sequence[str]) -> str:
@@ -234,7 +221,7 @@ async def _remember(name: Name, message: Message, user: str, setup: Setup) -> Ro
 
 async def _memories(setup: Setup, user: str) -> dict[str, str]:
     """Return the user's memories by key, oldest first."""
-    listed = await UserMemories(setup.ledger, user).list(limit=LIMIT)
+    listed = await UserMemories(setup.ledger, user).all(limit=LIMIT)
     return {remembered.key: remembered.memory.content for remembered in listed}
 
 
@@ -281,16 +268,9 @@ def _report(options: Options, cases: Sequence[Case], journal: Journal, agent: Id
             *contradictions.tables(summaries),
             framed("What one message costs (mean)", costs),
         ],
-        _notes(summaries, agent),
+        [
+            f"{name}: {of['failed']} messages failed for want of a usable answer."
+            for name, of in summaries.items()
+            if of["failed"]
+        ],
     )
-
-
-def _notes(summaries: dict[str, Any], agent: Identity) -> list[str]:
-    failed = {name: summary["failed"] for name, summary in summaries.items() if summary["failed"]}
-    notes = [
-        f"{name}: {count} messages failed for want of a usable answer." for name, count in failed.items()
-    ]
-    if not agent.is_model:
-        notes.append("Answered by rules: no language model took part, and these figures stand for none.")
-        notes.append("The versions share their rules, so how they differ here says little about models.")
-    return notes

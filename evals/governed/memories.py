@@ -24,7 +24,7 @@ from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.provenance import made_from
-from mneme.stores.team_facts import TeamFacts
+from mneme.stores.users.promotion import TeamFacts
 
 SHOWN = 5
 """Texts that a rival shows at most; ours has as many tokens as these have at most."""

@@ -73,10 +73,6 @@ class Options(JournalOptions):
     jobs: int = Field(0, ge=0, description="Processes; 0: one per core under rules, else one.")
     quick: bool = Field(False, description="A short run: 3 episodes of each category.")
 
-    @property
-    def count(self) -> int:
-        return min(self.episodes, QUICK) if self.quick else self.episodes
-
 
 class Responders(BaseModel):
     """Who answers for whom, settled once for the whole run."""
@@ -100,7 +96,10 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     """Play what is not played yet, in parallel, and report; an interrupted run goes on where it stopped."""
     responders = await _responders(options)
     plans = [_plan(options, responders, setting) for setting in sorted({*options.settings})]
-    journal = options.journal("household", _configuration(options, responders))
+    files = {path.name: file_digest(path) for path in _files(options.data)} if options.data else {}
+    configuration = {"responders": responders.model_dump(), "files": files, "lapses": LAPSES}
+    # more episodes, arms or sizes join the same journal
+    journal = options.journal("household", configuration | {"counted": COUNTED})
     jobs = options.jobs or (1 if responders.uses_model else os.cpu_count() or 1)
     episodes = await asyncio.to_thread(lambda: {size: _episodes(options, size) for size in options.members})
     runs = journal.path.with_suffix("")
@@ -124,12 +123,6 @@ async def _responders(options: Options) -> Responders:
     manager = await identify(options.manager) if options.manager else members[0]
     weak = await identify(options.weak_model) if options.weak_model else None
     return Responders(members=members, manager=manager, weak=weak)
-
-
-def _configuration(options: Options, responders: Responders) -> Row:
-    """Return what makes results comparable; more episodes, arms or sizes join the same journal."""
-    files = {path.name: file_digest(path) for path in _files(options.data)} if options.data else {}
-    return {"responders": responders.model_dump(), "files": files, "lapses": LAPSES, "counted": COUNTED}
 
 
 def _plan(options: Options, responders: Responders, setting: Setting) -> Plan:
@@ -168,10 +161,11 @@ def _episodes(options: Options, agents: int) -> list[Episode]:
     loaded = [load_episode(path, agents, options.seed + number) for number, path in enumerate(files)]
     if options.only_data:
         return loaded
+    count = min(options.episodes, QUICK) if options.quick else options.episodes
     return loaded + [
         generate(seed, category, agents)
         for category in CATEGORIES
-        for seed in range(options.seed, options.seed + options.count)
+        for seed in range(options.seed, options.seed + count)
     ]
 
 

@@ -52,7 +52,6 @@ class Difference:
 
     mean: Mean
     ahead: int
-    level: int
     behind: int
     p: float | None
     """Wilcoxon's signed-rank test, two-sided; none where nothing differs."""
@@ -107,8 +106,7 @@ class Results:
         gaps = (self.cell(arm, category)["steps"] - self.cell(rival, category)["steps"]).dropna()
         if not len(gaps):
             return None
-        counts = (int((gaps < 0).sum()), int((gaps == 0).sum()), int((gaps > 0).sum()))
-        return Difference(mean_of(gaps), *counts, wilcoxon_p(gaps))
+        return Difference(mean_of(gaps), int((gaps < 0).sum()), int((gaps > 0).sum()), wilcoxon_p(gaps))
 
 
 MEANS = (

@@ -201,7 +201,6 @@ def _report(journal: Journal, options: Options, who: Identity, rows: list[Row], 
     parts = compound_tables.parts_of(played, options.tasks)
     compared = {part: compound_tables.compared(frame) for part, frame in parts.items()}
     tested, disputes = compound_tables.significance(parts), compound_tables.disputes(parts["all"])
-    by_rules = [] if who.is_model else ["Answered by rules: the mechanism, not a language model."]
     return journal.report(
         who,
         {
@@ -212,7 +211,7 @@ def _report(journal: Journal, options: Options, who: Identity, rows: list[Row], 
             "disputes": disputes,
         },
         [*story_tables(*told), *compound_tables.tables(parts, compared)],
-        [*by_rules, *compound_tables.notes(tested, disputes)],
+        compound_tables.notes(tested, disputes),
         rows,
     ).with_plots(
         f"Compound learning: {options.tasks} query-tuning tasks, {len(options.seeds)} orders",

@@ -41,7 +41,7 @@ RECALL = 5
 def make_databases(rows: int) -> None:
     """Make every database before anything is timed, or the first who needs one would pay for it."""
     for schema in SCHEMAS:
-        SqlTuning.open(schema, 0, rows)
+        SqlTuning.of(TuningTask(id=schema, description="", schema_name=schema), rows=rows)
 
 
 class Played(NamedTuple):

@@ -145,7 +145,7 @@ def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, jo
         who,
         {"seeds": list(seeds), "problems": source, "memories": summary},
         _table_1(summary, who),
-        _notes(played, seeds, who, source),
+        _notes(played, seeds, source),
         rows,
     ).with_plots(f"PDDL tasks, {_counted(played, seeds)}", partial(_bars, summary))
 
@@ -204,7 +204,7 @@ def _counted(played: pd.DataFrame, seeds: Sequence[int]) -> str:
     return f"{len(first)} problems ({each}), {len(seeds)} {'order' if len(seeds) == 1 else 'orders'}"
 
 
-def _notes(played: pd.DataFrame, seeds: Sequence[int], who: Identity, source: str) -> list[str]:
+def _notes(played: pd.DataFrame, seeds: Sequence[int], source: str) -> list[str]:
     seconds = played["seconds"].sum()
     notes = [
         f"{_counted(played, seeds)}, {source}; "
@@ -213,8 +213,7 @@ def _notes(played: pd.DataFrame, seeds: Sequence[int], who: Identity, source: st
     ]
     if unusable := int(played["complaints"].map(len).sum()):
         notes.append(f"{unusable} answers stayed unusable after their repairs; the raw results say which.")
-    by_rules = "Answered by rules, a planner: docs/measurements.md says what that cannot tell."
-    return notes if who.is_model else [*notes, by_rules]
+    return notes
 
 
 def _same_moves(played: pd.DataFrame) -> list[str]:

@@ -6,22 +6,29 @@ right where all properties of its case hold too. Models are asked one case after
 seconds are those of a single question. What was found of a model is kept for `mneme doctor`.
 """
 
+import time
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from pydantic import Field
+from langchain_core.messages import HumanMessage
+from pydantic import BaseModel, Field
 
 from mneme.client.measured import Fitness, keep_measured
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadAnswer, BadInput, NoTools, PromptTooLong
 from mneme.core.settings import settings
 from mneme.evals.options import AgentsCompared, Identity, JournalOptions, identify
-from mneme.evals.prompts.asking import outcome_of
-from mneme.evals.prompts.cases import Golden, all_questions, golden
-from mneme.evals.prompts.tables import ROLES, THRESHOLD, Answers, tables
+from mneme.evals.prompts.cases import Golden, all_questions, as_json, golden
+from mneme.evals.prompts.tables import ROLES, THRESHOLD, Answers, Came, Outcome, tables
 from mneme.evals.report import Journal, Progress, Report, Row
+from mneme.models.asking.asking import ask
+from mneme.models.asking.counting import counting
+from mneme.nodes.chat.memory_tools import calls_of, turn_of
+from mneme.prompts.chat.paper_versions import ToolChoices, ToolGiven, choose_tools
 from mneme.prompts.every import Key
 
+MAX_ANSWER_CHARS = 2000
+"""Characters of an answer that are kept to be looked at."""
 Workflow = Literal["chat", "discussion", "household", "learning", "pddl", "sharing", "task_memories"]
 
 
@@ -63,6 +70,50 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         [f"The raw answers of the other responders: {others}"] if others else [],
         [row for journal in journals for row in journal.rows],
     )
+
+
+async def outcome_of(golden: Golden, responder: str) -> Outcome:
+    """Ask a case. Raises `ModelUnavailable` where nobody answers; a reply that is no good is an outcome."""
+    about = {"prompt": "/".join(golden.key), "kind": golden.case.kind}
+    began = time.perf_counter()
+    with counting() as asked:
+        came, answer, wrong = await _answered(golden, responder)
+    return Outcome(
+        **about,
+        came="repaired" if came == "first" and asked["repaired"] else came,
+        wrong=wrong,
+        answer=answer[:MAX_ANSWER_CHARS],
+        prompt_tokens=asked["prompt_tokens"],
+        reply_tokens=asked["reply_tokens"],
+        seconds=time.perf_counter() - began,
+    )
+
+
+async def _answered(golden: Golden, responder: str) -> tuple[Came, str, list[str]]:
+    """Return whether a usable answer came, its text, and what is wrong with it."""
+    try:
+        answer = await _asked(golden, responder)
+    except BadAnswer as bad:
+        return "refused", bad.raw, [str(bad)]
+    except (NoTools, PromptTooLong) as unable:
+        return "refused", "", [str(unable)]
+    except BadInput as missing:
+        if responder != "rules":
+            raise
+        return "no rule", "", [str(missing)]
+    found = as_json(answer)
+    wrong = [str(each) for each in golden.case.expect if not each.holds(found)]
+    return "first", answer if isinstance(answer, str) else answer.model_dump_json(by_alias=True), wrong
+
+
+async def _asked(golden: Golden, responder: str) -> BaseModel | str:
+    question = golden.question
+    if question.name == choose_tools.name:  # it is answered by calling tools
+        told = [HumanMessage(question.user_text(golden.given))]
+        turn = await turn_of(question, cast(ToolGiven, golden.given), told, responder)
+        return ToolChoices(calls=calls_of(turn))
+    answered = await ask(golden.question, golden.given, responder, lane="background")
+    return cast("BaseModel | str", answered.value)
 
 
 def _journal(options: Options, who: Identity) -> Journal:

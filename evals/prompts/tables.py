@@ -5,16 +5,16 @@ A role's figures are over all cases of all its questions; questions without a ru
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 import yaml
+from pydantic import BaseModel
 
 from mneme.cli.tables import Table
+from mneme.evals.measuring import interval, percent, share
 from mneme.evals.options import Identity
-from mneme.evals.prompts.asking import Outcome
 from mneme.evals.report import Row, framed, table
-from mneme.evals.scoring import interval, percent, share
 
 USABLE, RIGHT, RIGHT_OF_EACH = 0.9, 0.8, 0.6
 THRESHOLD = (
@@ -24,6 +24,25 @@ THRESHOLD = (
 MAX_WRONG = 25
 """Lines of the table of wrong answers; the journal has them all."""
 MAX_FAULT_CHARS = 160
+Came = Literal["first", "repaired", "refused", "no rule"]
+
+
+class Outcome(BaseModel):
+    """What came of one case: whether an answer could be used, and whether it was right."""
+
+    prompt: str
+    kind: str
+    came: Came
+    wrong: list[str] = []
+    """The properties that do not hold; of a refused answer, why it was refused."""
+    answer: str = ""
+    prompt_tokens: int = 0
+    reply_tokens: int = 0
+    seconds: float = 0.0
+
+    @property
+    def is_right(self) -> bool:
+        return self.came in {"first", "repaired"} and not self.wrong
 
 
 class Role(NamedTuple):

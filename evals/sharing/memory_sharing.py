@@ -50,10 +50,6 @@ CONCURRENT_POOLS = 3
 """Pools that are worked on at the same time."""
 UNREADABLE = 0.2
 """Share of unknown tokens from which on an agent's BERTScore is called into question."""
-OF_RULES = (
-    "Answered by rules, which write nothing of their own: the figures show whether examples reach the "
-    "agents, not how well a language model writes (docs/explanation/memory-sharing.md)."
-)
 SETTINGS = ("scorer", "threshold", "learning", "scoring", "stored", "candidates", "labels")
 """Options that make another experiment of it."""
 
@@ -120,8 +116,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     await asyncio.to_thread(score_all, journal, bert, progress)
     rows = with_scores(journal)
     results = {arm: Results(rows, seeds, arm) for arm in arms}
-    notes = [*_notes(items, bert), *([] if who.is_model else [OF_RULES])]
-    return _report(journal, results, who, notes)
+    return _report(journal, results, who, _notes(items, bert))
 
 
 def arms_of(options: Options, who: Identity) -> dict[str, SharingContext]:

@@ -171,20 +171,17 @@ class PoolRun:
     async def _ask(self, item: Item, shots: int, threshold: int | None) -> Row:
         """Put a question to its agent through the graph."""
         given: Any = {"question": item.question}
-        context = self._asking(item, shots, threshold)
+        context = self._context(agent=item.agent, shots=shots, threshold=threshold)
         found = await self._graphs[0].ainvoke(given, context=context)
         kept = ("answer", "score", "stored", "retriever", "faults")
         shown, kinds = [each["key"] for each in found["shown"]], [each["agent"] for each in found["shown"]]
         own = kinds.count(item.agent) / len(kinds) if kinds else None
         return {name: found[name] for name in kept} | {"shown": shown, "own_kind": own}
 
-    def _asking(self, item: Item, shots: int, threshold: int | None) -> SharingContext:
-        return self._context(agent=item.agent, shots=shots, threshold=threshold)
-
     async def _judged(self, item: Item) -> None:
         case = f"{self.name}/judge/{item.id}"
         if case not in self.journal:
-            answerer = self._asking(item, MAX_SHOTS, CLOSED).answerer_of(item.agent)
+            answerer = self.roles.answerer_of(item.agent)
             judging = Judging(self.memories, answerer, self.roles.grader, self.seed)
             by_graph = self.journal[f"{self.name}/test/100/{MAX_SHOTS}/{item.id}"]
             async with self.gate:
@@ -225,13 +222,11 @@ def _part(items: Sequence[Item], percent: int) -> list[Item]:
 
 def pools_of(items: Split) -> list[tuple[Pools, str, Split]]:
     """Return the pools of one seed with their items: one for each domain, and one for all."""
-    domains = dict.fromkeys(item.domain for item in [*items["archived"], *items["test"]])
-    single: tuple[Pools, str, Split] = ("single", SINGLE_POOL, items)
-    return [("domain", each, _within(items, each)) for each in domains] + [single]
-
-
-def _within(items: Split, domain: str) -> Split:
-    return {part: [item for item in own if item.domain == domain] for part, own in items.items()}
+    made: list[tuple[Pools, str, Split]] = []
+    for domain in dict.fromkeys(item.domain for item in [*items["archived"], *items["test"]]):
+        own = {part: [item for item in of if item.domain == domain] for part, of in items.items()}
+        made.append(("domain", domain, own))
+    return [*made, ("single", SINGLE_POOL, items)]
 
 
 def steps(items: Split) -> int:

@@ -23,6 +23,7 @@ from mneme.stores.cards.disputes import Approach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.discussions.discussions import Discussions
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.reading import links_of, vectors_by_ids
 from mneme.stores.ledger.records import (
     Change,
     Source,
@@ -85,7 +86,7 @@ class Contradictions:
         judges = {responder, ""} if responder != RULES else {head.change.model for head in heads}
         verdicts = {each.key: each for each in heads if each.change.model in judges}
         if responder == RULES:
-            links = await self._ledger.links({version.record for _, version in sides})
+            links = await self._ledger.read(links_of, {version.record for _, version in sides})
             self._resting = {(link.record, link.source) for link in links}
         pairs, across = self._linked(sides), list[Contradiction]()
         async for near in self._close(sides):
@@ -138,7 +139,7 @@ class Contradictions:
         if len(numbers) < 2:  # nothing to compare with: no vector is read
             return
         whole = [version.record for part, version in sides if part.kind in ONE_TEXT]
-        vectors = await self._ledger.vectors_by_ids(whole)
+        vectors = await self._ledger.read(vectors_by_ids, whole)
         parts = await self._ledger.embedded(part.text for part, _ in sides if part.kind not in ONE_TEXT)
         known = [
             vectors.get(version.record) if part.kind in ONE_TEXT else parts.get(part.text)

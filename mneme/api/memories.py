@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 from pydantic import Field
 
 from mneme.api.erased import Erased, erased_of, told_to
-from mneme.api.inbox import Remembered, Remembering, remembered
-from mneme.api.messages import Conversation, to_remember
+from mneme.api.inbox import Conversation, Remembered, Remembering, remembered, to_remember
 from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
@@ -188,14 +187,13 @@ class Memories(Operations):
         found = await self._kept.get(await self._whole(key))
         old = found.memory
         still = [each for each in old.entities if names([each], content)]
-        period = (old.since if since is None else since, old.until if until is None else until)
         memory = Memory(
             **old.model_dump(include={"kind", "message_id", "thread", "time", "is_change", "past"}),
             content=content,
             entities=list(dict.fromkeys([*still, *entities_of(_filled(content))])),
             quote=content,
-            since=period[0],
-            until=period[1],
+            since=old.since if since is None else since,
+            until=old.until if until is None else until,
         )
         known, beside = await compared(memory, self._kept, but=found.key)
         beside = [*filter(None, [known]), *beside]
@@ -248,7 +246,7 @@ class Memories(Operations):
         if at or as_of:
             then = await self._then(at, as_of)
             return (then[::-1] if newest_first else then)[offset : offset + limit]
-        found = await self._kept.list(
+        found = await self._kept.all(
             limit=limit, offset=offset, include_retired=include_retired, newest_first=newest_first
         )
         return await self._kept.linked(found)
@@ -439,6 +437,8 @@ class Memories(Operations):
 
     async def _whole(self, beginning: str) -> str:
         """Return the key that begins with this. Raises NotFound, BadInput."""
+        if beginning.strip() and await self._ledger.get(self._kept.namespace, beginning):
+            return beginning  # most are whole: nothing else need be read
         known = await self._kept.keys(check_name(beginning, "key")) if beginning.strip() else []
         return only(beginning, known, self._owner, "memory", "mneme memories list")
 

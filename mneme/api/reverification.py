@@ -21,6 +21,7 @@ from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.lifecycle import MAJORITY, deprecated
 from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.reading import heads_of
 from mneme.stores.ledger.records import Change, Version, team_namespace
 from mneme.stores.provenance import as_now, pairs_in, stale
 from mneme.stores.recall import kind_in
@@ -48,7 +49,7 @@ async def reverify(ledger: Ledger, team: str, who: str, limit: int, actor: str) 
                 await ledger.retire(head.namespace, head.key, change=reason, expected_version=head.version)
         elif policy == "verify" and left:
             left -= await _reverified(ledger, head, KnowledgeCards(ledger, team), who, change)
-    return await ledger.by_ids([*old])
+    return await ledger.read(heads_of, [*old])
 
 
 async def _reverified(ledger: Ledger, head: Version, cards: KnowledgeCards, who: str, change: Change) -> bool:

@@ -24,6 +24,7 @@ from mneme.stores.access import (
     roles,
 )
 from mneme.stores.discussions.discussions import AgreementChange, Discussions
+from mneme.stores.ledger.reading import heads_of, links_of, versions_of
 from mneme.stores.ledger.records import (
     LOCAL,
     Namespace,
@@ -37,13 +38,13 @@ from mneme.stores.ledger.records import (
 from mneme.stores.provenance import as_now, stale, steps
 from mneme.stores.recall import KINDS, Contradiction, Keep, Recalled, is_verified, kind_in, recall
 from mneme.stores.shelf import readable
-from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory, MemoryRecord
 from mneme.stores.users.promotion import (
     OwnMemories,
     Policy,
     Sharing,
+    TeamFacts,
     as_shared,
     marks_of,
     policies_of,
@@ -147,10 +148,11 @@ class SharedMemory(Operations):
             await audit(self._ledger, self._who, owner, "trace")
         found = await steps(self._ledger, head.record, forward=forward)
         ids = {link.record if forward else link.source: distance for distance, link in reversed(found)}
-        heads = await self._ledger.by_ids([*ids])
+        heads = await self._ledger.read(heads_of, [*ids])
         old = await stale(self._ledger, [head.record, *heads], self._sees)
         used = [] if forward else [(link.source, link.number) for _, link in reversed(found)]
-        then = {record: version for (record, _), version in (await self._ledger.versions(used)).items()}
+        versions = await self._ledger.read(versions_of, used)
+        then = {record: version for (record, _), version in versions.items()}
         for record in then.keys() & heads.keys() - old.keys():
             if then[record].text != heads[record].text:
                 old[record] = f"It says now: {heads[record].text}"
@@ -203,7 +205,8 @@ class SharedMemory(Operations):
         Raises BadInput where it has no one source, Forbidden where that is somebody else's.
         """
         head = await self._found(key, own_team(self._who, team, "promote"))
-        sources = await self._ledger.by_ids([link.source for link in await self._ledger.links([head.record])])
+        links = await self._ledger.read(links_of, [head.record])
+        sources = await self._ledger.read(heads_of, [link.source for link in links])
         live = [each for each in sources.values() if each.live and kind_in(each.namespace) == "fact"]
         if kind_in(head.namespace) != "fact" or len(live) != 1:
             hint = "Keep it or retire it: mneme settle."
@@ -357,7 +360,7 @@ class SharedMemory(Operations):
         """Return what members propose as facts of a team, oldest first."""
         return await TeamFacts(
             self._ledger, await self._read_team(team, "proposals", "review"), "proposals"
-        ).list()
+        ).all(100)
 
     @changes("proposals/{key}/review")
     async def review(

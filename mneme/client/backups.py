@@ -11,6 +11,7 @@ import tempfile
 import zipfile
 import zlib
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
@@ -21,17 +22,16 @@ from mneme.core.errors import BadInput, Damaged, LedgerMismatch
 from mneme.core.private import make_private_file, make_private_folder
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import Embedder
-from mneme.stores.checkpoints.files import check_sqlite, copy_sqlite, refuse_gone
-from mneme.stores.checkpoints.tally import KEPT
+from mneme.stores.checkpoints.files import KEPT, check_sqlite, copy_sqlite, refuse_gone
 from mneme.stores.database import Sqlite, storage_errors
 from mneme.stores.ledger.addresses import place_of
 from mneme.stores.ledger.checking import problems_in
 from mneme.stores.ledger.folder import GENERATIONS, LOG, MANIFEST
+from mneme.stores.ledger.ledger import reembed
 from mneme.stores.ledger.log import write_log
 from mneme.stores.ledger.opening import open_store, open_to_read
 from mneme.stores.ledger.reading import check_format
-from mneme.stores.ledger.reembedding import reembed
-from mneme.stores.ledger.upgrading import FORMER, JOURNAL, Contents, Manifest, journal_points
+from mneme.stores.ledger.upgrading import FORMER, JOURNAL, Manifest, bring_in, journal_points
 from mneme.stores.ledger.verifying import count_of
 
 CHECKPOINTS = "checkpoints.sqlite"
@@ -129,12 +129,12 @@ def _unpack(file: Path, room: Path) -> None:
                 archive.extract(name, room)
         if (room / JOURNAL).exists():
             text = (room / JOURNAL).read_bytes()
-            contents = Contents(points := journal_points(text))
+            points = journal_points(text)
             if len(points) != text.count(b"\n"):
                 raise _damaged(file, ["lines of the journal"])
             manifest = Manifest.model_validate_json((room / MANIFEST).read_bytes())
             check_format(file, manifest.format, FORMER)
-            write_log(room / LOG, (manifest.embedder, manifest.dimension), contents.bring_in)
+            write_log(room / LOG, (manifest.embedder, manifest.dimension), partial(bring_in, points=points))
     except FileNotFoundError as missing:
         raise BadInput(f"There is no file {file}.", "Give a file of `mneme backup`.") from missing
     except (OSError, zipfile.BadZipFile, ValidationError, zlib.error) as broken:

@@ -9,7 +9,6 @@ import mneme.api.conversations
 import mneme.api.erased
 import mneme.api.inbox
 import mneme.api.memories
-import mneme.api.messages
 import mneme.api.pools
 import mneme.api.shared_memory
 import mneme.api.threads
@@ -80,7 +79,7 @@ class BlockingMemories:
     ) -> collections.abc.Sequence[mneme.stores.access.Reading]: ...
     def remember(
         self,
-        messages: collections.abc.Sequence[mneme.api.messages.ChatMessage],
+        messages: collections.abc.Sequence[mneme.api.inbox.ChatMessage],
         thread: builtins.str = ...,
         memory_agent: builtins.str = ...,
         seconds: builtins.float = ...,
@@ -432,12 +431,12 @@ class BlockingMemory:
         self,
         messages: builtins.str
         | mneme.client.spoken.LangChainMessage
-        | mneme.api.messages.ChatMessage
+        | mneme.api.inbox.ChatMessage
         | collections.abc.Mapping[builtins.str, typing.Any]
         | collections.abc.Sequence[
             builtins.str
             | mneme.client.spoken.LangChainMessage
-            | mneme.api.messages.ChatMessage
+            | mneme.api.inbox.ChatMessage
             | collections.abc.Mapping[builtins.str, typing.Any]
         ],
         thread: builtins.str = ...,

@@ -5,7 +5,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import ValidationError
 
-from mneme.api.messages import ChatMessage
+from mneme.api.inbox import ChatMessage
 from mneme.core.errors import BadInput, first_fault
 
 

@@ -344,10 +344,13 @@ class MemoryAgents:
 
     async def remember(self, user: str, memory_agent: str, seconds: float) -> None:
         """Remember what waits of a user; it goes on in the background after these seconds."""
-        if (agent := self._agents.get(user)) is not None:
-            await agent.wait(seconds)
-            await agent.stop_rereading()
-        if agent is None or not agent.is_remembering:
+        if (earlier := self._agents.get(user)) is not None:
+            await earlier.wait(seconds)
+            if earlier.is_remembering:
+                return
+            await earlier.stop_rereading()
+        agent = self._agents.get(user)
+        if agent is None or agent is earlier:  # else another call has begun, after it had waited as well
             agent = self._agents[user] = MemoryAgent(partial(self._run, user, memory_agent))
             agent.start()
         if failure := await agent.wait(seconds):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from mneme.api.messages import MAX_MESSAGE_CHARS
+from mneme.api.inbox import MAX_MESSAGE_CHARS
 from mneme.core.errors import BadInput
 from mneme.stores.users.memory import Kind
 

@@ -12,8 +12,8 @@ from typing import Annotated, Any, NotRequired
 from langchain_core.messages import AnyMessage, BaseMessage, SystemMessage
 from langgraph.runtime import Runtime
 
+from mneme.api.inbox import MAX_MESSAGE_CHARS, ChatMessage
 from mneme.api.memories import Memories
-from mneme.api.messages import MAX_MESSAGE_CHARS, ChatMessage
 from mneme.api.rendering import row_of
 from mneme.client.memory import Owned
 from mneme.client.spoken import ROLES

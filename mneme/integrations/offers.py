@@ -14,7 +14,7 @@ import httpx
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from mneme.api.messages import MAX_MESSAGE_CHARS, ChatMessage
+from mneme.api.inbox import MAX_MESSAGE_CHARS, ChatMessage
 from mneme.api.operation import Operation, Operations, complaint
 from mneme.client.memory import OPERATIONS
 from mneme.core.errors import BadInput, Conflict, LedgerInUse, MnemeError, NotFound

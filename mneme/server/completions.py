@@ -19,8 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from mneme.api.inbox import Remembering
-from mneme.api.messages import MAX_MESSAGE_CHARS
+from mneme.api.inbox import MAX_MESSAGE_CHARS, Remembering
 from mneme.core.errors import MnemeError
 from mneme.core.settings import Settings, settings
 from mneme.models.ollama.catalogue import bearer, tls

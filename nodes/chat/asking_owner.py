@@ -42,10 +42,11 @@ class Answer(BaseModel):
 
 
 async def next_question(asked: list[Asking], runtime: MemoryRuntime) -> Asking | None:
-    """Return the oldest question that was not asked in this run; none where nobody is there to answer."""
-    live = await memories_of(runtime).all() if runtime.context.asks_owner else []
+    """Return the oldest question that was not asked in this run."""
     waiting = (
-        Asking(key=each.key, version=each.version, team=team) for each in live for team in each.memory.asks
+        Asking(key=each.key, version=each.version, team=team)
+        for each in await memories_of(runtime).all()
+        for team in each.memory.asks
     )
     return next((each for each in waiting if each not in asked), None)
 

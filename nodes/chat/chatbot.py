@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadInput
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
-from mneme.nodes.chat.context import ChatRuntime, MemoryContext, inbox_of, memories_of
+from mneme.nodes.chat.context import ChatRuntime, MemoryContext, memories_of
 from mneme.nodes.chat.waking import remember_later
 from mneme.nodes.context import ledger_of, user_of
 from mneme.nodes.messages import EXAMPLE, turn
@@ -28,7 +28,7 @@ from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.nodes.workflow import Update, counted
 from mneme.prompts.chat.chatbot import Turn, reply
 from mneme.stores.access import was_shown
-from mneme.stores.users.inbox import PRECEDING, Message, is_new
+from mneme.stores.users.inbox import PRECEDING, Inbox, Message, is_new
 
 SHOWN_BEFORE = 20
 """Records of the team that earlier replies were shown, the latest: those that hold no longer are named."""
@@ -66,7 +66,7 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
         raise BadInput("There is no message to answer.", "Send a user message with some text in it.")
     context = runtime.context
     must_fit(message.text, context.window)
-    memories, inbox, user = memories_of(runtime), inbox_of(runtime), user_of(runtime)
+    memories, inbox, user = memories_of(runtime), Inbox(ledger_of(runtime)), user_of(runtime)
     # Of this thread is shown what was said and is not remembered yet, oldest first.
     thread = (runtime.execution_info and runtime.execution_info.thread_id) or ""
     waiting = await inbox.pending(user) if thread else []
@@ -112,7 +112,7 @@ def must_fit(message: str, window: int) -> None:
 async def hand_over(state: State, runtime: ChatRuntime) -> Update:
     """Put the user's message into the inbox, where it is safe even if the reply fails."""
     thread = (runtime.execution_info and runtime.execution_info.thread_id) or ""
-    inbox, user, said = inbox_of(runtime), user_of(runtime), last_of(state["messages"], thread)
+    inbox, user, said = Inbox(ledger_of(runtime)), user_of(runtime), last_of(state["messages"], thread)
     await inbox.must_have_room(user, [said])
     await inbox.add(user, said)
     return {}

@@ -10,7 +10,6 @@ from mneme.nodes.context import OwnedByUser, authenticated, ledger_of, responder
 from mneme.nodes.shared_memory import SharesMemory
 from mneme.stores.ledger.query import Mode
 from mneme.stores.ledger.records import LOCAL
-from mneme.stores.users.inbox import Inbox
 from mneme.stores.users.promotion import OwnMemories
 
 
@@ -80,8 +79,3 @@ UserMemory = TypeVar("UserMemory", bound=MemoryContext)
 def memories_of(runtime: Runtime[UserMemory]) -> OwnMemories:
     """Return the memories of this run's user, in the ledger behind the graph's store."""
     return OwnMemories(ledger_of(runtime), user_of(runtime), authenticated(runtime), compared)
-
-
-def inbox_of(runtime: Runtime[UserMemory]) -> Inbox:
-    """Return the messages that wait to be remembered."""
-    return Inbox(ledger_of(runtime))

@@ -9,9 +9,9 @@ from mneme.core.errors import BadAnswer, Conflict
 from mneme.models.asking.asking import ask
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.workflow import Update, counted
-from mneme.prompts.chat.bounds import MAX_CHARS, MAX_ITEMS, moment
 from mneme.prompts.chat.evidence import left_out, located, names, rest, sentence_around
 from mneme.prompts.chat.memory_agent.comparing import Relation
+from mneme.prompts.chat.memory_agent.reading import MAX_CHARS, MAX_ITEMS, moment
 from mneme.prompts.chat.memory_agent.rewriting import Pair, rewrite_memory
 from mneme.stores.ledger.records import Change
 from mneme.stores.users.inbox import OperationNote

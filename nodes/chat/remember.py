@@ -18,11 +18,11 @@ from mneme.models.asking.asking import resolve
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.chat.asking_owner import Questions, next_question
 from mneme.nodes.chat.chatbot import last_of
-from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
+from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.chat.memory_operations import statements_of
-from mneme.nodes.context import user_of
+from mneme.nodes.context import ledger_of, user_of
 from mneme.nodes.messages import EXAMPLE, spoken
-from mneme.stores.users.inbox import Message, OperationNote, complete, is_new
+from mneme.stores.users.inbox import Inbox, Message, OperationNote, complete, is_new
 from mneme.stores.users.memory import RULES, Memory
 
 
@@ -90,7 +90,7 @@ Next = Command[Literal["memory_agent", "ask_owner", "__end__"]]
 
 async def take_in(state: State, runtime: MemoryRuntime) -> dict[str, Any]:
     """Put the batch into the inbox, where it is safe: all of it, or nothing where it has no room."""
-    inbox, user, given = inbox_of(runtime), user_of(runtime), state.get("messages", [])
+    inbox, user, given = Inbox(ledger_of(runtime)), user_of(runtime), state.get("messages", [])
     batch = [cast(Message, each) for each in given if isinstance(each, dict) and "message" in each]
     chat = spoken([each for each in given if each not in batch])
     batch += [last_of(chat[: at + 1], thread="") for at, each in enumerate(chat) if each.type == "human"]
@@ -114,7 +114,7 @@ async def take(state: State, runtime: MemoryRuntime) -> Next:
     While another process works on it, it waits: the next one may say the same. Where there is none, the owner
     is asked what a team may know, if somebody is there, and it ends.
     """
-    inbox, user, rereads = inbox_of(runtime), user_of(runtime), runtime.context.reread
+    inbox, user, rereads = Inbox(ledger_of(runtime)), user_of(runtime), runtime.context.reread
     failed = {failure["message_id"] for failure in state["failed"]}
     while True:
         waiting = [each for each in await inbox.pending(user) if each["message_id"] not in failed]
@@ -123,8 +123,9 @@ async def take(state: State, runtime: MemoryRuntime) -> Next:
         if oldest is None and rereads and not failed:
             oldest = await _read_by_rules(runtime)
         if oldest is None:
-            if question := await next_question(state["asked_about"], runtime):
-                return Command(goto="ask_owner", update={"asked_about": [*state["asked_about"], question]})
+            asked = state["asked_about"]
+            if runtime.context.asks_owner and (question := await next_question(asked, runtime)):
+                return Command(goto="ask_owner", update={"asked_about": [*asked, question]})
             return Command(goto="__end__")
         if await inbox.claim(user, oldest["message_id"]):
             return Command(goto="memory_agent", update={"rereads": "", "told_in": "", **oldest})
@@ -135,7 +136,7 @@ async def _read_by_rules(runtime: MemoryRuntime) -> Message | None:
     """Put the user's words of the oldest memory by rules into the inbox once more, where a model answers."""
     if await resolve(runtime.context.memory_agent) == RULES:
         return None
-    inbox, user = inbox_of(runtime), user_of(runtime)
+    inbox, user = Inbox(ledger_of(runtime)), user_of(runtime)
     for version in await memories_of(runtime).read_by_rules():
         memory = Memory.model_validate(version.value)
         again = complete(
@@ -175,7 +176,7 @@ async def keep(state: State, error: NodeError, runtime: MemoryRuntime) -> Comman
     if counts:
         asked["questions"] = asked["refused"] = 1  # what the message asked before went with its run
     reply = error.error.raw if isinstance(error.error, BadAnswer) else ""
-    inbox, why = inbox_of(runtime), str(error.error)
+    inbox, why = Inbox(ledger_of(runtime)), str(error.error)
     await inbox.fail(user_of(runtime), state["message_id"], why, reply, counts=counts)
     failure = Failure(message_id=state["message_id"], error=str(error.error))
     return Command(goto="take", update={"failed": [failure], "asked": asked})

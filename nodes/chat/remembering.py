@@ -17,20 +17,20 @@ from mneme.core.errors import BadAnswer
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.models.asking.replies import Unusable, read
-from mneme.nodes.chat.context import MemoryRuntime, inbox_of, memories_of
+from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.chat.memory_operations import Judged, Task, forget_memory, write_id
-from mneme.nodes.context import user_of
+from mneme.nodes.context import ledger_of, user_of
 from mneme.nodes.messages import ChatMessages, said_in
 from mneme.nodes.workflow import Typed, Update, counted, traced
-from mneme.prompts.chat.bounds import moment
 from mneme.prompts.chat.evidence import located, sentences
 from mneme.prompts.chat.memory_agent.forgetting import Forgetting, choose_forgotten
-from mneme.prompts.chat.memory_agent.reading import Candidate, Incoming, check_candidate
+from mneme.prompts.chat.memory_agent.reading import Candidate, Incoming, check_candidate, moment
 from mneme.prompts.prompt import Prompt
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.users.inbox import (
     PRECEDING,
     Circumstances,
+    Inbox,
     Message,
     MessageOutcome,
     OperationNote,
@@ -110,7 +110,7 @@ async def receive(state: State, runtime: MemoryRuntime) -> Update:
         said = said_in(state["messages"])
         given = {**cast(Message, state), "message": said.text, "preceding": said.before[-PRECEDING:]}
     message = complete(given)
-    known = await inbox_of(runtime).add(user_of(runtime), message)
+    known = await Inbox(ledger_of(runtime)).add(user_of(runtime), message)
     outcome = {name: each for name, each in dict(known or {}).items() if name != "operations"}
     return FRESH | dict(message) | outcome
 
@@ -251,6 +251,6 @@ async def settle(state: State, runtime: MemoryRuntime) -> Update:
         operations=state.get("operations", []),
         **run,
     )
-    await inbox_of(runtime).close(user_of(runtime), state["message_id"], outcome)
+    await Inbox(ledger_of(runtime)).close(user_of(runtime), state["message_id"], outcome)
     cleared = dict.fromkeys(("message_id", "time", "thread", "rereads", "told_in"), "")
     return {**run, **cleared, "preceding": []}

@@ -26,6 +26,7 @@ import numpy as np
 from mneme.models.retriever.retriever import Examples, Matrix, QueryEncoder
 from mneme.nodes.sharing.choosing import found_by
 from mneme.nodes.sharing.pools import LookUp
+from mneme.stores.ledger.reading import vectors_by_ids
 from mneme.stores.pools.lessons import MARGIN, HeldOut, RetrieverLesson
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.pools.retrievers import Gain, Judged
@@ -128,7 +129,7 @@ async def material_of(
     """Read the vectors that lessons speak of."""
     spoken = chain.from_iterable((each.key, *(one.key for one in each.candidates)) for each in lessons)
     points = {pool.point(key): key for key in dict.fromkeys(spoken)}
-    found = await pool.ledger.vectors_by_ids(list(points))
+    found = await pool.ledger.read(vectors_by_ids, list(points))
     return Material(lessons, questions, {points[point]: vector for point, vector in found.items()}, held_out)
 
 

@@ -109,13 +109,8 @@ def left_out(memory: str, outdated: str, content: str) -> str:
     return ""
 
 
-def stem(word: str) -> str:
-    """Return the beginning of a word, which its forms share."""
-    return word[:STEM]
-
-
 def _stems(text: str) -> set[str]:
-    return {stem(word) for word in words(text) if len(word) > 2 or word.isdigit() or UNSPACED.search(word)}
+    return {word[:STEM] for word in words(text) if len(word) > 2 or word.isdigit() or UNSPACED.search(word)}
 
 
 def changed_number(content: str, quote: str, before: Sequence[str] = ()) -> str:

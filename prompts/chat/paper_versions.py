@@ -9,14 +9,18 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.chat.bounds import MAX_CHARS, MAX_ITEMS, Quote, check_index, check_quote
 from mneme.prompts.chat.evidence import located
 from mneme.prompts.chat.memory_agent.reading import (
+    MAX_CHARS,
+    MAX_ITEMS,
     SAID,
     Candidate,
     Incoming,
+    Quote,
     Route,
-    check_candidates,
+    check_candidate,
+    check_index,
+    check_quote,
     written_bounds,
 )
 from mneme.prompts.chat.memory_agent.rewriting import Pair
@@ -154,9 +158,15 @@ Turns before it (only to see what pronouns mean):
 {SAID}
 A first reader noticed: $noticed
 """,
-    checks=[lambda given, answer: check_candidates(given, answer.memories)],
     bounds=[written_bounds],
 )
+
+
+@compose_memories.check
+def check_composed(given: Composing, answer: Candidates) -> None:
+    """Check every memory against the message."""
+    for number, memory in enumerate(answer.memories):
+        check_candidate(given, memory, f"memories[{number}].")
 
 
 check_conflict = Prompt(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import product
 
-from mneme.prompts.chat.evidence import NUMBER, WORD, sentences, stem, words
+from mneme.prompts.chat.evidence import NUMBER, STEM, WORD, sentences, words
 from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.rules.chat.english import ENGLISH, PATTERNS, content_of
 
@@ -14,7 +14,7 @@ CORRECTING, NOT_BUT, NOT_SO, MEANT, VALUE, SUBJECT, CHANGED = (
     for name in ("correcting", "not_but", "not_so", "meant", "value", "subject", "changed")
 )
 TOPICS, ONE_AT_A_TIME = ENGLISH["topics"], ENGLISH["one_at_a_time"]
-MEASURES = {stem(each) for each in words(ENGLISH["measures"])}
+MEASURES = {each[:STEM] for each in words(ENGLISH["measures"])}
 """Words that two statements may share without being of one thing."""
 SHARED = 3
 """Of so many words of the shorter statement the other has at least one."""
@@ -146,4 +146,4 @@ def _subject(sentence: str) -> str:
 
 def stems(text: str) -> set[str]:
     """Return what the forms of each content word of a text share."""
-    return {stem(each) for each in content_of(text)}
+    return {each[:STEM] for each in content_of(text)}

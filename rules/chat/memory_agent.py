@@ -4,10 +4,10 @@ import re
 from typing import Literal
 
 from mneme.prompts.chat import paper_versions as paper
-from mneme.prompts.chat.bounds import MAX_CHARS, MAX_ITEMS
 from mneme.prompts.chat.evidence import sentences
 from mneme.prompts.chat.memory_agent import comparing, forgetting, reading, rewriting
 from mneme.prompts.chat.memory_agent.comparing import Relation
+from mneme.prompts.chat.memory_agent.reading import MAX_CHARS, MAX_ITEMS
 from mneme.rules.chat.comparison import corrected, correction, count, relations, stems
 from mneme.rules.chat.english import CLAUSES, GRAMMAR, MAX_READ, OPENING, asks, says, statements
 from mneme.rules.registry import rule

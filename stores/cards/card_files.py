@@ -16,8 +16,16 @@ import yaml
 
 from mneme.core.errors import BadInput
 from mneme.core.yaml_files import read_documents
-from mneme.stores.cards.card import QUARANTINE, SHARER, Card, Evidence, Frozen, Lesson, without_derived
-from mneme.stores.cards.card_records import CardRecords
+from mneme.stores.cards.card import (
+    QUARANTINE,
+    SHARER,
+    Card,
+    CardRecords,
+    Evidence,
+    Frozen,
+    Lesson,
+    without_derived,
+)
 from mneme.stores.cards.lifecycle import is_in_service
 from mneme.stores.ledger.records import Change, Value, Version, Write
 from mneme.stores.shelf import check_readable

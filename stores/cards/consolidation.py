@@ -9,9 +9,9 @@ import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from mneme.stores.cards.card import Card, Consolidation, DeprecatedApproach
+from mneme.stores.cards.card import Card, Consolidation, Decision, DeprecatedApproach
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.cards.lifecycle import Decision, archived
+from mneme.stores.cards.lifecycle import archived
 from mneme.stores.cards.metrics import Metrics
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Write, team_namespace

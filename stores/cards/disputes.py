@@ -16,9 +16,18 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from mneme.core.errors import BadInput
-from mneme.stores.cards.card import Card, Frozen, Lesson, Part, Rule, TaskOutcome, normalised
-from mneme.stores.cards.card_records import CardRecords
-from mneme.stores.cards.lifecycle import Decision, is_in_service, out_of_service, with_outcomes
+from mneme.stores.cards.card import (
+    Card,
+    CardRecords,
+    Decision,
+    Frozen,
+    Lesson,
+    Part,
+    Rule,
+    TaskOutcome,
+    normalised,
+)
+from mneme.stores.cards.lifecycle import is_in_service, out_of_service, with_outcomes
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.log import retry_on_conflict
 from mneme.stores.ledger.records import Change, Version, team_namespace

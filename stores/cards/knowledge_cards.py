@@ -29,14 +29,25 @@ from typing import Any, Literal
 from pydantic import Field
 
 from mneme.core.errors import BadInput, Conflict, NotFound
-from mneme.stores.cards.card import Card, CardSettings, Frozen, Lesson, Rating, Retrieved, TaskOutcome
+from mneme.stores.cards.card import (
+    SECONDS_A_DAY,
+    SIMILARITY,
+    Card,
+    CardRecords,
+    CardSettings,
+    Decision,
+    Frozen,
+    Lesson,
+    Rating,
+    Retrieved,
+    TaskOutcome,
+    ranking,
+)
 from mneme.stores.cards.card_files import CardFiles
-from mneme.stores.cards.card_records import SECONDS_A_DAY, SIMILARITY, CardRecords, ranking
 from mneme.stores.cards.disputes import Dispute, DisputeRecords, Resolution
 from mneme.stores.cards.lifecycle import (
     Approval,
     Care,
-    Decision,
     archived,
     cared_for,
     deprecated,

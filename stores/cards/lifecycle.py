@@ -11,7 +11,7 @@ the first back.
 dispute, whose tests on similar tasks show which of the two is better (`DeprecateOld`).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Literal
@@ -26,6 +26,7 @@ from mneme.stores.cards.card import (
     WINDOW,
     Card,
     CardSettings,
+    Decision,
     DeprecatedApproach,
     Evidence,
     FailureMode,
@@ -38,11 +39,6 @@ from mneme.stores.cards.card import (
     normalised,
 )
 from mneme.stores.ledger.records import Change
-
-Decision = tuple[Card, str] | None
-"""What a card becomes and why; None where it stays as it is."""
-Decide = Callable[[Card], Decision]
-"""Decides on a card as it is at the moment of writing."""
 
 
 class PromotionRubric(Frozen):

@@ -40,6 +40,7 @@ from mneme.stores.cards.card import (
     QUARANTINE,
     SHARER,
     Card,
+    CardRecords,
     CardVersion,
     Evidence,
     Frozen,
@@ -47,7 +48,6 @@ from mneme.stores.cards.card import (
     Provenance,
 )
 from mneme.stores.cards.card_files import dump
-from mneme.stores.cards.card_records import CardRecords
 from mneme.stores.cards.lifecycle import is_in_service
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, team_namespace

@@ -36,7 +36,7 @@ from langgraph.types import Overwrite, Send
 from pydantic import BaseModel
 
 from mneme.core.errors import BadInput, Damaged
-from mneme.stores.checkpoints.tally import DIGITS, KEPT, KEYS, ROWS_MADE, UNCOUNT
+from mneme.stores.checkpoints.files import DIGITS, KEPT, KEYS, ROWS_MADE, UNCOUNT
 from mneme.stores.checkpoints.threads import (
     COLUMNS,
     COUNT,
@@ -87,7 +87,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
     """Checkpoints in a database that several processes may use at once.
 
     `run` is the run that a checkpoint is of, as SQL of the dialect; of each thread the last `turns` are kept,
-    or all where it is 0; in a `file` rows are counted (see `tally`). Deleting erases: in Postgres the server
+    or all where it is 0; in a `file` rows are counted (`files.py`). Deleting erases: in Postgres the server
     overwrites the bytes later (VACUUM, recycling of its write-ahead log). What waits does the same as its
     synchronous method, in a thread; what it writes is written to its end, also where the caller is cancelled.
     """
@@ -212,7 +212,8 @@ class Checkpoints(BaseCheckpointSaver[str]):
                 put_list(cursor, place, channel, packed, None if channel in new_versions else parent)
             if self.turns and not place.checkpoint_ns and metadata.get("source") == "input":  # a turn begins
                 known = known_in(cursor, place.thread_id)
-                self._prune(cursor, place.thread_id, known, before_turns(known, self.turns))
+                if past := before_turns(known, self.turns):
+                    self._prune(cursor, place.thread_id, known, past)
         return {"configurable": place._asdict()}
 
     async def aput_writes(
@@ -309,14 +310,13 @@ class Checkpoints(BaseCheckpointSaver[str]):
         def keep() -> int:
             with self._writing(thread_id) as cursor:
                 known = known_in(cursor, thread_id)
-                return self._prune(cursor, thread_id, known, before_turns(known, turns))
+                past = before_turns(known, turns)
+                return self._prune(cursor, thread_id, known, past) if past else 0
 
         return await self._worker.to_the_end(keep)
 
-    def _prune(self, cursor: Cursor, thread: str, known: Sequence[Known], past: Past | None) -> int:
-        """Drop the past of a thread, where it has one; return how many checkpoints that were."""
-        if past is None:
-            return 0
+    def _prune(self, cursor: Cursor, thread: str, known: Sequence[Known], past: Past) -> int:
+        """Drop the past of a thread; return how many checkpoints that were."""
         kept = {each.at for each in known} - past.old
         written = cursor.execute(_WRITTEN, (thread,)).fetchall()
         # writes may be saved before the checkpoint they belong to: only an older one's go

@@ -1,6 +1,6 @@
 """The ledger as LangGraph's `BaseStore`: for `runtime.store`, the `/store` API and Studio.
 
-A put adds a version and a delete retires the record, so the history stays. To erase, use `Ledger.forget`.
+A put adds a version and a delete retires the record, so the history stays; `Ledger.forget_records` erases.
 Differences from LangGraph's in-memory store: a record has one text for search, made of the indexed fields;
 items without text are not found by a query; namespaces without items are not listed; values are plain JSON.
 """

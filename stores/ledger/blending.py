@@ -87,10 +87,6 @@ class Hints(NamedTuple):
         moment = _day_of(value.get("time")) or written
         return any(period.holds(moment) for period in self.periods)
 
-    def suits(self, value: Mapping[str, Any]) -> bool:
-        """Say whether the question asks when something was, and the record is of the kind that happens."""
-        return self.asks_when and value.get("kind", TIMELESS) != TIMELESS
-
 
 @lru_cache(maxsize=64)  # a message is looked up in several places
 def hints_of(question: str, today: date) -> Hints:
@@ -144,15 +140,13 @@ class Own(NamedTuple):
     head: Version
 
 
-def blended(
-    cursor: Cursor, pool: Mapping[str, Scores], query: Query, hints: Hints, heads: dict[str, Version]
-) -> list[Hit]:
+def blended(cursor: Cursor, pool: Mapping[str, Scores], query: Query, hints: Hints) -> list[Hit]:
     """Search in the mode `blend`; a score's parts are `dense`, `bm25` and `words`, the hints, and `lent`.
 
     The cosine and BM25 propose their best records, the `pool`, and the best of these are weighed in full. A
-    record that words did not propose counts as sharing none. What is read of the log is added to `heads`.
+    record that words did not propose counts as sharing none.
     """
-    scoring = _Scoring(cursor, pool, query, hints, heads)
+    scoring = _Scoring(cursor, pool, query, hints)
     own = {each.record: each for each in scoring.weigh(scoring.promising())}
     lenders = [each for each in sorted(own.values(), reverse=True)[:LENDERS] if each.thread]
     sides = around(cursor, [each.head for each in lenders], REACH)
@@ -174,15 +168,8 @@ def blended(
 class _Scoring:
     """The scores of records by themselves, for one query."""
 
-    def __init__(
-        self,
-        cursor: Cursor,
-        pool: Mapping[str, Scores],
-        query: Query,
-        hints: Hints,
-        heads: dict[str, Version],
-    ) -> None:
-        self._cursor, self._query, self._hints, self._heads = cursor, query, hints, heads
+    def __init__(self, cursor: Cursor, pool: Mapping[str, Scores], query: Query, hints: Hints) -> None:
+        self._cursor, self._query, self._hints = cursor, query, hints
         self._cosines, self._words = pool.get(DENSE, {}), pool.get(SPARSE, {})
         best = max(self._words.values(), default=0.0) or 1.0
         self._shares = {record: WORDS_WEIGHT * score / best for record, score in self._words.items()}
@@ -198,20 +185,18 @@ class _Scoring:
             return proposed
         lowest, shares = min(self._cosines.values(), default=0.0), self._shares
         most = [(self._cosines.get(each, lowest) + shares.get(each, 0.0), each) for each in proposed]
-        return [record for _, record in sorted(most, reverse=True)[: self._query.weighed]]
+        weighed = max(32, 1 << (2 * (self._query.limit + self._query.offset) - 1).bit_length())
+        return [record for _, record in sorted(most, reverse=True)[:weighed]]  # neighbouring pages agree
 
     def weigh(self, records: Collection[str]) -> list[Own]:
         """Score the records that search looks at and the query's conditions let through.
 
         One without a vector is not found by a query that has one.
         """
-        self._heads |= heads_of(self._cursor, [each for each in records if each not in self._heads])
         heads = {
             record: head
-            for record in records
-            if (head := self._heads.get(record))
-            and head.is_searched
-            and passes(head.value, self._query.where.conditions)
+            for record, head in heads_of(self._cursor, records).items()
+            if head.is_searched and passes(head.value, self._query.where.conditions)
         }
         named = {record: self._hints.names(head.value) for record, head in heads.items()}
         if self._worth is None:  # what a name is worth: little where most of the records carry it
@@ -222,7 +207,8 @@ class _Scoring:
             if self._query.dense is not None and record not in cosines:
                 continue
             value, thread = head.value, head.value.get("thread")
-            hinted = {"names": self._worth * named[record], "kind": KIND_WEIGHT * self._hints.suits(value)}
+            happened = self._hints.asks_when and value.get("kind", TIMELESS) != TIMELESS
+            hinted = {"names": self._worth * named[record], "kind": KIND_WEIGHT * happened}
             if self._hints.periods:
                 written = head.created.astimezone(UTC).date()
                 hinted["dates"] = DATE_WEIGHT * self._hints.dates(value, written)

@@ -19,12 +19,11 @@ import os
 import shutil
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
-from uuid import UUID
 
 import qdrant_edge as edge
 
@@ -38,7 +37,6 @@ from mneme.stores.ledger.index import (
     Changes,
     Engine,
     Point,
-    Request,
     Scores,
     agrees,
     build,
@@ -48,15 +46,15 @@ from mneme.stores.ledger.index import (
     stamp_of,
     words_in,
 )
-from mneme.stores.ledger.query import DENSE, LAST, SPARSE, Payload, Where, section_of
-from mneme.stores.ledger.reading import check_embedder, current_state
+from mneme.stores.ledger.query import DENSE, LAST, SPARSE, Where, section_of
+from mneme.stores.ledger.reading import State, check_embedder, current_state
 
 COPY = "index-"
 POLL_SECONDS = 0.5
 """Seconds between two looks whether another process has written."""
 
 log = logging.getLogger(__name__)
-MATCHES: dict[str, Any] = {"value": edge.MatchValue, "prefix": edge.MatchPrefix, "any": edge.MatchAny}
+_text_of = lru_cache(maxsize=2**15)(str)  # to write an id takes as long as to read it from the engine
 SCHEMAS = {"keyword": edge.KeywordIndexParams, "float": edge.FloatIndexParams}
 
 
@@ -89,22 +87,23 @@ def unseen() -> Iterator[None]:
 class EdgeEngine(Engine):
     """An open shard, and up to which entry it has followed the log."""
 
+    types = edge
+
     def __init__(self, path: Path, lock: int, *, dimension: int | None = None) -> None:
         """Open the shard in a folder, or make one of a dimension in an empty folder."""
         self.path, self.folder, self.lock = path, path.parent, lock
-        self.followed, self.made_with = 0, ("", 0)
         self._known, self.scopes = set[str](), list[str]()
         with guarded():
             self.shard = edge.EdgeShard.load(str(path)) if dimension is None else _made(path, dimension)
 
     @guarded()
-    def read_stamp(self) -> Payload:
+    def read_stamp(self) -> State | None:
         """Read the stamp, and which scopes there are."""
         points = self.shard.retrieve([STAMP_ID], True, False)
         if stamp := stamp_in((points and points[0].payload) or {}):
             hits = self.shard.facet(edge.FacetRequest("scope", limit=2**31, exact=True))
             self._add_scopes({str(hit.value) for hit in hits})
-            self.followed, self.made_with = stamp["seq"], (stamp["embedder"], stamp["dimension"])
+            self.state = stamp
         return stamp
 
     @guarded()
@@ -112,15 +111,20 @@ class EdgeEngine(Engine):
         """Follow the log to another entry."""
         if found.gone:
             self.shard.update(edge.UpdateOperation.delete_points([*found.gone]))
-        state = found.state
-        self.upsert([*found.points, stamp_of(state)])
-        self.followed, self.made_with = state.seq, (state.embedder, state.dimension)
+        self.upsert([*found.points, stamp_of(found.state)])
+        self.state = found.state
 
     @guarded()
     def upsert(self, points: Sequence[Point]) -> None:
-        if points:
-            self._add_scopes({point.payload["scope"] for point in points if "scope" in point.payload})
-            self.shard.update(edge.UpdateOperation.upsert_points([_point(each) for each in points]))
+        if not points:
+            return
+        self._add_scopes({point.payload["scope"] for point in points if "scope" in point.payload})
+        made: list[edge.Point] = []
+        for point in points:
+            vectors: dict[str, Any] = {SPARSE: edge.SparseVector(*point.words)} if point.words else {}
+            vectors |= {DENSE: point.dense} if point.dense is not None else {}
+            made.append(edge.Point(point.id, vectors, point.payload))
+        self.shard.update(edge.UpdateOperation.upsert_points(made))
 
     def _add_scopes(self, scopes: Set[str]) -> None:
         """Let scopes be known, before a record in them can be found."""
@@ -145,9 +149,9 @@ class EdgeEngine(Engine):
         return where if None in below.values() or not named else Where((), whole=named)
 
     @guarded()
-    def ask(self, requests: Sequence[Request]) -> list[Scores]:
-        answers: list[Any] = [self.shard.query(_request(request)) for request in requests]
-        return [{_record(each.id.int): each.score for each in answer} for answer in answers]
+    def ask(self, requests: Sequence[Any]) -> list[Scores]:
+        answers: list[Any] = [self.shard.query(request) for request in requests]
+        return [{_text_of(each.id): each.score for each in answer} for answer in answers]
 
     @guarded()
     def index_field(self, path: str, schema: Literal["keyword", "float"]) -> None:
@@ -162,10 +166,6 @@ class EdgeEngine(Engine):
             vectors: Any = each.vector or {}
             points.append(Point(str(each.id), each.payload or {}, vectors.get(DENSE), words_in(vectors)))
         return points, following
-
-    def discard(self) -> None:
-        """Remove the files of a shard that another has replaced; a search under way has them open still."""
-        shutil.rmtree(self.path, ignore_errors=True)
 
     def close(self) -> None:
         """Close the shard, and note what its files are."""
@@ -191,9 +191,9 @@ class EdgeIndex:
         """Bring the copy to the end of the log; return up to which entry it has followed it."""
         copy = self.opened()
         state = current_state(self._database)
-        if state.seq == copy.followed:
-            return copy.followed
-        check_embedder(str(self._folder), state, *copy.made_with)
+        if state.seq == copy.state.seq:
+            return state.seq
+        check_embedder(str(self._folder), state, copy.state.embedder, copy.state.dimension)
         with self._following:
             self._check_space()
             self._catch_up(self.opened())
@@ -201,7 +201,7 @@ class EdgeIndex:
 
     def _catch_up(self, copy: EdgeEngine) -> None:
         with self._database.reading(snapshot=True) as cursor:
-            found = changes(cursor, copy.followed)
+            found = changes(cursor, copy.state.seq)
         copy.apply(found)
         self._has_remains |= found.erases
 
@@ -236,7 +236,7 @@ class EdgeIndex:
             with self._following:
                 self._catch_up(new)
                 self._copy = new
-            former.discard()
+            shutil.rmtree(former.path, ignore_errors=True)  # a search under way has its files open still
 
     def verify(self) -> list[str]:
         """Compare the copies that nobody has open, and that of this process, with the log."""
@@ -249,7 +249,7 @@ class EdgeIndex:
             return wrong
         copy = self.opened()
         with self._following, self._database.reading(snapshot=True) as cursor:
-            copy.apply(changes(cursor, copy.followed))  # of the state that is compared
+            copy.apply(changes(cursor, copy.state.seq))  # of the state that is compared
             return wrong + differences(cursor, copy.points())
 
     def layout(self) -> None:
@@ -359,11 +359,6 @@ def shards_in(copy: Path) -> list[Path]:
     return sorted(path for path in copy.glob("[0-9]*") if path.is_dir())
 
 
-@lru_cache(maxsize=2**15)  # to write an id takes as long as to read it from the engine
-def _record(number: int) -> str:
-    return str(UUID(int=number))
-
-
 def _made(path: Path, dimension: int) -> edge.EdgeShard:
     config = edge.EdgeConfig(
         vectors={DENSE: edge.EdgeVectorParams(size=dimension, distance=edge.Distance.Cosine)},
@@ -373,74 +368,3 @@ def _made(path: Path, dimension: int) -> edge.EdgeShard:
     by_place = edge.KeywordIndexParams(is_tenant=True, prefix=True)
     shard.update(edge.UpdateOperation.create_field_index("scope", by_place))
     return shard
-
-
-def _point(point: Point) -> edge.Point:
-    vectors: dict[str, Any] = {SPARSE: edge.SparseVector(*point.words)} if point.words else {}
-    if point.dense is not None:
-        vectors[DENSE] = point.dense
-    return edge.Point(point.id, vectors, point.payload)
-
-
-def _request(given: Request) -> edge.QueryRequest:
-    common = {name: given[name] for name in ("offset", "score_threshold") if name in given}
-    if "prefetch" not in given:
-        return edge.QueryRequest(given["limit"], **_leg(given), **common)
-    prefetches = [edge.Prefetch(each["limit"], **_leg(each)) for each in given["prefetch"]]
-    asked = given["query"]
-    fused: Any = (
-        edge.Fusion.Rrf(k=asked["rrf"]["k"])
-        if "rrf" in asked
-        else edge.Formula(_expression(asked["formula"]), asked["defaults"])
-    )
-    return edge.QueryRequest(given["limit"], query=fused, prefetches=prefetches, **common)
-
-
-def _leg(given: Request) -> dict[str, Any]:
-    """Return the arguments for one part of a query; search is exact."""
-    vector = given["query"]
-    words = edge.SparseVector(**vector) if isinstance(vector, dict) else vector
-    corpus = given.get("params", {}).get("idf", {}).get("corpus")
-    return {
-        "query": edge.Query.Nearest(words, given["using"]),
-        "filter": _filter(given["filter"]),
-        "params": edge.SearchParams(exact=True, idf=corpus and edge.IdfParams(_filter(corpus))),
-    }
-
-
-def _filter(given: Mapping[str, Any] | None) -> edge.Filter | None:
-    if given is None:
-        return None
-    parts: dict[str, Any] = {name: [*map(_condition, each)] for name, each in given.items() if each}
-    return edge.Filter(**parts)
-
-
-def _condition(given: Mapping[str, Any]) -> Any:
-    if "match" in given:
-        [(kind, value)] = given["match"].items()
-        return edge.FieldCondition(given["key"], match=MATCHES[kind](value))
-    if "range" in given:
-        bounds = given["range"]
-        are_times = any(isinstance(each, str) for each in bounds.values())
-        kind = edge.RangeDateTime if are_times else edge.RangeFloat
-        return edge.FieldCondition(given["key"], range=kind(**bounds))
-    if "is_empty" in given:
-        return edge.IsEmptyCondition(given["is_empty"]["key"])
-    return edge.HasIdCondition(set(given["has_id"])) if "has_id" in given else _filter(given)
-
-
-def _expression(given: Any) -> edge.Expression:
-    if isinstance(given, str):
-        return edge.Expression.Variable(given)
-    if isinstance(given, int | float):
-        return edge.Expression.Constant(given)
-    [(name, inner)] = given.items()
-    if name == "exp_decay":
-        ages = {part: _expression(inner[part]) for part in ("x", "target")}
-        return edge.Expression.Decay(edge.DecayKind.Exp, **(inner | ages))
-    if name == "div":
-        return edge.Expression.Div(_expression(inner["left"]), _expression(inner["right"]), None)
-    if name == "neg":
-        return edge.Expression.Neg(_expression(inner))
-    of_several = {"sum": edge.Expression.Sum, "mult": edge.Expression.Mult}
-    return of_several[name]([*map(_expression, inner)])

@@ -5,8 +5,8 @@ read. It has no text: texts in fields are replaced by keyed hashes, and so are t
 with; what was found is joined with the log. It holds up to which entry it has followed the log (its *stamp*).
 So it can be built anew at any time, and a search that finds an old state of a record is noticed.
 
-An `Engine` takes requests in the form of Qdrant's REST interface: a server is sent them as they are,
-and `edge_index` builds the embedded engine's types from them.
+Requests to an `Engine` are made of the embedded engine's types; `server_index` has functions of the same
+names that make what Qdrant's REST interface takes.
 """
 
 import json
@@ -23,18 +23,27 @@ from mneme.stores.ledger.query import (
     CHANGED,
     DENSE,
     HALF_ALIKE,
+    RANGES,
     RRF_K,
     SPARSE,
     Condition,
-    Found,
     Payload,
     Query,
+    Ranking,
     Where,
     filterable,
     json_path,
     scope_of,
 )
-from mneme.stores.ledger.reading import SUM, State, entries_after, heads_of, kept, state_of, vectors_by_ids
+from mneme.stores.ledger.reading import (
+    SUM,
+    State,
+    entries_after,
+    heads_of,
+    parse_kept,
+    state_of,
+    vectors_by_ids,
+)
 from mneme.stores.ledger.records import LEDGER
 from mneme.stores.ledger.words import Words, words_of
 
@@ -76,7 +85,7 @@ def changes(cursor: Cursor, after: int) -> Changes:
     points = points_of(cursor, touched, state)
     gone = touched.keys() - {point.id for point in points}
     if erases := any(kind in ("forget", "drop") for kind, _ in entries):
-        kept.clear()
+        parse_kept.cache_clear()
     return Changes(state, points, [*gone], erases)
 
 
@@ -114,15 +123,6 @@ def points_of(cursor: Cursor, records: Iterable[str], state: State) -> list[Poin
     return points
 
 
-def concealed(query: Query, key: str) -> Query:
-    """Return a query that compares with what an index has in place of texts."""
-    conditions = tuple(
-        Condition((first, *(_concealed(name, key) for name in below)), operator, _concealed(value, key))
-        for (first, *below), operator, value in query.where.conditions
-    )
-    return query._replace(where=query.where._replace(conditions=conditions)) if conditions else query
-
-
 def _concealed(value: Any, key: str) -> Any:
     """Return a value with hashes in place of its texts, and of the names of fields in it."""
     if isinstance(value, str) and not DATED.fullmatch(value):
@@ -137,23 +137,26 @@ def _hash(text: str, key: str) -> str:
     return blake2b(text.encode(), key=key.encode(), digest_size=9).hexdigest()
 
 
-def stamp_in(payload: Payload) -> Payload:
-    """Return what the payload of a stamp says; nothing of one that is not there."""
-    return dict(json.loads(payload["stamp"])) if "stamp" in payload else {}
+def stamp_in(payload: Payload) -> State | None:
+    """Return what the payload of a stamp says; None of one that is not there."""
+    if "stamp" not in payload:
+        return None
+    said = json.loads(payload["stamp"])
+    return State(**said | {"chain": bytes.fromhex(said["chain"])})
 
 
-def agrees(cursor: Cursor, stamp: Payload) -> str:
+def agrees(cursor: Cursor, stamp: State | None) -> str:
     """Return why an index cannot go on from its stamp; an empty text where it can."""
     state = state_of(cursor)
-    if not stamp:
+    if stamp is None:
         return "it is not whole"
-    if any(stamp[name] != getattr(state, name) for name in ("ledger", "embedder", "dimension")):
+    if any(getattr(stamp, name) != getattr(state, name) for name in ("ledger", "embedder", "dimension")):
         return "it is of another ledger, or has the vectors of another embedder"
-    row = cursor.execute("SELECT chain FROM ledger_entries WHERE seq = ?", (stamp["seq"],)).fetchone()
-    chain = row[0] if row else b"" if stamp["seq"] else bytes(SUM)
-    if bytes(chain).hex() != stamp["chain"]:
+    row = cursor.execute("SELECT chain FROM ledger_entries WHERE seq = ?", (stamp.seq,)).fetchone()
+    chain = row[0] if row else b"" if stamp.seq else bytes(SUM)
+    if bytes(chain) != stamp.chain:
         return (
-            f"it has followed the log to entry {stamp['seq']}, and the log, which ends at {state.seq} now, "
+            f"it has followed the log to entry {stamp.seq}, and the log, which ends at {state.seq} now, "
             "is another: the end of the log was lost, or an older copy was put in its place"
         )
     return ""
@@ -186,7 +189,8 @@ def _differs(point: Point, found: Point) -> bool:
     return any(abs(a / length - b) > 1e-4 for a, b in zip(point.dense, found.dense, strict=True))
 
 
-Request = dict[str, Any]
+Leg = dict[str, Any]
+"""The arguments that make a part of a query."""
 Scores = dict[str, float]
 """The scores of records by their ids, the best first."""
 
@@ -194,13 +198,15 @@ Scores = dict[str, float]
 class Engine(ABC):
     """An open collection; its methods block."""
 
-    followed: int
-    """The last entry up to which it is known to have followed the log."""
+    types: Any
+    """What requests are made of: `qdrant_edge`, or what makes them for a server under the same names."""
+    state: State
+    """What the log said of itself at the entry up to which the collection is known to have followed it."""
     indexed: Set[str] = frozenset()
     """The fields of the payload that are known to be indexed."""
 
     @abstractmethod
-    def ask(self, requests: Sequence[Request]) -> list[Scores]:
+    def ask(self, requests: Sequence[Any]) -> list[Scores]:
         """Return the records that each request finds."""
 
     @abstractmethod
@@ -208,8 +214,8 @@ class Engine(ABC):
         """Index a field of the payload."""
 
     @abstractmethod
-    def read_stamp(self) -> Payload:
-        """Return up to which entry the collection has followed which log; nothing where it is not whole."""
+    def read_stamp(self) -> State | None:
+        """Return up to which entry the collection has followed which log; None where it is not whole."""
 
     def named(self, where: Where) -> Where:
         """Return what selects the same, and is found sooner."""
@@ -219,41 +225,125 @@ class Engine(ABC):
     def page(self, after: Any, name: str = "") -> tuple[list[Point], Any]:
         """Return some points of this collection, or of that of a name, and where the next ones begin."""
 
-    def search(self, query: Query) -> list[Found]:
-        """Return records, best first, each with the scores that are known of the parts of the query."""
-        query = query._replace(where=self.named(query.where))
-        if not (legs := legs_of(query)):  # a query of stop words only
-            return []
+    def search(self, query: Query) -> tuple[Scores, dict[str, Scores]]:
+        """Return the scores of records, and those that are known of the parts of the query.
+
+        In the mode `blend` there is what each part proposes, to be ranked by `blending`; what names the
+        query's sections is left aside.
+        """
+        where = query.where._replace(sections=()) if query.mode == "blend" else query.where
+        query, types = query._replace(where=self.named(where)), self.types
+        legs, wanted = self._legs(query), self._filter(query.where)
+        if query.mode == "blend":
+            return {}, self._parts(legs, wanted, query.candidates)
+        if not legs:  # a query of stop words only
+            return {}, {}
+        common = {"limit": query.limit, "offset": query.offset, "score_threshold": query.min_score}
+        if query.mode != "hybrid" and query.ranking is None:
+            [leg] = legs.values()
+            [found] = self.ask([types.QueryRequest(filter=wanted, **leg, **common)])
+            return found, {query.mode: found}
         if query.ranking is not None:
-            self._index(query)
-        [found] = self.ask([request_of(query, legs)])
-        parts: dict[str, Scores] = {query.mode: found}
-        if query.mode == "hybrid" and found:
-            parts = self._parts(legs, {"must": [{"has_id": [*found]}]}, len(found))
-        return [
-            Found(record, score, {name: scores[record] for name, scores in parts.items() if record in scores})
-            for record, score in found.items()
+            self._index(query, query.ranking)
+        proposed = [types.Prefetch(limit=query.candidates, filter=wanted, **leg) for leg in legs.values()]
+        fused = self._formula(query, query.ranking) if query.ranking else types.Fusion.Rrf(k=RRF_K)
+        [found] = self.ask([types.QueryRequest(query=fused, prefetches=proposed, **common)])
+        if query.ranking is not None or not found:
+            return found, {}
+        return found, self._parts(legs, types.Filter(must=[types.HasIdCondition({*found})]), len(found))
+
+    def _parts(self, legs: Mapping[str, Leg], wanted: Any, limit: int) -> dict[str, Scores]:
+        requests = [self.types.QueryRequest(limit=limit, filter=wanted, **leg) for leg in legs.values()]
+        return dict(zip(legs, self.ask(requests), strict=True))
+
+    def _legs(self, query: Query) -> dict[str, Leg]:
+        """Return the parts of a query, by the name of the vectors that each compares with."""
+        types, legs = self.types, dict[str, Leg]()
+        if query.mode != "bm25" and query.dense is not None:
+            nearest = types.Query.Nearest(query=[*query.dense], using=DENSE)
+            legs[DENSE] = {"query": nearest, "params": types.SearchParams(exact=True)}
+        if query.mode != "dense" and query.words is not None and query.words.indices:
+            words = types.SparseVector(**query.words._asdict())
+            counted = self._filter(query.where._replace(conditions=()))
+            corpus = types.IdfParams(corpus=counted) if counted else None
+            params = types.SearchParams(exact=True, idf=corpus)
+            legs[SPARSE] = {"query": types.Query.Nearest(query=words, using=SPARSE), "params": params}
+        return legs
+
+    def _filter(self, where: Where) -> Any:
+        """Return a filter; None where everything is selected, since an empty filter costs a full pass."""
+        types = self.types
+        below = [types.MatchPrefix(prefix=scope) for scope in where.scopes]
+        below += [types.MatchValue(value=scope) for scope in where.whole]
+        below = [types.FieldCondition(key="scope", match=match) for match in below]
+        if not where.conditions:  # within a `must` each point would be tested once more
+            return types.Filter(**{"should" if len(below) > 1 else "must": below}) if below else None
+        must, must_not = below if len(below) < 2 else [types.Filter(should=below)], list[Any]()
+        for condition in where.conditions:
+            (must_not if condition.operator == "ne" else must).append(self._condition(condition))
+        return types.Filter(must=must, must_not=must_not)
+
+    def _condition(self, condition: Condition) -> Any:
+        """Return the test of a field; that of `ne` is the same as that of `eq`, and must not hold."""
+        types, operator, key = self.types, condition.operator, self._path(condition)
+        value = _concealed(condition.value, self.state.ledger)
+        if value is None:
+            return types.FieldCondition(key=key, is_empty=True)
+        if operator == "in":
+            return types.FieldCondition(key=key, match=types.MatchAny(any=value))
+        if isinstance(value, str):
+            return types.FieldCondition(key=key, match=types.MatchValue(value=value))
+        if isinstance(value, datetime):
+            within = types.RangeDateTime(**{operator: value.isoformat()})
+        elif operator in RANGES:
+            within = types.RangeFloat(**{operator: value})
+        else:
+            within = types.RangeFloat(gte=value, lte=value)
+        return types.FieldCondition(key=key, range=within)
+
+    def _path(self, condition: Condition) -> str:
+        """Return the path of a field; the names of fields in it are hashes, as texts are."""
+        first, *below = condition.path
+        return json_path([first, *(_concealed(name, self.state.ledger) for name in below)])
+
+    def _formula(self, query: Query, ranking: Ranking) -> Any:
+        """Return a ranking as a formula; a record that lacks a field has its default, and no age."""
+        of, paths = self.types.Expression, ranking.paths
+        defaults: dict[str, float] = {paths[name]: ranking.default for name in ranking.fields}
+        defaults |= {paths[ranking.aged_from]: query.now} if ranking.aged_from else {}
+        defaults |= {paths[ranking.ageless]: 0.0} if ranking.ageless else {}
+        fresh = of.Decay(
+            self.types.DecayKind.Exp,
+            x=of.Variable(paths.get(ranking.aged_from, CHANGED)),
+            target=of.Constant(query.now),
+            midpoint=0.5,
+            scale=ranking.half_life_days,
+        )
+        if ranking.ageless:
+            ageless = of.Variable(paths[ranking.ageless])
+            aging = of.Sum([of.Constant(1.0), of.Mult([of.Constant(-1.0), ageless])])
+            fresh = of.Sum([ageless, of.Mult([aging, fresh])])
+        similarity = of.Variable("$score")
+        if query.mode == "bm25":
+            whole = of.Sum([similarity, of.Constant(HALF_ALIKE)])
+            similarity = of.Div(left=similarity, right=whole, by_zero_default=None)
+        weighted = [
+            (ranking.similarity, similarity),
+            *((weight, of.Variable(paths[name])) for name, weight in ranking.fields.items()),
+            (ranking.recency, fresh),
         ]
+        terms = [of.Mult([of.Constant(weight), term]) for weight, term in weighted]
+        return self.types.Formula(formula=of.Sum(terms), defaults=defaults)
 
-    def pool(self, query: Query) -> dict[str, Scores]:
-        """Return the records that each part of a query proposes; what names its sections is left aside."""
-        query = query._replace(where=self.named(query.where._replace(sections=())))
-        return self._parts(legs_of(query), filter_of(query.where), query.candidates)
-
-    def _parts(self, legs: Mapping[str, Request], wanted: Request | None, limit: int) -> dict[str, Scores]:
-        answers = self.ask([leg | {"filter": wanted, "limit": limit} for leg in legs.values()])
-        return dict(zip(legs, answers, strict=True))
-
-    def _index(self, query: Query) -> None:
+    def _index(self, query: Query, ranking: Ranking) -> None:
         """Index what a ranking and its filter read: else every payload is read; a strict server refuses."""
-        assert query.ranking is not None
         texts = [
-            json_path(path)
-            for path, _, value in query.where.conditions
-            if all(isinstance(each, str) for each in (value if isinstance(value, list) else [value]))
+            self._path(condition)
+            for condition in query.where.conditions
+            if isinstance(condition.value[0] if isinstance(condition.value, list) else condition.value, str)
         ]
         schemas: dict[str, Any] = dict.fromkeys(texts, "keyword")
-        schemas |= dict.fromkeys(query.ranking.paths.values(), "float")
+        schemas |= dict.fromkeys(ranking.paths.values(), "float")
         for path in schemas.keys() - self.indexed:
             self.index_field(path, schemas[path])
             self.indexed = {*self.indexed, path}
@@ -266,83 +356,6 @@ class Engine(ABC):
             yield from (each for each in found if each.id != STAMP_ID)
             if following is None:
                 return
-
-
-def legs_of(query: Query) -> dict[str, Request]:
-    """Return the parts of a query, by the name of the vectors that each compares with."""
-    legs: dict[str, Request] = {}
-    if query.mode != "bm25" and query.dense is not None:
-        legs[DENSE] = {"query": [*query.dense], "using": DENSE}
-    if query.mode != "dense" and query.words is not None and query.words.indices:
-        legs[SPARSE] = {"query": query.words._asdict(), "using": SPARSE}
-        if corpus := filter_of(query.where._replace(conditions=())):
-            legs[SPARSE]["params"] = {"idf": {"corpus": corpus}}
-    return legs
-
-
-def request_of(query: Query, legs: Mapping[str, Request]) -> Request:
-    """Return the request for the whole query: one part of it, or several that are fused or ranked."""
-    wanted = filter_of(query.where)
-    common = {"limit": query.limit, "offset": query.offset, "score_threshold": query.min_score}
-    if query.mode != "hybrid" and query.ranking is None:
-        [leg] = legs.values()
-        return leg | common | {"filter": wanted}
-    prefetch = [leg | {"filter": wanted, "limit": query.candidates} for leg in legs.values()]
-    fused = {"rrf": {"k": RRF_K}} if query.ranking is None else _formula(query)
-    return {"prefetch": prefetch, "query": fused} | common
-
-
-def _formula(query: Query) -> Request:
-    """Return a ranking as a formula; a record that lacks a field has its default, and no age."""
-    ranking = query.ranking
-    assert ranking is not None
-    paths = ranking.paths
-    defaults: dict[str, float] = {paths[name]: ranking.default for name in ranking.fields}
-    defaults |= {paths[ranking.aged_from]: query.now} if ranking.aged_from else {}
-    defaults |= {paths[ranking.ageless]: 0.0} if ranking.ageless else {}
-    age = {"x": paths.get(ranking.aged_from, "updated"), "target": query.now}
-    fresh: Any = {"exp_decay": age | {"midpoint": 0.5, "scale": ranking.half_life_days}}
-    if ranking.ageless:
-        ageless = paths[ranking.ageless]
-        fresh = {"sum": [ageless, {"mult": [{"sum": [1.0, {"neg": ageless}]}, fresh]}]}
-    similarity: Any = "$score"
-    if query.mode == "bm25":
-        similarity = {"div": {"left": "$score", "right": {"sum": ["$score", HALF_ALIKE]}}}
-    weighted = [
-        (ranking.similarity, similarity),
-        *((weight, paths[name]) for name, weight in ranking.fields.items()),
-        (ranking.recency, fresh),
-    ]
-    return {"formula": {"sum": [{"mult": [*each]} for each in weighted]}, "defaults": defaults}
-
-
-def filter_of(where: Where) -> Request | None:
-    """Return a filter; None where everything is selected, since an empty filter costs a full pass."""
-    below: list[Request] = [{"key": "scope", "match": {"prefix": scope}} for scope in where.scopes]
-    below += [{"key": "scope", "match": {"value": scope}} for scope in where.whole]
-    if not where.conditions:  # within a `must` each point would be tested once more
-        return {"should" if len(below) > 1 else "must": below} if below else None
-    negative = [condition for condition in where.conditions if condition.operator == "ne"]
-    positive = [condition for condition in where.conditions if condition.operator != "ne"]
-    return {
-        "must": [*(below if len(below) < 2 else [{"should": below}]), *map(_condition, positive)],
-        "must_not": [_condition(condition._replace(operator="eq")) for condition in negative],
-    }
-
-
-def _condition(condition: Condition) -> Request:
-    path, operator, value = json_path(condition.path), condition.operator, condition.value
-    if value is None:
-        return {"is_empty": {"key": path}}
-    if operator == "in":
-        return {"key": path, "match": {"any": value}}
-    if isinstance(value, datetime):
-        return {"key": path, "range": {operator: value.isoformat()}}
-    if operator != "eq":
-        return {"key": path, "range": {operator: value}}
-    if isinstance(value, str):
-        return {"key": path, "match": {"value": value}}
-    return {"key": path, "range": {"gte": value, "lte": value}}
 
 
 def words_in(vectors: Mapping[str, Any]) -> Words:

@@ -6,16 +6,22 @@ written. Any number of processes may have one ledger open.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+import difflib
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any, NotRequired, TypedDict, TypeVar, Unpack
 
-from mneme.core.errors import Conflict
-from mneme.models.embedding.embedders import Embedder, vectors_of
+from mneme.core.errors import BadInput, Conflict, MnemeError, NotFound
+from mneme.models.embedding.absent import Absent
+from mneme.models.embedding.embedders import EMBEDDED_AT_ONCE, Embedder, vectors_of
 from mneme.stores.ledger import reading
 from mneme.stores.ledger.log import Transaction, append, forget
-from mneme.stores.ledger.lookup import Lookup, log, version_in, where_below
-from mneme.stores.ledger.opening import open_store, open_to_read
+from mneme.stores.ledger.opening import Store, open_store, open_to_read
+from mneme.stores.ledger.query import LedgerInfo, Where, namespace_of, scope, where_below
+from mneme.stores.ledger.reading import CREATED, Order, heads_of, state_of
 from mneme.stores.ledger.records import (
     Change,
     Forgotten,
@@ -24,14 +30,21 @@ from mneme.stores.ledger.records import (
     Version,
     Write,
     check,
+    check_name,
     check_namespace,
     make_write,
+    microseconds,
     missing,
+    record_id,
 )
-from mneme.stores.ledger.reembedding import embed_waiting
+from mneme.stores.ledger.search import Search
 from mneme.stores.ledger.transfer import Import, ImportReport
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
+PAGE_SIZE = 500
+CLOSING_SECONDS = 2.0
+"""Seconds that work beside has to end in where a ledger is closed."""
 
 
 class Stated(TypedDict):
@@ -47,8 +60,118 @@ class Expecting(Stated):
     expected_version: int
 
 
-class Ledger(Lookup):
+class Ledger(Search):
     """Everything that any workflow remembers. Open one with `open_ledger`; close it when done."""
+
+    def __init__(self, store: Store, embedder: Embedder) -> None:
+        super().__init__(store, embedder)
+        self._closed = False
+        self._beside = set[asyncio.Task[object]]()
+
+    async def get(self, namespace: Namespace, key: str) -> Version | None:
+        """Return the record as it is now, live or retired."""
+        record = record_id(check_namespace(namespace), check_name(key, "key"))
+        return (await self.read(heads_of, [record])).get(record)
+
+    async def history(self, namespace: Namespace, key: str) -> list[Version]:
+        """Return every version, oldest first. Raises NotFound."""
+        record = record_id(check_namespace(namespace), check_name(key, "key"))
+        found = await self.read(reading.histories, [record])
+        if record not in found:
+            raise missing(namespace, key)
+        return found[record]
+
+    async def diff(self, namespace: Namespace, key: str, older: int, newer: int) -> str:
+        """Return what changed between two versions, as a unified diff of their values and texts."""
+        history, shown = await self.history(namespace, key), {"value", "text", "live"}
+        states = (version_in(history, number).model_dump(include=shown) for number in (older, newer))
+        before, after = (
+            json.dumps(each, indent=2, sort_keys=True, ensure_ascii=False).splitlines() for each in states
+        )
+        names = (f"version {older}", f"version {newer}")
+        return "\n".join(difflib.unified_diff(before, after, *names, lineterm=""))
+
+    async def as_of(self, namespace_prefix: Namespace, at: datetime) -> list[Version]:
+        """Return the records that were live at that time, as they were; forgotten ones are gone."""
+        if at.tzinfo is None:
+            raise BadInput("A time needs its zone, e.g. 2026-01-31T12:00:00+00:00.")
+        then: list[Version] = []
+        existing = Order(until=microseconds(at) + 1)
+        async for versions in self._histories(where_below(namespace_prefix, retired=True), existing):
+            then += [version for version in versions if version.at <= at][-1:]
+        return [version for version in then if version.live]
+
+    async def records(  # noqa: PLR0913 (one name for each thing a caller may say)
+        self,
+        namespace_prefix: Namespace,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        limit: int | None = 100,
+        offset: int = 0,
+        include_retired: bool = False,
+        shelf: str = "",
+        newest_first: bool = False,
+        order: Order | None = None,
+    ) -> list[Version]:
+        """Return records in the order in which they were first written; a shelf's are always live.
+
+        Without a limit (None) all are returned. With `newest_first` it is the opposite order; an `order` can
+        name the last change in place of the first writing, and from when to when that was. All take the
+        longer the more are passed over.
+        """
+        where = where_below(namespace_prefix, filter, retired=include_retired, shelf=shelf)
+        if limit is not None and limit <= 0:
+            return []
+        order = order or Order(descending=newest_first)
+        return await self.read(reading.records, where, limit, offset, order)
+
+    async def vectors(self, namespace: Namespace, shelf: str) -> Mapping[str, Sequence[float]]:
+        """Return the vectors of the live records on a shelf, by the ids of the records."""
+        where = where_below(namespace, shelf=shelf)
+        return await self.read(reading.vectors_by_ids, await self.read(reading.column, "h.record", where))
+
+    async def derived(self, namespace_prefix: Namespace) -> list[Version]:
+        """Return the live records below a prefix that were made from others."""
+        return await self.read(reading.derived, where_below(namespace_prefix))
+
+    async def filled(self, namespace_prefix: Namespace, fields: Sequence[str]) -> list[Version]:
+        """Return the live records in whose value one of these fields is neither missing nor empty.
+
+        The database looks for them: a second for a million records, of which only those few are read.
+        """
+        read = self._log.database.field
+        return await self._log.read(reading.filled, where_below(namespace_prefix), fields, read)
+
+    async def namespaces(self, prefix: Namespace = (), *, include_retired: bool = False) -> list[Namespace]:
+        """Return the namespaces that hold records, sorted."""
+        where = where_below(prefix, retired=include_retired)
+        return sorted({*map(namespace_of, await self.read(reading.column, "DISTINCT h.scope", where))})
+
+    async def count(self, prefix: Namespace = (), *, include_retired: bool = False, shelf: str = "") -> int:
+        """Return the number of records; a shelf's are always live."""
+        where = where_below(prefix, retired=include_retired, shelf=shelf)
+        [count] = await self.read(reading.column, "count(*)", where)
+        return int(count)
+
+    async def forgotten(self, namespace_prefix: Namespace = ()) -> list[Forgotten]:
+        """Return the log of erasures."""
+        below = scope("x", check_namespace(namespace_prefix, prefix=True))
+        notes = await self.read(reading.tombstones, below)
+        return [*map(Forgotten.model_validate_json, notes)]
+
+    async def export(self, namespace_prefix: Namespace = ()) -> AsyncIterator[str]:
+        """Yield every version as a line of JSON, record by record, oldest first."""
+        async for versions in self._histories(where_below(namespace_prefix, retired=True)):
+            for version in versions:
+                yield f'{{"of":{len(versions)},{version.model_dump_json()[1:]}'
+
+    async def _histories(self, where: Where, order: Order = CREATED) -> AsyncIterator[list[Version]]:
+        """Yield the histories of records in the order of their creation; some are read at a time."""
+        ids = await self.read(reading.column, "h.record", where, order)
+        for start in range(0, len(ids), PAGE_SIZE):
+            page = await self.read(reading.histories, ids[start : start + PAGE_SIZE])
+            for versions in page.values():
+                yield versions
 
     async def insert(
         self,
@@ -60,50 +183,31 @@ class Ledger(Lookup):
         **stated: Unpack[Stated],
     ) -> Version:
         """Add a record. Raises Conflict where the key is taken, live or retired."""
-        return await self._one(event="insert", namespace=namespace, key=key, value=value, text=text, **stated)
+        write = make_write(event="insert", namespace=namespace, key=key, value=value, text=text, **stated)
+        return (await self.write([write]))[0]
 
     async def update(
         self, namespace: Namespace, key: str, value: Value, *, text: str | None, **stated: Unpack[Expecting]
     ) -> Version:
         """Give a live record a new value; a text of None keeps the text. Raises Conflict, NotFound."""
-        return await self._one(event="update", namespace=namespace, key=key, value=value, text=text, **stated)
+        write = make_write(event="update", namespace=namespace, key=key, value=value, text=text, **stated)
+        return (await self.write([write]))[0]
 
     async def retire(self, namespace: Namespace, key: str, **stated: Unpack[Expecting]) -> Version:
         """Take a record out of every search, keeping its history. Raises Conflict, NotFound."""
-        return await self._one(event="retire", namespace=namespace, key=key, **stated)
-
-    async def restore(self, namespace: Namespace, key: str, **stated: Unpack[Expecting]) -> Version:
-        """Bring a retired record back as it was. Raises Conflict, NotFound."""
-        return await self._one(event="restore", namespace=namespace, key=key, **stated)
-
-    async def _one(self, **fields: Any) -> Version:
-        [version] = await self.write([make_write(**fields)])
-        return version
+        return (await self.write([make_write(event="retire", namespace=namespace, key=key, **stated)]))[0]
 
     async def write(self, writes: Sequence[Write]) -> list[Version]:
         """Store a batch, in order; a write whose idempotency key is known returns what it made then."""
         for write in writes:
             check(write)
         untold = [write.record for write in writes if write.text is None and write.event != "retire"]
-        heads = await self.by_ids(untold) if untold else {}
+        heads = await self.read(heads_of, untold) if untold else {}
         texts = [*(write.text or "" for write in writes), *(head.text for head in heads.values())]
         vectors = await vectors_of(self._embedder, texts)
         made_with = (self._embedder.name, self._embedder.dimension)
         work = partial(append, batch=writes, vectors=vectors, now=self._clock.now, embedder=made_with)
         return await self._written(work)
-
-    async def rollback(
-        self,
-        namespace: Namespace,
-        key: str,
-        to_version: int,
-        *,
-        expected_version: int | None = None,
-        **stated: Unpack[Stated],
-    ) -> Version:
-        """Write a new version that equals an older one: a rollback. Raises Conflict, NotFound."""
-        write = await self.rolled_back(namespace, key, to_version, expected_version, **stated)
-        return (await self.write([write]))[0]
 
     async def rolled_back(
         self,
@@ -113,7 +217,7 @@ class Ledger(Lookup):
         expected_version: int | None,
         **stated: Unpack[Stated],
     ) -> Write:
-        """Return the write of a rollback. Raises Conflict, NotFound."""
+        """Return the write of a rollback: a version that equals an older one. Raises Conflict, NotFound."""
         history = await self.history(namespace, key)
         target, head = version_in(history, to_version), history[-1]
         if not target.live and not head.live:
@@ -129,24 +233,12 @@ class Ledger(Lookup):
             **stated,
         )
 
-    async def forget(self, namespace: Namespace, key: str, *, reason: str, actor: str) -> Forgotten:
-        """Erase a record and its whole history from the disk: forgetting. Raises NotFound.
-
-        The numbers of its versions are not used again: a later record of that key goes on after them.
-        The embedded index is built anew without it: some seconds for 20,000 records.
-        """
-        head = await self.get(namespace, key)
-        [mark] = [None] if head is None else await self.forget_records([head], reason=reason, actor=actor)
-        if mark is None:
-            raise missing(namespace, key)
-        return mark
-
     async def forget_all(
         self, namespace_prefix: Namespace, *, reason: str, actor: str, dropped: Sequence[Version] = ()
     ) -> int:
         """Erase every record below a prefix, retired ones too; return how many. `dropped` ones go as well."""
         where = where_below(check_namespace(namespace_prefix), retired=True)
-        heads = await self._log.read(reading.records, where)
+        heads = await self.read(reading.records, where)
         if not (heads or dropped):
             return 0
         marks = await self.forget_records(heads, reason=reason, actor=actor, dropped=dropped)
@@ -161,8 +253,10 @@ class Ledger(Lookup):
         rewritten: Sequence[tuple[Version, Value]] = (),
         dropped: Sequence[Version] = (),
     ) -> list[Forgotten | None]:
-        """Erase these records in one transaction, and then from the index.
+        """Erase these records and their histories in one transaction, then from the index: forgetting.
 
+        The numbers of their versions are not used again: a later record of that key goes on after them.
+        The embedded index is built anew without them: some seconds for 20,000 records.
         Return a note of each; None where somebody else was first, whose note stays. `rewritten` records lose
         their history too, but stay, with the value given, as they were first written; they must be records
         that search does not look at. Raises Conflict where one of them has been written to since it was read.
@@ -172,7 +266,6 @@ class Ledger(Lookup):
         mark = Forgotten(at=self._clock.now(), reason=reason, actor=actor)
         work = partial(forget, heads=heads, rewritten=rewritten, dropped=dropped, mark=mark)
         marks = await self._written(work, erases=True)
-        self._heads = b"", {}  # they may have what was erased
         if self._store.folder is not None:
             await asyncio.to_thread(self._store.folder.warn_of_aside)
         return marks
@@ -205,6 +298,54 @@ class Ledger(Lookup):
         self._store.index.rebuild()
         self._store.index.erased()  # what nobody has open of it is removed
 
+    async def info(self) -> LedgerInfo:
+        """Return what the ledger says of itself."""
+        store, state = self._store, await self.read(state_of)
+        return LedgerInfo(
+            kind="server" if store.place.index else "edge",
+            location=store.origin.shown,
+            entries=state.seq,
+            layout=await self._log.thread(store.index.layout),
+            **state._asdict(),
+        )
+
+    def begin(self, work: Coroutine[object, object, object]) -> "asyncio.Task[object]":
+        """Do work beside what the caller goes on with: work that may be stopped, and is done again then."""
+        task: asyncio.Task[object] = asyncio.get_running_loop().create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: "asyncio.Task[object]") -> None:
+        self._beside.discard(task)
+        if not task.cancelled() and (failure := task.exception()):
+            log.warning("Upkeep failed, and is tried again later: %s", failure)
+
+    async def close(self) -> None:
+        """Flush and close the engine; a second time does nothing.
+
+        Work that goes on beside gets a moment to end, and is stopped then.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        if mine := [task for task in self._beside if task.get_loop() is asyncio.get_running_loop()]:
+            _, late = await asyncio.wait(mine, timeout=CLOSING_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        await asyncio.to_thread(self._store.close)
+
+
+def version_in(history: Sequence[Version], number: int) -> Version:
+    """Return the version of that number. Raises NotFound."""
+    found = next((each for each in history if each.version == number), None)
+    if found is None:
+        first, last = history[0], history[-1]
+        spread = f"it has {first.version} to {last.version}"
+        raise NotFound(f"Record {last.key} has no version {number}; {spread}.")
+    return found
+
 
 async def open_ledger(
     location: str, embedder: Embedder, *, api_key: str = "", reading: bool = False
@@ -227,3 +368,62 @@ async def open_ledger(
         await ledger.close()
         raise
     return ledger
+
+
+async def reembed(
+    location: str, embedder: Embedder, *, api_key: str = "", progress: Callable[[int], None]
+) -> int:
+    """Change the embedder of a ledger; return the number of texts that were embedded.
+
+    The new vectors are computed beside the old ones, then take their place. Other processes may go on
+    meanwhile; afterwards they are told that the embedder has changed. A crash at any moment leaves the old
+    vectors in use, and what was computed is used by the next attempt. `progress` is called with the number
+    of records embedded so far. Raises LedgerMismatch, StorageFailure, and MnemeError where the embedder is
+    absent.
+    """
+    if isinstance(embedder, Absent):
+        raise MnemeError(*embedder.missing)
+    store = await asyncio.to_thread(open_store, location, "", 0, api_key)
+    try:
+        count = await embed_waiting(store, embedder, progress)
+        await store.log.write(partial(_switch, embedder=embedder.name, dimension=embedder.dimension))
+        if store.place.index:
+            await store.log.thread(store.index.rebuild)
+    finally:
+        await asyncio.to_thread(store.close)
+    return count
+
+
+async def embed_waiting(
+    store: Store, embedder: Embedder, progress: Callable[[int], None] = lambda count: None
+) -> int:
+    """Embed every record that has a text and no vector by this embedder; return how many there were."""
+    count = 0
+    while waiting := await store.log.read(reading.unembedded, embedder.name, EMBEDDED_AT_ONCE):
+        vectors = await vectors_of(embedder, [each.text for each in waiting.values()])
+        await store.log.write(partial(_keep, waiting=waiting, vectors=vectors, embedder=embedder.name))
+        count += len(waiting)
+        progress(count)
+    return count
+
+
+def _keep(
+    transaction: Transaction,
+    waiting: Mapping[str, Version],
+    vectors: Mapping[str, Sequence[float]],
+    embedder: str,
+) -> None:
+    """Keep the vectors of records, but of those that have been written to since."""
+    now = heads_of(transaction.cursor, waiting)
+    for record, version in waiting.items():
+        if record in now and now[record].version == version.version:
+            if embedder == transaction.state.embedder:  # so that the index follows
+                transaction.add("vector", record, version.version)
+            transaction.put_vector(record, vectors[version.text], embedder)
+
+
+def _switch(transaction: Transaction, embedder: str, dimension: int) -> None:
+    """Put the new vectors in the place of the old ones."""
+    transaction.add("embedder", body=embedder)
+    transaction.state = transaction.state._replace(embedder=embedder, dimension=dimension)
+    transaction.cursor.execute("DELETE FROM ledger_vectors WHERE embedder <> ?", (embedder,))

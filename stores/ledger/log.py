@@ -41,7 +41,7 @@ from mneme.stores.ledger.reading import (
     digest_of,
     each_value,
     heads_of,
-    kept,
+    parse_kept,
     state_of,
     tombstones_of,
     versions_of,
@@ -268,7 +268,7 @@ class Log(Worker):
         self._writer.submit(self._drain)
         result = await asyncio.wrap_future(done)
         if erases:
-            kept.clear()
+            parse_kept.cache_clear()
             await asyncio.wrap_future(self._writer.submit(self.database.erased))
         return result
 

@@ -49,7 +49,6 @@ class Store:
         self.refusal: NotWritable | None = None
         self.origin = place
         self.room: Path | None = None  # of a copy that is only read, what it is a copy of, and where
-        self.key = current_state(log.database).ledger
 
     def close(self) -> None:
         """Close it once its last user in this process has closed it."""

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.core.errors import BadInput
-from mneme.stores.ledger.records import SEPARATOR, Hit, Namespace, Version
+from mneme.stores.ledger.records import SEPARATOR, Hit, Namespace, Version, check_namespace
 from mneme.stores.ledger.words import Words
 
 Payload = dict[str, Any]
@@ -133,19 +133,6 @@ class Query(NamedTuple):
         least = 64 if self.mode == "blend" else 128
         return max(least, 1 << (4 * (self.limit + self.offset)).bit_length())
 
-    @property
-    def weighed(self) -> int:
-        """Return how many records the mode `blend` weighs in full, the same for neighbouring pages."""
-        return max(32, 1 << (2 * (self.limit + self.offset) - 1).bit_length())
-
-
-class Found(NamedTuple):
-    """A record that a search found, with its score and the parts of it where known."""
-
-    record: str
-    score: float
-    parts: dict[str, float]
-
 
 class Layout(BaseModel):
     """How a ledger lies on a Qdrant server; `writes` replicas must take a write before it counts."""
@@ -191,6 +178,15 @@ def scope_of(version: Version) -> str:
     name, has_section, section = version.shelf.partition("/")
     place = scope("+" if version.live else "-", version.namespace, name)
     return place + (f".={section}." if has_section else "." if name else "")
+
+
+def where_below(
+    prefix: Namespace, filter: Mapping[str, Any] | None = None, *, retired: bool = False, shelf: str = ""
+) -> Where:
+    """Return which records are meant: those below a prefix, or on a shelf, the live ones or all."""
+    check_namespace(prefix, prefix=True)
+    marks: tuple[Mark, ...] = ("+", "-") if retired and not shelf else ("+",)
+    return Where(tuple(scope(mark, prefix, shelf) for mark in marks), conditions(filter))
 
 
 def section_name(name: str) -> str:

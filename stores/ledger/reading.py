@@ -8,10 +8,9 @@ import hashlib
 import zlib
 from array import array
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
-
-from pydantic import TypeAdapter
 
 from mneme.core.errors import Damaged, LedgerMismatch
 from mneme.stores.database import REPAIR, Cursor, Database
@@ -33,11 +32,10 @@ BODY = "e.seq, e.record, e.nonce, e.body, e.digest"
 HEADS = """SELECT e.seq, h.record, e.nonce, e.body, e.digest FROM ledger_heads h
     LEFT JOIN ledger_entries e ON e.seq = h.seq AND e.record = h.record"""
 """Reads records as they are now: see `versions_in`."""
-VERSIONS = TypeAdapter(list[Version])
 KEPT_VERSIONS, KEPT_CHARS = 4096, 4096
 """How many versions are kept in memory once they were read, and the characters of the longest of them."""
-kept: dict[bytes, Version] = {}
-"""Versions by the digests of their entries; whoever learns that something was erased empties it."""
+parse_kept = lru_cache(KEPT_VERSIONS)(Version.model_validate_json)
+"""Parses a body, which takes as long as to find ten; whoever learns that something was erased clears it."""
 
 Sides = tuple[Sequence[str], Sequence[str]]
 """The ids of the records before and after a record, the nearest first."""
@@ -159,25 +157,17 @@ def chained(before: bytes, entry: tuple[int, str, str, int], digest: bytes) -> b
 def versions_in(rows: Iterable[Sequence[Any]]) -> list[Version]:
     """Return the versions in entries, of which `BODY` was read. Raises Damaged.
 
-    Those read last are kept by their digests: to parse a version takes as long as to find ten. Their values
-    are shared, so nobody may change what is in them.
+    Those read last are kept. Their values are shared, so nobody may change what is in them.
     """
-    found = [(row, kept.get(row[4])) for row in rows]
-    new = [row for row, version in found if version is None]
-    for seq, record, *content in (row[:5] for row in new):
-        if not is_whole(*content):
+    found = list[Version]()
+    for seq, record, nonce, body, digest in (row[:5] for row in rows):
+        if not is_whole(nonce, body, digest):
             raise Damaged(
                 f"Entry {seq} of the ledger's log, of record {record}, is damaged or missing.", REPAIR
             )
-    parsed = VERSIONS.validate_json(f"[{','.join(row[3] for row in new)}]") if new else []
-    if len(new) <= MAX_MARKS:  # a listing of very many would fill the memory
-        kept.update(
-            (row[4], each) for row, each in zip(new, parsed, strict=True) if len(row[3]) <= KEPT_CHARS
-        )
-        for oldest in [*islice(kept, max(0, len(kept) - KEPT_VERSIONS))]:
-            kept.pop(oldest, None)  # another thread may have been first
-    next_one = iter(parsed)
-    return [version or next(next_one) for _, version in found]
+        parse = parse_kept if len(body) <= KEPT_CHARS else Version.model_validate_json
+        found.append(parse(body))
+    return found
 
 
 def heads_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Version]:
@@ -239,7 +229,7 @@ def column(cursor: Cursor, asked: str, where: Where, order: Order | None = None)
     return [row[0] for row in cursor.execute(f"SELECT {asked} FROM ledger_heads h{tests}", given)]
 
 
-def links(cursor: Cursor, records: Iterable[str], forward: bool = False) -> list[Link]:
+def links_of(cursor: Cursor, records: Iterable[str], forward: bool = False) -> list[Link]:
     """Return what records were made from; `forward`, what was made from them."""
     asked = "source" if forward else "record"
     statement = f"SELECT record, source, number FROM ledger_sources WHERE {asked} IN ({{}})"

@@ -13,7 +13,9 @@ no longer: so one replica is enough to read from. Writes of a shard go through a
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from functools import partial
+from types import SimpleNamespace
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -28,7 +30,6 @@ from mneme.stores.ledger.index import (
     Changes,
     Engine,
     Point,
-    Request,
     Scores,
     agrees,
     build,
@@ -39,7 +40,7 @@ from mneme.stores.ledger.index import (
     words_in,
 )
 from mneme.stores.ledger.log import commit
-from mneme.stores.ledger.query import DENSE, SPARSE, Layout, Payload
+from mneme.stores.ledger.query import DENSE, SPARSE, Layout
 from mneme.stores.ledger.reading import (
     State,
     check_embedder,
@@ -48,7 +49,7 @@ from mneme.stores.ledger.reading import (
     heads_of,
     state_of,
 )
-from mneme.stores.ledger.upgrading import FORMER, Contents, Manifest
+from mneme.stores.ledger.upgrading import FORMER, Manifest, bring_in
 
 OLDEST = (1, 19)  # conditional upserts and IDF over a part of the collection
 ATTEMPTS = 5
@@ -124,17 +125,57 @@ class Nodes:
             return False
 
 
+def _request(limit: int, query: Any, prefetches: Any = None, **more: Any) -> dict[str, Any]:
+    asked = query if "using" in query else {"query": query, "prefetch": prefetches}
+    return {"limit": limit} | asked | more
+
+
+def _params(idf: Any = None, **_: bool) -> dict[str, Any]:
+    """Return the parameters of a search, which a server does by its graph: it is not exact."""
+    return {"idf": idf}
+
+
+def _has_id(records: Set[str]) -> dict[str, Any]:
+    return {"has_id": [*records]}
+
+
+def _node(name: str, parts: Any = None, **named: Any) -> dict[str, Any]:
+    """Return a part of a formula."""
+    return {name: named if parts is None else parts}
+
+
+REST = SimpleNamespace(
+    **dict.fromkeys(("Filter", "FieldCondition", "MatchValue", "MatchPrefix", "MatchAny"), dict),
+    **dict.fromkeys(("RangeFloat", "RangeDateTime", "SparseVector", "IdfParams", "Formula"), dict),
+    **dict.fromkeys(("QueryRequest", "Prefetch"), _request),
+    HasIdCondition=_has_id,
+    SearchParams=_params,
+    Query=SimpleNamespace(Nearest=dict),
+    Fusion=SimpleNamespace(Rrf=partial(_node, "rrf")),
+    Expression=SimpleNamespace(
+        Constant=float,
+        Variable=str,
+        Sum=partial(_node, "sum"),
+        Mult=partial(_node, "mult"),
+        Div=partial(_node, "div"),
+        Decay=_node,
+    ),
+    DecayKind=SimpleNamespace(Exp="exp_decay"),
+)
+"""Makes requests of the REST interface under the names of the embedded engine's types."""
+
+
 class ServerIndex(Engine):
     """The collection behind an alias; make one with `open`. Its methods block."""
+
+    types = REST
 
     def __init__(self, address: str, database: Database, api_key: str) -> None:
         self._address, self._database = address_of(address), database
         self._nodes = Nodes(self._address, api_key)
         self.name = f"{self._address.collection}-index"
         self._following = threading.Lock()
-        self.followed = 0
-        state = current_state(database)
-        self._made_with = (state.embedder, state.dimension)
+        self.state = current_state(database)
 
     @classmethod
     def open(cls, address: str, database: Database, api_key: str = "") -> "ServerIndex":
@@ -165,11 +206,11 @@ class ServerIndex(Engine):
     def follow(self) -> int:
         """Bring the index to the end of the log; return up to which entry it has followed it."""
         state = current_state(self._database)
-        check_embedder(self.name, state, *self._made_with)
+        check_embedder(self.name, state, self.state.embedder, self.state.dimension)
         if state.indexed < state.seq:
             with self._following:
                 self._catch_up()
-        self.followed = state.seq
+        self.state = state
         return state.seq
 
     def written(self) -> None:
@@ -213,14 +254,14 @@ class ServerIndex(Engine):
             some = [_point(each, state.seq) for each in points[start : start + BATCH_SIZE]]
             self._call("PUT", "/points", {"points": some, "update_filter": older}, name, **ORDERED)
 
-    def ask(self, requests: Sequence[Request]) -> list[Scores]:
+    def ask(self, requests: Sequence[Any]) -> list[Scores]:
         answers = self._call("POST", "/points/query/batch", {"searches": requests}) if requests else []
         return [{str(each["id"]): each["score"] for each in answer["points"]} for answer in answers]
 
     def index_field(self, path: str, schema: Literal["keyword", "float"]) -> None:
         self._call("PUT", "/index", {"field_name": path, "field_schema": schema}, wait="true")
 
-    def read_stamp(self) -> Payload:
+    def read_stamp(self) -> State | None:
         found = self._call("POST", "/points", {"ids": [STAMP_ID], "with_payload": True})
         return stamp_in(found[0]["payload"] if found else {})
 
@@ -272,12 +313,12 @@ class ServerIndex(Engine):
 
     def _unusable(self, state: State | None = None) -> str:
         """Return why the index cannot be used as it is; an empty text where it can."""
-        stamp = self.read_stamp() if self._resolve(self.name) else {}
+        stamp = self.read_stamp() if self._resolve(self.name) else None
         with self._database.reading() as cursor:
             state = state or state_of(cursor)
             why = agrees(cursor, stamp)
-        if not why and stamp["seq"] < state.indexed:
-            return f"it ends at entry {stamp['seq']}, and had followed the log to {state.indexed}"
+        if stamp is not None and not why and stamp.seq < state.indexed:
+            return f"it ends at entry {stamp.seq}, and had followed the log to {state.indexed}"
         return why
 
     def _resolve(self, name: str) -> str | None:
@@ -346,11 +387,11 @@ class ServerIndex(Engine):
         manifests = [payload["manifest"] for _, payload in points if "manifest" in payload]
         if manifests:
             check_format(older, Manifest.model_validate_json(manifests[0]).format, FORMER)
-            commit(self._database, Contents(points).bring_in)
+            commit(self._database, partial(bring_in, points=points))
             log.warning("The collection %s was taken over, and can be deleted now.", older)
 
 
-def _point(point: Point, seq: int) -> Request:
+def _point(point: Point, seq: int) -> dict[str, Any]:
     vectors: dict[str, Any] = {SPARSE: point.words._asdict()} if point.words else {}
     if point.dense is not None:
         vectors[DENSE] = point.dense

@@ -10,6 +10,7 @@ import logging
 import shutil
 import zlib
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -42,35 +43,26 @@ class Manifest(BaseModel):
     generation: int
 
 
-class Contents:
-    """What an older ledger holds, by its points: versions, receipts and tombstones."""
-
-    def __init__(self, points: Iterable[tuple[str, Payload]]) -> None:
-        self.versions: dict[tuple[str, int], Version] = {}
-        self.notes: dict[str, Payload] = {}
-        self.void: list[str] = []
-        for point, payload in points:
-            if "forgotten" in payload:
-                self.notes[point] = payload
-            elif "event" in payload:
-                version = Version.model_validate_json(payload["event"])
-                self.versions.setdefault((version.record, version.version), version)
-            elif payload.get("version") == 0:
-                self.void.append(point)
-
-    def bring_in(self, transaction: Transaction) -> None:
-        """Add all contents to a new log."""
-        void = self.void
-        for mark, payload in self.notes.items():
-            forgotten = json.loads(payload["forgotten"])
-            last = payload.get("last") or forgotten["versions"]
-            note = {"mark": forgotten, "created": payload["created"], "last": last, "receipts": void}
-            transaction.add("forget", body=json.dumps({"id": mark} | note, ensure_ascii=False))
-            void = []
-        for version in sorted(self.versions.values(), key=lambda each: (each.at, each.version)):
-            transaction.add("version", version=version)
-        count = len({record for record, _ in self.versions})
-        log.warning("The older ledger has %s records with %s versions.", count, len(self.versions))
+def bring_in(transaction: Transaction, points: Iterable[tuple[str, Payload]]) -> None:
+    """Add what an older ledger holds, by its points, to a new log: versions, receipts and tombstones."""
+    versions, notes, void = dict[tuple[str, int], Version](), dict[str, Payload](), list[str]()
+    for point, payload in points:
+        if "forgotten" in payload:
+            mark = json.loads(payload["forgotten"])
+            last = payload.get("last") or mark["versions"]
+            notes[point] = {"id": point, "mark": mark, "created": payload["created"], "last": last}
+        elif "event" in payload:
+            version = Version.model_validate_json(payload["event"])
+            versions.setdefault((version.record, version.version), version)
+        elif payload.get("version") == 0:
+            void.append(point)
+    for note in notes.values():
+        note["receipts"], void = void, []
+        transaction.add("forget", body=json.dumps(note, ensure_ascii=False))
+    for version in sorted(versions.values(), key=lambda each: (each.at, each.version)):
+        transaction.add("version", version=version)
+    count = len({record for record, _ in versions})
+    log.warning("The older ledger has %s records with %s versions.", count, len(versions))
 
 
 def is_older(folder: Folder) -> bool:
@@ -99,9 +91,9 @@ def upgrade(folder: Folder) -> None:
         raise StorageFailure(f"The ledger's log in {folder.path} is missing.", RESTORE)
     log.warning("The ledger at %s is being upgraded to format %s, once.", folder.path, FORMAT)
     with storage_errors(f"read {journal}"):
-        contents = Contents(journal_points(journal.read_bytes()))
+        points = journal_points(journal.read_bytes())
     with folder.new_log() as path:
-        write_log(path, (newest.embedder, newest.dimension), contents.bring_in)
+        write_log(path, (newest.embedder, newest.dimension), partial(bring_in, points=points))
         if wrong := problems_in(path):
             raise Damaged(
                 f"The ledger's file {journal} is damaged: {wrong[0]}; nothing was changed.",

@@ -9,6 +9,7 @@ until somebody decides. Nothing here is found by search.
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from socket import gethostname
 from typing import Annotated, Any, Literal, cast
@@ -18,8 +19,9 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput, Conflict, NotFound, TooMany
-from mneme.core.settings import Settings, settings
+from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.reading import heads_of
 from mneme.stores.ledger.records import (
     Change,
     Source,
@@ -27,6 +29,7 @@ from mneme.stores.ledger.records import (
     Version,
     check_name,
     make_write,
+    record_id,
     unescaped,
     user_namespace,
 )
@@ -132,11 +135,11 @@ class Letter(TypedDict):
     reply: str
 
 
+@dataclass(frozen=True)
 class Inbox:
     """The durable list of messages to remember, of all users."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    ledger: Ledger
 
     async def add(self, user: str, message: Message) -> MessageOutcome | None:
         """Take a message in, once; return what became of it where it has been taken in and closed before.
@@ -145,34 +148,36 @@ class Inbox:
         """
         waiting = complete(message)
         namespace, key = user_namespace(user, "inbox"), waiting["message_id"]
-        if head := await self._ledger.get(namespace, key):
+        if head := await self.ledger.get(namespace, key):
             return outcome_of(head)
         change = Change(
             reason="to be remembered", actor=ACTOR, source=Source(thread=waiting["thread"], messages=[key])
         )
         value = cast(Value, waiting)
         try:
-            await self._ledger.insert(namespace, value, text="", change=change, key=key, idempotency_key=key)
+            await self.ledger.insert(namespace, value, text="", change=change, key=key, idempotency_key=key)
         except NotFound:  # the ledger knows that its text was forgotten, and does not take it again
             return FORGOTTEN
         return None
 
     async def knows(self, user: str, message_id: str) -> bool:
         """Tell whether a message was taken in, whatever became of it."""
-        return await self._ledger.get(user_namespace(user, "inbox"), message_id) is not None
+        return await self.ledger.get(user_namespace(user, "inbox"), message_id) is not None
 
     async def must_have_room(self, user: str, messages: Sequence[Message]) -> None:
         """Raise TooMany where more of a user's messages would wait, with these, than the settings allow.
 
         Messages that were taken in before need no room, so that a batch can be sent again.
         """
-        waits, limits = [cast(Message, head.value) for head in await self._open(user)], settings()
-        if _fits([*waits, *messages], limits):
-            return
-        namespace = user_namespace(user, "inbox")
-        known = [await self._ledger.get(namespace, each.get("message_id", "") or "none") for each in messages]
-        fresh = [each for each, head in zip(messages, known, strict=True) if head is None]
-        if fresh and not _fits([*waits, *fresh], limits):
+        namespace, limits = user_namespace(user, "inbox"), settings()
+        waits = [cast(Message, head.value) for head in await self.ledger.records(namespace, limit=None)]
+        ids = [record_id(namespace, each.get("message_id", "")) for each in messages]
+        known = await self.ledger.read(heads_of, ids)
+        fresh = [each for each, record in zip(messages, ids, strict=True) if record not in known]
+        together = [*waits, *fresh]
+        texts = [text for each in together for text in (each["message"], *each.get("preceding", []))]
+        size = sum(len(text.encode()) for text in texts)
+        if fresh and (len(together) > limits.waiting_messages or size > limits.waiting_bytes):
             raise TooMany(
                 f"{len(waits)} messages wait to be remembered, and {len(fresh)} more have no room: at most "
                 f"{limits.waiting_messages}, or {limits.waiting_bytes} bytes, may wait.",
@@ -182,13 +187,14 @@ class Inbox:
 
     async def pending(self, user: str) -> list[Message]:
         """Return one user's open messages, oldest first, but those that are set aside."""
-        return [
-            _message(head) for head in await self._open(user) if trouble_of(head.value)["tries"] < MAX_TRIES
-        ]
+        heads = await self.ledger.records(user_namespace(user, "inbox"), limit=None)
+        waiting = [head.value for head in heads if trouble_of(head.value)["tries"] < MAX_TRIES]
+        return [cast(Message, untroubled(value)) for value in waiting]
 
     async def letters(self, user: str) -> list[Letter]:
         """Return all open messages of a user, oldest first, with what went wrong so far."""
-        return [_letter(head) for head in await self._open(user)]
+        heads = await self.ledger.records(user_namespace(user, "inbox"), limit=None)
+        return [_letter(head) for head in heads]
 
     async def letter(self, user: str, message_id: str) -> Letter:
         """Return one open message, by its id or its beginning. Raises NotFound, BadInput."""
@@ -199,37 +205,37 @@ class Inbox:
 
         Raises NotFound for a message that was never taken in.
         """
-        head = await self._ledger.get(user_namespace(user, "inbox"), message_id)
+        head = await self.ledger.get(user_namespace(user, "inbox"), message_id)
         if head is None:
             raise NotFound(f"No message in the inbox is called {message_id!r}.", "See `mneme inbox list`.")
         return outcome_of(head), trouble_of(head.value)
 
     async def claim(self, user: str, message_id: str) -> bool:
         """Give an open message to this process, until it is closed or fails; False where another has it."""
-        head = await self._ledger.get(user_namespace(user, "inbox"), message_id)
+        head = await self.ledger.get(user_namespace(user, "inbox"), message_id)
         if head is None or not head.live or _is_claimed(head.value):
             return False
         until = (datetime.now(UTC) + CLAIMED_FOR).isoformat()
         claim: Value = {"host": gethostname(), "pid": os.getpid(), "until": until}
-        return await self._update(head, {**head.value, "claim": claim}, "a memory agent reads it")
+        return await self._write(head, {**head.value, "claim": claim}, "a memory agent reads it")
 
     async def fail(
         self, user: str, message_id: str, error: str, reply: str = "", *, counts: bool = True
     ) -> None:
         """Note that remembering a message failed; the last of several times that count sets it aside."""
-        head = await self._ledger.get(user_namespace(user, "inbox"), message_id)
+        head = await self.ledger.get(user_namespace(user, "inbox"), message_id)
         if head is None or not head.live:
             return
         before = trouble_of(head.value)
         trouble = Trouble(tries=before["tries"] + counts, error=error, reply=reply[:MAX_REPLY_CHARS])
         if trouble != before or "claim" in head.value:
-            await self._update(head, untroubled(head.value) | {"trouble": cast(Value, trouble)}, error)
+            await self._write(head, untroubled(head.value) | {"trouble": cast(Value, trouble)}, error)
 
     async def retry(self, user: str, message_id: str) -> Letter:
         """Let a message that was set aside wait again. Raises NotFound."""
         head = await self._find(user, message_id)
         trouble = cast(Value, trouble_of(head.value) | {"tries": 0})
-        await self._update(head, untroubled(head.value) | {"trouble": trouble}, "to be tried again")
+        await self._write(head, untroubled(head.value) | {"trouble": trouble}, "to be tried again")
         return await self.letter(user, head.key)
 
     async def drop(self, user: str, message_id: str) -> Letter:
@@ -238,56 +244,51 @@ class Inbox:
         await self.close(user, head.key, _discarded("Dropped by the user."))
         return _letter(head)
 
-    async def _open(self, user: str) -> list[Version]:
-        namespace = user_namespace(user, "inbox")
-        return await self._ledger.records(namespace, limit=None)
-
     async def _find(self, user: str, message_id: str) -> Version:
         check_name(message_id, "message's id")
-        found = [head for head in await self._open(user) if head.key.startswith(message_id)]
+        heads = await self.ledger.records(user_namespace(user, "inbox"), limit=None)
+        whole = [head for head in heads if head.key == message_id]
+        found = whole or [head for head in heads if head.key.startswith(message_id)]
         if len(found) != 1:
             many = "Several messages begin" if found else "No message in the inbox begins"
             raise NotFound(f"{many} with {message_id!r}.", "See `mneme inbox list`.")
         return found[0]
 
-    async def _update(self, head: Version, value: Value, reason: str) -> bool:
+    async def _write(
+        self, head: Version, value: Value, reason: str, event: Literal["update", "retire"] = "update"
+    ) -> bool:
         """Write an open message anew; False where somebody else claimed, closed or forgot it a moment ago."""
-        change = Change(reason=reason, actor=ACTOR, source=head.change.source)
-        with suppress(Conflict, NotFound):
-            await self._ledger.update(
-                head.namespace, head.key, value, text="", change=change, expected_version=head.version
-            )
-            return True
-        return False
+        write = make_write(
+            event=event,
+            namespace=head.namespace,
+            key=head.key,
+            value=value,
+            text="",
+            change=Change(reason=reason, actor=ACTOR, source=head.change.source),
+            expected_version=head.version,
+        )
+        try:
+            await self.ledger.write([write])
+        except (Conflict, NotFound):
+            return False
+        return True
 
     async def users(self) -> list[str]:
         """Return the users who have open messages."""
-        namespaces = await self._ledger.namespaces(("users",))
+        namespaces = await self.ledger.namespaces(("users",))
         return [unescaped(namespace[1]) for namespace in namespaces if namespace[2:] == ("inbox",)]
 
     async def close(self, user: str, message_id: str, outcome: MessageOutcome) -> bool:
         """Put the outcome in place of the message; return False where it is closed or forgotten already."""
-        namespace = user_namespace(user, "inbox")
-        head = await self._ledger.get(namespace, message_id)
+        head = await self.ledger.get(user_namespace(user, "inbox"), message_id)
         if head is None or not head.live:
             return False
-        write = make_write(
-            event="retire",
-            namespace=namespace,
-            key=message_id,
-            value=_emptied(head.value) | {"outcome": cast(Value, outcome)},
-            change=Change(reason=outcome["rationale"], actor=ACTOR, source=head.change.source),
-            expected_version=head.version,
-        )
-        try:
-            await self._ledger.write([write])
-        except (Conflict, NotFound):  # somebody else closed it, or it was forgotten, a moment ago
-            return False
-        return True
+        emptied = untroubled(head.value) | {"message": "", "preceding": [], "outcome": cast(Value, outcome)}
+        return await self._write(head, emptied, outcome["rationale"], "retire")
 
     async def outcome(self, user: str, message_id: str) -> MessageOutcome | None:
         """Return what became of a message; None while it is open, and after it is forgotten."""
-        head = await self._ledger.get(user_namespace(user, "inbox"), message_id)
+        head = await self.ledger.get(user_namespace(user, "inbox"), message_id)
         return None if head is None else outcome_of(head)
 
 
@@ -310,12 +311,6 @@ def complete(message: Message) -> Message:
 def is_new(message: Message) -> bool:
     """Tell whether a message is one that the user said, not what is read again for a memory."""
     return not message.get("rereads")
-
-
-def _fits(messages: Sequence[Message], limits: Settings) -> bool:
-    texts = [text for each in messages for text in (each["message"], *each.get("preceding", []))]
-    size = sum(len(text.encode()) for text in texts)
-    return len(messages) <= limits.waiting_messages and size <= limits.waiting_bytes
 
 
 def outcome_of(head: Version) -> MessageOutcome | None:
@@ -345,14 +340,6 @@ def _is_claimed(value: Value) -> bool:
         os.kill(claim["pid"], 0)
         return bool(claim["pid"] != os.getpid())
     return False
-
-
-def _emptied(value: Value) -> Value:
-    return untroubled(value) | {"message": "", "preceding": []}
-
-
-def _message(head: Version) -> Message:
-    return cast(Message, untroubled(head.value))
 
 
 def trouble_of(value: Value) -> Trouble:

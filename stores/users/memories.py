@@ -1,13 +1,11 @@
 """What is remembered about one user: typed memories in a namespace that only this user's id opens."""
 
-import builtins
 from asyncio import gather
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from functools import partial
 from heapq import nlargest
-from typing import Any
 
 from pydantic import BaseModel
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
@@ -93,7 +91,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         super().__init__(ledger, place or user_namespace(user, "memories"), kind)
         self.user = user
 
-    def read(self, versions: Iterable[Version]) -> builtins.list[MemoryRecord]:
+    def read(self, versions: Iterable[Version]) -> list[MemoryRecord]:
         return readable(MemoryRecord.of, versions)
 
     async def similar(
@@ -112,14 +110,12 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         """
         wanted = {"kind": kind} if kind else {}
         hits = await self.search(query, limit=k, mode=mode, filter=wanted)
-        of = {hit.version.key: hit for hit in hits}
-
-        def read(version: Version) -> MemoryRecord:
-            score, parts = of[version.key][1:]
-            scores = {"total": score, **parts} if mode == "blend" else None
-            return MemoryRecord.of(version, parts.get(DENSE), scores)
-
-        found = readable(read, (hit.version for hit in hits))
+        scores = {hit.version.key: {"total": hit.score, **hit.parts} for hit in hits}
+        found = list[MemoryRecord]()
+        for each in readable(MemoryRecord.of, (hit.version for hit in hits)):
+            known = {"similarity": scores[each.key].get(DENSE)}
+            shown = {"scores": scores[each.key]} if mode == "blend" else {}
+            found.append(each.model_copy(update={**known, **shown}))
         found = newest_of_linked_first(found)
         if self.ledger.goes_by_words:
             return found if (min_similarity or 0.0) > 0 else await self._filled(found, k, wanted)
@@ -156,8 +152,8 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
             for each in await self.heads(k, newest_first=True):
                 hits.setdefault(each.key, each)
                 worth[each.key] += 0.0
-        best = (hits[key] for key in nlargest(k, worth, key=worth.__getitem__))
-        return readable(lambda each: MemoryRecord.of(each, cosine.get(each.key)), best)
+        best = readable(MemoryRecord.of, (hits[key] for key in nlargest(k, worth, key=worth.__getitem__)))
+        return [each.model_copy(update={"similarity": cosine.get(each.key)}) for each in best]
 
     async def flagged(self) -> Sequence[MemoryRecord]:
         """Return the live memories that a person should look at, both sides of a link, oldest first."""
@@ -203,10 +199,6 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         unlinked = newer.memory.model_copy(update={"may_contradict": left})
         return await self.update(newer.key, unlinked, change=change, expected_version=newer.version)
 
-    async def list(self, *, limit: int = 100, **options: Any) -> Sequence[MemoryRecord]:
-        """Return memories in the order in which they were first remembered."""
-        return await self.all(limit, **options)
-
     async def latest_changes(self, limit: int) -> Sequence[Version]:
         """Return the latest versions of all memories, the newest first."""
         last_changed = Order("updated", descending=True)
@@ -214,7 +206,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         versions = [each for head in heads for each in await self.changes(head)]
         return sorted(versions, key=lambda each: each.at, reverse=True)[:limit]
 
-    async def by_day(self, days: int) -> builtins.list[Day]:
+    async def by_day(self, days: int) -> list[Day]:
         """Return the days on which anything changed, of the last so many, the oldest first."""
         since = datetime.now().astimezone() - timedelta(days=days)
         changed = Order("updated", since=microseconds(since))
@@ -291,12 +283,9 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         stack = standing(history)
         return await self._take_back(stack, actor) if stack else None
 
+    @retry(retry=retry_if_exception_type(Conflict), stop=stop_after_attempt(5), reraise=True)
     async def forget(self, key: str, *, reason: str, actor: str) -> Forgotten:
         """Erase a memory and every text in this user's inbox that it came from. Raises NotFound."""
-        return await self._forget(key, reason, actor)
-
-    @retry(retry=retry_if_exception_type(Conflict), stop=stop_after_attempt(5), reraise=True)
-    async def _forget(self, key: str, reason: str, actor: str) -> Forgotten:
         history = await self.ledger.history(self.namespace, key)
         traces = await InboxTraces(self.ledger, self.user).find(told_by(history))
         answers = await KeptAnswers(self.ledger, user_namespace(self.user)).without_texts()

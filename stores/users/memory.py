@@ -149,9 +149,7 @@ class MemoryRecord(BaseModel):
         return self.memory.content
 
     @classmethod
-    def of(
-        cls, version: Version, similarity: float | None = None, scores: Mapping[str, float] | None = None
-    ) -> "MemoryRecord":
+    def of(cls, version: Version) -> "MemoryRecord":
         """Read a memory back from its version."""
         return cls(
             key=version.key,
@@ -159,8 +157,6 @@ class MemoryRecord(BaseModel):
             live=version.live,
             at=version.at,
             memory=Memory.model_validate(version.value),
-            similarity=similarity,
-            scores=scores or {},
         )
 
 

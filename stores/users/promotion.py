@@ -19,11 +19,19 @@ from pydantic import BaseModel
 from mneme.core.errors import Conflict
 from mneme.stores.access import SHARED, audited, check_right, may, roles
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Change, Source, Write, record_id, unescaped, user_namespace
+from mneme.stores.ledger.reading import heads_of, links_of
+from mneme.stores.ledger.records import (
+    Change,
+    Source,
+    Write,
+    record_id,
+    team_namespace,
+    unescaped,
+    user_namespace,
+)
 from mneme.stores.ledger.words import HAN, KANA, STEM_LETTERS, WORD, folded, is_english, stems_of
 from mneme.stores.provenance import pairs_in
 from mneme.stores.shelf import Shelf, kind_of, readable
-from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory, MemoryRecord
 from mneme.stores.users.traces import named
@@ -103,6 +111,14 @@ class Shared(NamedTuple):
     beside: Sequence[MemoryRecord]
 
 
+class TeamFacts(UserMemories):
+    """A team's facts, or its `proposals`; each names the memory that it was made from."""
+
+    def __init__(self, ledger: Ledger, team: str, place: str = "facts") -> None:
+        super().__init__(ledger, team, team_namespace(team, place))
+        self.place = place
+
+
 def policies_of(ledger: Ledger, user: str) -> Shelf[Policy, Policy]:
     """Return a user's policies, by the names under which teams are kept."""
     return Shelf(ledger, user_namespace(user, "policies"), kind_of(Policy))
@@ -126,8 +142,9 @@ async def shared(facts: TeamFacts, memory: Memory, change: Change, compare: Comp
 
     An organisation that asks for what its teams know gets it as a proposal.
     """
-    links = await facts.ledger.links([each for each, _ in pairs_in(change.source.records)], forward=True)
-    heads = (await facts.ledger.by_ids([each.record for each in links])).values()
+    sources = [record for record, _ in pairs_in(change.source.records)]
+    links = await facts.ledger.read(links_of, sources, forward=True)
+    heads = (await facts.ledger.read(heads_of, [each.record for each in links])).values()
     made = [MemoryRecord.of(each) for each in heads if each.live and each.namespace == facts.namespace]
     earlier = made[0] if made else None
     known, beside = await compare(memory, facts, earlier.key if earlier else "")
@@ -186,17 +203,15 @@ class OwnMemories(UserMemories):
 
     async def _written(self, write: Write) -> MemoryRecord:
         """Write a memory, and with it what the user's policies share of what is new in it."""
-        if write.event == "retire":
-            return await super()._written(write)
-        kept = policies_of(self.ledger, self.user)
-        policies = [each for each in readable(kept.kind.read, await kept.heads()) if each.share != "never"]
-        if not policies:
-            return await super()._written(write)
+        kept, policies = policies_of(self.ledger, self.user), list[Policy]()
+        if write.event != "retire":
+            known = readable(kept.kind.read, await kept.heads())
+            policies = [each for each in known if each.share != "never"]
         for left in reversed(range(TRIES)):
-            writes = await self._with_shares(write, policies)
+            writes = await self._with_shares(write, policies) if policies else [write]
             try:
                 made = MemoryRecord.of((await self.ledger.write(writes))[0])
-                return made.model_copy(update={"shared_with": _told(writes[1:])})
+                return made.model_copy(update={"shared_with": _told(writes[1:])}) if policies else made
             except Conflict:  # or the team's copy was changed meanwhile
                 if len(writes) == 1 or not left:
                     raise

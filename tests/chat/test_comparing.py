@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from mneme.nodes.chat.compared import compared
-from mneme.nodes.chat.conflict_router import worth_comparing
+from mneme.nodes.chat.memory_agent import worth_comparing
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.users.memories import UserMemories

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mneme.api.messages import MAX_MESSAGE_CHARS, to_remember
+from mneme.api.inbox import MAX_MESSAGE_CHARS, to_remember
 from mneme.cli.chat.remember import read_conversation
 from mneme.core.errors import BadInput
 

@@ -47,7 +47,7 @@ async def tell(
 
 
 async def contents(ledger: Ledger, user: str = "local") -> list[str]:
-    return [each.memory.content for each in await UserMemories(ledger, user).list()]
+    return [each.memory.content for each in await UserMemories(ledger, user).all()]
 
 
 def done(told: dict[str, Any]) -> list[str]:
@@ -104,7 +104,7 @@ async def test_a_memory_carries_the_words_it_rests_on(bundled: Ledger) -> None:
     message = "By the way, my sister Emily lives in Portland."
     await tell(bundled, message, message_id="m1", thread="t1")
 
-    (memory,) = await UserMemories(bundled, "local").list()
+    (memory,) = await UserMemories(bundled, "local").all()
     assert memory.memory.quote and memory.memory.quote in message
     assert (memory.memory.message_id, memory.memory.thread) == ("m1", "t1")
     assert "Emily" in " ".join(memory.memory.entities)
@@ -165,7 +165,7 @@ async def test_a_batch_is_remembered_in_order(bundled: Ledger) -> None:
     report = await graph.ainvoke(batch, {"recursion_limit": 100}, context=RULES)
 
     assert (report["remembered"], report["failed"]) == (2, [])
-    first, second = await UserMemories(bundled, "local").list()
+    first, second = await UserMemories(bundled, "local").all()
     assert (first.memory.content, second.memory.content) == (HOME, "I moved to Denver.")
     assert second.memory.may_contradict == [first.key], "rules overwrite nothing that may still hold"
     assert await Inbox(bundled).pending("local") == []
@@ -242,7 +242,7 @@ def reads(*memories: dict[str, Any]) -> str:
 @pytest.fixture
 async def kept(bundled: Ledger) -> MemoryRecord:
     await tell(bundled, "btw sis Emily lives in Portland", message_id="m1", thread="t1")
-    (memory,) = await UserMemories(bundled, "local").list()
+    (memory,) = await UserMemories(bundled, "local").all()
     assert memory.memory.read_by == "rules"
     return memory
 

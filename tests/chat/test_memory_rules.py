@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mneme.prompts.chat.bounds import MAX_ITEMS
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, compare_memories
 from mneme.prompts.chat.memory_agent.forgetting import Forgetting, choose_forgotten
-from mneme.prompts.chat.memory_agent.reading import MAX_STATED, Candidate, Incoming, read_message
+from mneme.prompts.chat.memory_agent.reading import MAX_ITEMS, MAX_STATED, Candidate, Incoming, read_message
 from mneme.prompts.chat.memory_agent.rewriting import Pair, rewrite_memory
 from mneme.prompts.chat.paper_versions import (
     Candidates,

@@ -11,8 +11,8 @@ import pytest
 from mneme.graphs.memory_agent import builder
 from mneme.models.embedding.absent import MULTILINGUAL, Absent
 from mneme.models.embedding.embedders import open_embedder
-from mneme.nodes.chat.conflict_router import worth_comparing
 from mneme.nodes.chat.context import MemoryContext
+from mneme.nodes.chat.memory_agent import worth_comparing
 from mneme.prompts.chat.memory_agent.reading import Incoming
 from mneme.rules.chat.memory_agent import read_message
 from mneme.stores.ledger.base_store import LedgerStore
@@ -41,7 +41,7 @@ async def play(session: dict[str, Any], ledger: Ledger, counts: Counter[str]) ->
     for number, message in enumerate(session["messages"]):
         given = {"message": message["text"], "message_id": f"m{number}", "preceding": preceding[-6:]}
         await graph.ainvoke(cast(Any, given), context=context)
-        texts = [each.memory.content for each in await memories.list(limit=500)]
+        texts = [each.memory.content for each in await memories.all(limit=500)]
         counts["nothing"] += message["kind"] in NOTHING
         counts["nothing, stored"] += message["kind"] in NOTHING and len(texts) > before
         counts["statements"] += len(message["keep"])
@@ -108,7 +108,7 @@ async def test_typed_sentences_are_found_again_with_no_model_and_no_embedder(tmp
         await graph.ainvoke(given, context=MemoryContext(user="ann", memory_agent="rules"))
         preceding = [f"user: {message}", "assistant: Noted."]
     memories = UserMemories(ledger, "ann")
-    kept = {each.key: each.memory for each in await memories.list(limit=100)}
+    kept = {each.key: each.memory for each in await memories.all(limit=100)}
     assert len(kept) == len(TYPED)
     for content in [*(f"{each}." for each in TYPED[:-1]), "My sister is Emily."]:
         assert content in [each.memory.content for each in await memories.related(content, "", (), 3)]

@@ -47,7 +47,7 @@ async def test_a_correction_keeps_the_rest_of_the_memory_and_the_messages_own_wo
     assert result["asked"]["questions"] == asked
     assert result["asked"]["repaired"] == result["asked"]["refused"] == 0
     assert result["asked"]["prompt_tokens"] > 0
-    (memory,) = await UserMemories(max_ledger, "local").list()
+    (memory,) = await UserMemories(max_ledger, "local").all()
     assert done(result) == ["update"]
     assert (memory.memory.content, memory.memory.flag) == (RENEWED["content"], "")
     assert memory.memory.quote == "Max is a Labrador mix; he’s 5."
@@ -56,7 +56,7 @@ async def test_a_correction_keeps_the_rest_of_the_memory_and_the_messages_own_wo
 async def test_a_memory_that_the_reader_was_shown_is_compared_whatever_its_language(
     edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mneme.nodes.chat.conflict_router.FLOOR", 1.1)  # the embedder knows no Spanish
+    monkeypatch.setattr("mneme.nodes.chat.memory_agent.FLOOR", 1.1)  # the embedder knows no Spanish
     for each in ("The user lives in Burgos.", "The user eats meat every day."):
         await known(edge_ledger, Memory(content=each))
     message = "Sigo en Burgos, pero la carne ya no la toco."
@@ -160,7 +160,7 @@ async def test_a_change_that_shows_nothing_outdated_is_kept_beside_the_memory_an
     max_ledger: Ledger,
 ) -> None:
     result = await tell(max_ledger, script(compare_memories=judged({"outdated": "a poodle"})))
-    old, new = await UserMemories(max_ledger, "local").list()
+    old, new = await UserMemories(max_ledger, "local").all()
     assert (old.memory.content, new.memory.content) == (MEMORY, FACT["content"])
     assert new.memory.may_contradict == [old.key]
     assert result["asked"]["refused"] == 1
@@ -171,7 +171,7 @@ async def test_what_is_unclear_is_linked_until_somebody_accepts_it(max_ledger: L
     result = await tell(max_ledger, said)
     assert (done(result), said.asked) == (["insert"], ["read_message", "compare_memories"])
     memories = UserMemories(max_ledger, "local")
-    old, new = await memories.list()
+    old, new = await memories.all()
     assert [each.key for each in await memories.flagged()] == [old.key, new.key]
     assert new.memory.attention == f"It may contradict {old.key}."
     accepted = await memories.accept(new.key)
@@ -208,7 +208,7 @@ async def test_what_is_written_down_is_kept_whatever_the_route_says(max_ledger: 
 
 async def test_each_statement_of_a_memory_keeps_its_own_quote_and_message(max_ledger: Ledger) -> None:
     result = await tell(max_ledger, script())
-    (memory,) = await UserMemories(max_ledger, "local").list()
+    (memory,) = await UserMemories(max_ledger, "local").all()
     before, new = memory.memory.statements
     assert before.content == MEMORY
     assert (new.content, new.quote) == (FACT["content"], "Max is a Labrador mix; he’s 5.")
@@ -256,7 +256,7 @@ async def test_an_addition_is_appended_word_for_word_while_the_memory_has_room(
     assert done(await tell(edge_ledger, said)) == [operation]
     assert said.asked == ["read_message", "compare_memories"]
     assert " ".join(await contents(edge_ledger)) == f"{MEMORY} {FACT['content']}"
-    first = (await UserMemories(edge_ledger, "local").list())[0].memory
+    first = (await UserMemories(edge_ledger, "local").all())[0].memory
     assert (first.since, first.kind) == ("2020", memory.get("kind", "semantic"))
 
 

@@ -1,4 +1,4 @@
-"""The agenda of the server: when who is remembered."""
+"""When who is remembered: the agenda of the server, and the memory agents of a process."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mneme.client.workflows import MemoryAgents
 from mneme.nodes.chat import waking
 from mneme.nodes.chat.waking import Agenda
 from mneme.server import rows
@@ -85,3 +86,23 @@ async def test_what_the_last_server_left_is_remembered(edge_ledger: Ledger, star
     await Inbox(edge_ledger).add("ann", {"message": "I live in Austin."})
     async with served(edge_ledger):
         await until(lambda: started == ["ann"])
+
+
+async def test_a_user_has_one_memory_agent_at_a_time(edge_ledger: Ledger) -> None:
+    """Also where several calls have waited for the one before it."""
+    at_work, most = 0, 0
+
+    @asynccontextmanager
+    async def used() -> AsyncIterator[Ledger]:
+        nonlocal at_work, most
+        at_work += 1
+        most = max(most, at_work)
+        yield edge_ledger
+        at_work -= 1
+
+    agents, said = MemoryAgents(used), ["I live in Austin.", "I have a cat.", "I play the piano."]
+    for message in said:
+        await Inbox(edge_ledger).add("ann", {"message": message})
+    await asyncio.gather(*(agents.remember("ann", "rules", 60) for _ in said))
+    assert most == 1
+    assert await Inbox(edge_ledger).pending("ann") == []

@@ -47,7 +47,7 @@ async def test_what_is_to_be_forgotten_is_retired_and_can_be_taken_back(max_ledg
 
 async def test_a_memory_keeps_what_it_says_beside_what_is_to_be_forgotten(max_ledger: Ledger) -> None:
     memories = UserMemories(max_ledger, "local")
-    (old,) = await memories.list()
+    (old,) = await memories.all()
     changed = old.memory.model_copy(
         update={"past": [Past(content="Max is a puppy.")], "since": "2026-02", "is_change": True}
     )

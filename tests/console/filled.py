@@ -18,9 +18,9 @@ from mneme.stores.ledger.records import Change, Write, make_write, user_namespac
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
 from mneme.stores.pools.retrievers import Judged, Retriever, Retrievers
 from mneme.stores.provenance import made_from
-from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.inbox import MAX_TRIES, Inbox, Message
 from mneme.stores.users.memory import Memory
+from mneme.stores.users.promotion import TeamFacts
 from tests.doubles.embedding import WordEmbedder
 
 AT_ONCE = 500

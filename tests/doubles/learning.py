@@ -64,8 +64,8 @@ def events(result: Any) -> list[str]:
     return [each["event"] for each in result["learned"]]
 
 
-async def disputed(cards: KnowledgeCards, old: str, new: str) -> tuple[Card, Dispute]:
-    """Make a verified card and a finding against it."""
+async def disputed(cards: KnowledgeCards, old: str, new: str, task: str = "t1") -> tuple[Card, Dispute]:
+    """Make a verified card and a finding of a task against it."""
     lesson = Lesson(
         claim=f"Do {old}", rules=[Rule(condition="range filter", pattern=old)], scope="sql_tuning"
     )
@@ -73,7 +73,7 @@ async def disputed(cards: KnowledgeCards, old: str, new: str) -> tuple[Card, Dis
     dispute = await cards.disputes.open(
         made.card.id,
         old=Approach(claim=made.card.claim, solution=f"range filter; grouping -> {old}"),
-        new=Approach(claim=f"Do {new}", solution=f"one range filter; grouping -> {new}", task="t1"),
+        new=Approach(claim=f"Do {new}", solution=f"one range filter; grouping -> {new}", task=task),
         change=CHANGE,
     )
     return made.card, dispute

@@ -18,6 +18,7 @@ from mneme.core.errors import Conflict, NotFound, StorageFailure
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change, Version
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ledgers import forget
 from tests.doubles.qdrant_server import KEY
 
 SHARED = ("teams", "shared")
@@ -97,7 +98,7 @@ class Client:
                 made = self._ledger.update(SHARED, key, {}, text=text, expected_version=expected, **given)
                 return self._read(await made)
             case "forget":
-                await self._ledger.forget(SHARED, key, reason="", actor="client")
+                await forget(self._ledger, SHARED, key, reason="", actor="client")
                 return "forgotten"
             case _:
                 change = getattr(self._ledger, kind)

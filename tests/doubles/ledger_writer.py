@@ -9,6 +9,7 @@ from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.records import Change, Write, make_write
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ledgers import forget
 
 CHANGE = Change(reason="to be killed", actor="writer")
 NAMESPACE = ("users", "writer")
@@ -32,7 +33,7 @@ async def main(location: str, seed: int, forgetting: float, embedder: Embedder =
         if chance.random() < forgetting:
             key, _ = versions.popitem()
             print(key, "?", flush=True)
-            await ledger.forget(NAMESPACE, key, reason="to be forgotten", actor="writer")
+            await forget(ledger, NAMESPACE, key, reason="to be forgotten", actor="writer")
             print(key, 0, flush=True)
 
 

@@ -95,7 +95,7 @@ def judged(*changes: dict[str, Any]) -> dict[str, Any]:
 
 
 async def contents(ledger: Ledger) -> Sequence[str]:
-    return [each.memory.content for each in await UserMemories(ledger, "local").list()]
+    return [each.memory.content for each in await UserMemories(ledger, "local").all()]
 
 
 def done(result: dict[str, Any]) -> list[str]:

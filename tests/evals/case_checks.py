@@ -7,8 +7,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from mneme.core.errors import BadInput, first_fault
-from mneme.evals.prompts.cases import Case, Golden, all_questions, golden_of
-from mneme.evals.prompts.properties import STEP, Property
+from mneme.evals.prompts.cases import STEP, Case, Golden, Property, all_questions, golden_of
 from mneme.models.asking.schema import Json, bounded, flat
 from mneme.prompts.every import Key
 

@@ -9,9 +9,9 @@ from rich.console import Console
 
 from mneme.core.errors import BadInput, ModelUnavailable, StorageFailure
 from mneme.evals.chat import contradictions, latency, msc
-from mneme.evals.chat.contradictions import Case, as_row, score, summarise
+from mneme.evals.chat.contradictions import Case, Done, Expected, as_row, pair, score, summarise
+from mneme.evals.measuring import share
 from mneme.evals.report import Report, open_journal, table
-from mneme.evals.scoring import Done, Expected, pair, share
 from mneme.prompts.chat.chatbot import reply
 from mneme.prompts.chat.memory_agent.comparing import compare_memories
 from mneme.prompts.chat.memory_agent.reading import read_message

@@ -12,8 +12,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from mneme.core.errors import BadInput
 from mneme.evals.discussion.judges import judge_as_printed
-from mneme.evals.prompts.cases import KINDS, Golden, all_questions, file_of, filled, read_cases
-from mneme.evals.prompts.properties import Property
+from mneme.evals.prompts.cases import KINDS, Golden, Property, all_questions, file_of, filled, read_cases
 from mneme.models.asking.asking import KEPT_FREE, TEXT_TOKENS
 from mneme.models.asking.counting import tokens_of
 from mneme.models.asking.replies import objects

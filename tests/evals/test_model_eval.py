@@ -16,9 +16,8 @@ from mneme.client.measured import FILE, Fitness, keep_measured, measured_models
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.evals.prompts import evaluation
-from mneme.evals.prompts.asking import outcome_of
 from mneme.evals.prompts.cases import Golden, all_questions, read_cases
-from mneme.evals.prompts.evaluation import Options
+from mneme.evals.prompts.evaluation import Options, outcome_of
 from mneme.evals.prompts.tables import ROLES
 from mneme.evals.report import Report
 from mneme.nodes.chat.context import ChatContext

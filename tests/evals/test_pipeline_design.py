@@ -10,7 +10,7 @@ from rich.console import Console
 from mneme.core.errors import BadAnswer, BadInput
 from mneme.evals.discussion import pipeline_design
 from mneme.evals.discussion.judges import SCORES, Design, Judgement, Scored, judge_design
-from mneme.evals.discussion.pipeline_design_tables import summarise
+from mneme.evals.discussion.pipeline_design import summarise
 from mneme.models.asking.asking import ask
 from tests.doubles.scripts import script
 

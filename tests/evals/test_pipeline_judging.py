@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from mneme.evals.discussion.judges import PrintedJudgement, judge_as_printed
-from mneme.evals.discussion.pipeline_design import hold
-from mneme.evals.discussion.pipeline_design_tables import METRICS
+from mneme.evals.discussion.pipeline_design import METRICS, hold
 from mneme.library.teams.team import load_team
 from mneme.models.asking.responders import CallOptions, as_drawn, drawn
 from mneme.nodes.discussion.context import DiscussionContext

@@ -37,8 +37,8 @@ from mneme.environments.household.visual.film import Sights
 from mneme.environments.household.visual.perception import Recognised
 from mneme.environments.household.visual.recognition import PICTURE, Picture, classes_of, look_of
 from mneme.environments.household.visual.world import SeeingWorld
-from mneme.evals.prompts.asking import outcome_of
 from mneme.evals.prompts.cases import file_of, read_cases
+from mneme.evals.prompts.evaluation import outcome_of
 from mneme.graphs.mita import builder as mita
 from mneme.models.asking.responders import check_sight
 from mneme.nodes.household.context import HouseholdContext

@@ -96,6 +96,12 @@ async def test_clients_can_answer(edge_ledger: Ledger, answer: Any, decision: st
     assert ended["dispute"]["resolution"]["decision"] == decision
 
 
+async def test_a_finding_of_no_task_waits_for_a_person_too(edge_ledger: Ledger) -> None:
+    _, dispute = await disputed(cards_in(edge_ledger), "INDEX (filter)", "INDEX (filter, group)", task="")
+    (question,) = (await resolve(edge_ledger, dispute.id))["__interrupt__"]
+    assert "rests on no task of this team" in str(question.value)
+
+
 async def test_an_unknown_dispute_is_refused(edge_ledger: Ledger) -> None:
     with pytest.raises(NotFound):
         await resolve(edge_ledger, "disp_nowhere")

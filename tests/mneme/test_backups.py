@@ -19,6 +19,7 @@ from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.command_line import failed, run_mneme
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ledgers import forget
 from tests.doubles.quiet import quiet
 
 SAID = Change(reason="said so", actor="agent")
@@ -52,7 +53,7 @@ async def test_it_is_made_while_the_ledger_is_written(
         for number in range(40):
             await ledger.insert(ALICE, {}, text=f"more {number}", change=SAID)
             if number % 8 == 0:
-                await ledger.forget(ALICE, made[number // 8].key, reason="", actor="")
+                await forget(ledger, ALICE, made[number // 8].key, reason="", actor="")
 
     writing = asyncio.create_task(go_on())
     backups = [await asyncio.to_thread(back_up, tmp_path / f"backup-{n}") for n in range(5)]

@@ -19,9 +19,9 @@ from mneme.stores.discussions.discussions import Discussion, Discussions, Turn
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.recall import Keep
-from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory, MemoryRecord, Past, overlaps
+from mneme.stores.users.promotion import TeamFacts
 from tests.doubles.scripts import script
 
 WHY = Change(reason="a test", actor="test")
@@ -90,7 +90,7 @@ async def test_only_what_is_close_and_of_another_place_is_compared(
 
     monkeypatch.setattr(contradictions, "overlaps", noted)
     with monkeypatch.context() as patched:
-        patched.setattr(Ledger, "vectors_by_ids", None)
+        patched.setattr(contradictions, "vectors_by_ids", None)
         assert await ann.contradictions(["analysts"]) == [], "all is in one place, and no vector is read"
     await facts.insert(Memory(content=POSTGRES), change=WHY)
     await ann.contradictions(["analysts"])
@@ -171,7 +171,7 @@ async def test_facts_of_one_team_that_were_linked_are_unlinked_or_one_is_taken_b
     assert pairs[0].key not in left and {each.key for each in pairs[1:]} <= left
     postgres = next(each for each in pairs if each.older.text == POSTGRES and each.key in left)
     await rob.settle_contradiction(postgres.key, "newer", ["analysts"])
-    assert POSTGRES not in [each.memory.content for each in await TeamFacts(ledger, "analysts").list()]
+    assert POSTGRES not in [each.memory.content for each in await TeamFacts(ledger, "analysts").all()]
 
 
 async def test_cards_of_two_teams_are_tried_as_a_dispute_or_one_is_deprecated(ledger: Ledger) -> None:

@@ -17,6 +17,8 @@ import pytest
 from mneme.core.errors import DISTRIBUTION, ModelUnavailable
 from mneme.models.ollama import catalogue
 from mneme.prompts.chat.chatbot import reply
+from mneme.prompts.chat.memory_agent.comparing import compare_memories
+from mneme.prompts.chat.memory_agent.reading import read_message
 from tests.doubles.command_line import Done, Run, Running, failed, run_mneme
 from tests.doubles.langgraph_server import Server, serving
 from tests.doubles.ollama import OllamaDouble, Reply, by_rules
@@ -208,6 +210,31 @@ async def test_a_server_that_dies_in_a_chat_loses_no_turn(tmp_path: Path) -> Non
     listed = run_mneme(("memories", "list", "--json"), quiet(home), "").stdout
     assert listed.count("Ulm") >= 1
     assert len([each for each in double.chats if "Where do I live?" in str(each.body["messages"][-1])]) == 1
+
+
+@pytest.mark.long
+@pytest.mark.xdist_group("server")
+async def test_what_a_server_that_died_had_not_remembered_is_remembered_by_the_chat(tmp_path: Path) -> None:
+    words = ("chat", "--chatbot", "rules", "--memory-agent", "ollama:llama3.1:8b")
+    with (
+        OllamaDouble(brain=lambda _: Reply(seconds=3600)) as double,
+        serving(tmp_path / "home", MNEME_OLLAMA_URL=double.url) as server,
+    ):
+        chatting = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "mneme", *words),
+            env=server.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert chatting.stdin is not None
+        chatting.stdin.write(b"I live in Ulm.\n")
+        await eventually(lambda: something(double.chats))
+        double.brain = by_rules(read_message, compare_memories)
+        server.kill()
+        said, complaints = await asyncio.wait_for(chatting.communicate(b"/memories\n"), 60)
+    assert complaints.count(b"mneme: ") == 1, complaints
+    assert b"remembering 1 message" in said and b"+ insert I live in Ulm." in said
 
 
 async def something(found: list[Any]) -> bool:

@@ -24,10 +24,9 @@ from mneme.stores.access import Roles
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, team_namespace
-from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory
-from mneme.stores.users.promotion import OwnMemories
+from mneme.stores.users.promotion import OwnMemories, TeamFacts
 from tests.doubles.own_server import own_server
 from tests.mneme.routes import MCP
 
@@ -64,7 +63,7 @@ async def test_what_is_about_a_subject_is_shared_when_it_is_written_and_nothing_
     for private in ("My knee hurts at night.", "I like tea."):
         await memories.add(private)
     await memories.add("The user takes the late shift on Friday night.")
-    facts = await TeamFacts(bundled, "analysts").list()
+    facts = await TeamFacts(bundled, "analysts").all()
     assert [each.text for each in facts] == [FACT, "ann takes the late shift on Friday night."]
     head = await TeamFacts(bundled, "analysts").head(facts[0].key)
     source = await UserMemories(bundled, "ann").head(known.key)
@@ -72,10 +71,10 @@ async def test_what_is_about_a_subject_is_shared_when_it_is_written_and_nothing_
     (seen,) = await SharedMemory(bundled, "bob").recall(QUESTION, teams=["analysts"])
     assert "shared by ann: always" in seen.origin
     await memories.update(before.key, "Reporting belongs to Rob.")
-    assert "Reporting belongs to Rob." in [each.text for each in await TeamFacts(bundled, "analysts").list()]
+    assert "Reporting belongs to Rob." in [each.text for each in await TeamFacts(bundled, "analysts").all()]
     await shared.set_policy("analysts", "never")
     await memories.add("Reporting closes at noon.")
-    assert len(await TeamFacts(bundled, "analysts").list()) == 3
+    assert len(await TeamFacts(bundled, "analysts").all()) == 3
 
 
 async def test_a_change_an_undo_and_forget_reach_what_was_shared(bundled: Ledger) -> None:
@@ -84,7 +83,7 @@ async def test_a_change_an_undo_and_forget_reach_what_was_shared(bundled: Ledger
     known = await memories.add(FACT)
     await memories.update(known.key, LATER)
     assert await told(bundled) == [LATER]
-    (copy,) = await TeamFacts(bundled, "analysts").list()
+    (copy,) = await TeamFacts(bundled, "analysts").all()
     assert copy.version == 2, "one fact, corrected"
     await memories.undo()
     assert await told(bundled) == [FACT] and await shared.stale("analysts") == []
@@ -111,11 +110,11 @@ async def test_what_the_write_gate_doubts_waits_for_its_owner(bundled: Ledger, t
     memories, shared = Memories(bundled, "ann"), SharedMemory(bundled, "ann")
     await shared.set_policy("analysts", "always", ["reporting"])
     known = await memories.add(text)
-    assert await TeamFacts(bundled, "analysts").list() == []
+    assert await TeamFacts(bundled, "analysts").all() == []
     (flagged,) = await memories.flagged()
     assert "not shared with analysts" in flagged.memory.attention
     await memories.accept(known.key)
-    assert await memories.flagged() == [] and await TeamFacts(bundled, "analysts").list() == []
+    assert await memories.flagged() == [] and await TeamFacts(bundled, "analysts").all() == []
     assert (await shared.promote(known.key, "analysts")).memory.flag, "by hand, and said to who reviews it"
 
 
@@ -138,7 +137,7 @@ async def test_with_ask_its_owner_says_whether_it_is_shared(bundled: Ledger) -> 
         await memories.add(text)
     yes, no = await memories.flagged()
     assert yes.memory.asks == ["analysts"] and "May analysts know it?" in yes.memory.attention
-    assert await TeamFacts(bundled, "analysts").list() == []
+    assert await TeamFacts(bundled, "analysts").all() == []
     await shared.promote(yes.key, "analysts")
     await memories.accept(no.key)
     assert await memories.flagged() == [] and await told(bundled) == [FACT]
@@ -164,9 +163,9 @@ async def test_a_kill_in_the_middle_loses_nothing_and_shares_nothing_twice(
             here.setattr(Ledger, "write", ends)
             with pytest.raises(KeyboardInterrupt):
                 await memories.add(text)
-        assert len(await memories.list()) == len(await TeamFacts(bundled, "analysts").list())
+        assert len(await memories.list()) == len(await TeamFacts(bundled, "analysts").all())
         await memories.add(text)
-    assert [each.text for each in await TeamFacts(bundled, "analysts").list()] == [FACT, LATER]
+    assert [each.text for each in await TeamFacts(bundled, "analysts").all()] == [FACT, LATER]
 
 
 async def test_two_writers_of_one_fact_leave_one_that_says_the_last(bundled: Ledger) -> None:
@@ -175,7 +174,7 @@ async def test_two_writers_of_one_fact_leave_one_that_says_the_last(bundled: Led
     await shared.set_policy("analysts", "always", ["reporting"])
     known = await memories.add(FACT)
     facts = TeamFacts(bundled, "analysts")
-    (copy,) = await facts.list()
+    (copy,) = await facts.all()
     with pytest.MonkeyPatch.context() as here:
 
         async def once(self: Ledger, writes: Any) -> Any:
@@ -186,7 +185,7 @@ async def test_two_writers_of_one_fact_leave_one_that_says_the_last(bundled: Led
 
         here.setattr(Ledger, "write", once)
         await memories.update(known.key, LATER)
-    assert [(each.text, each.version) for each in await facts.list()] == [(LATER, 3)]
+    assert [(each.text, each.version) for each in await facts.all()] == [(LATER, 3)]
 
 
 @pytest.mark.usefixtures("shared_server")
@@ -272,7 +271,7 @@ async def test_a_part_of_a_subject_or_of_a_word_is_not_about_it(
     await SharedMemory(bundled, "ann").set_policy("analysts", "always", [about])
     for text in (private, meant):
         await memories.add(text)
-    assert [each.text for each in await TeamFacts(bundled, "analysts").list()] == [meant]
+    assert [each.text for each in await TeamFacts(bundled, "analysts").all()] == [meant]
 
 
 @pytest.mark.parametrize("where", ["relations", "entities"])
@@ -285,7 +284,7 @@ async def test_a_secret_beside_the_text_waits_for_its_owner(bundled: Ledger, whe
         Memory.model_validate({"content": "Reporting is behind a door.", **secret}),
         change=Change(reason="told", actor="memory agent"),
     )
-    assert made.memory.asks == ["analysts"] and await TeamFacts(bundled, "analysts").list() == []
+    assert made.memory.asks == ["analysts"] and await TeamFacts(bundled, "analysts").all() == []
 
 
 async def test_an_undo_is_told_without_its_number_and_a_doubt_once(bundled: Ledger) -> None:
@@ -295,7 +294,7 @@ async def test_an_undo_is_told_without_its_number_and_a_doubt_once(bundled: Ledg
     await memories.update(known.key, LATER, reason="the doctor said so")
     await memories.undo()
     facts = TeamFacts(bundled, "analysts")
-    history = await facts.history((await facts.list())[0].key)
+    history = await facts.history((await facts.all())[0].key)
     assert [each.change.undoes for each in history] == [None] * 3
     assert "doctor" not in str(history)
     doubtful = await memories.add("The password of the reporting database is Blume7.")
@@ -356,7 +355,7 @@ class TestAskedInTheGraph:
         (second,) = await remembering(Command(resume={"share": True}))
         assert "cat" in second["action_requests"][0]["description"]
         assert await remembering(Command(resume=[{"type": "ignore"}])) == []
-        assert [each.text for each in await TeamFacts(bundled, "analysts").list()] == [FACT]
+        assert [each.text for each in await TeamFacts(bundled, "analysts").all()] == [FACT]
         (later,) = await remembering({})
         assert later["key"] == second["key"]
         assert await remembering(Command(resume={"decisions": [{"type": "reject"}]})) == []
@@ -369,9 +368,9 @@ class TestAskedInTheGraph:
         await Memories(bundled, "ann").update(asked["key"], LATER)
         (again,) = await remembering(Command(resume={"share": True}))
         assert "DuckDB" in again["action_requests"][0]["description"]
-        assert await TeamFacts(bundled, "analysts").list() == []
+        assert await TeamFacts(bundled, "analysts").all() == []
         assert await remembering(Command(resume={"share": True})) == []
-        assert [each.text for each in await TeamFacts(bundled, "analysts").list()] == [LATER]
+        assert [each.text for each in await TeamFacts(bundled, "analysts").all()] == [LATER]
 
     async def test_without_a_person_nothing_waits_and_an_open_question_holds_up_no_message(
         self, bundled: Ledger, remembering: Any
@@ -383,7 +382,7 @@ class TestAskedInTheGraph:
         await SharedMemory(bundled, "ann").promote(asked["key"], "analysts")
         (other,) = await remembering(Command(resume={"share": False}))
         assert other["key"] != asked["key"], "decided elsewhere: the answer is to nothing"
-        assert [each.text for each in await TeamFacts(bundled, "analysts").list()] == [FACT]
+        assert [each.text for each in await TeamFacts(bundled, "analysts").all()] == [FACT]
 
 
 async def test_every_door_that_writes_a_memory_shares_it(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Source
-from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memory import Memory
+from mneme.stores.users.promotion import TeamFacts
 from tests.doubles.scripts import script
 
 WHY = Change(reason="a test", actor="test")
@@ -105,4 +105,4 @@ async def test_the_roles_file_says_what_becomes_of_which_kind(
     assert done.keys() == {copy.key, card.id} and done[card.id].stale
     assert not done[copy.key].stale and "by the team's policy" in done[copy.key].made
     assert [each.key for each in await shared.stale("local")] == [card.id]
-    assert [each.memory.content for each in await TeamFacts(bundled, "local").list()] == ["The lake is cold."]
+    assert [each.memory.content for each in await TeamFacts(bundled, "local").all()] == ["The lake is cold."]

@@ -32,9 +32,9 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.lessons import RetrieverLessons
 from mneme.stores.pools.memory_pool import MemoryPool, Pair, Pooled
-from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory
+from mneme.stores.users.promotion import TeamFacts
 from tests.doubles.ollama import Json, Model, Reply
 from tests.doubles.scripts import script
 from tests.doubles.served import served

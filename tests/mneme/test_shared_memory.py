@@ -19,9 +19,10 @@ from mneme.stores.ledger.checking import problems_of
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Source, team_namespace
 from mneme.stores.provenance import MAX_TRACED, made_of, stale, steps
-from mneme.stores.team_facts import TeamFacts
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory
+from mneme.stores.users.promotion import TeamFacts
+from tests.doubles.ledgers import forget
 
 WHY = Change(reason="a test", actor="test")
 QUESTION = "Which database does reporting use?"
@@ -247,7 +248,7 @@ async def test_a_circle_and_a_thousand_dependents_are_walked_to_their_end(bundle
     assert len(await stale(bundled, made)) == len(made) == 1002
     with bundled._log.database.reading() as _:
         assert problems_of(bundled._log.database) == []
-    await bundled.forget(place, "b", reason="", actor="")
+    await forget(bundled, place, "b", reason="", actor="")
     assert problems_of(bundled._log.database) == []
 
 

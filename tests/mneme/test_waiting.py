@@ -115,7 +115,7 @@ async def main(place, name, until):
         waits.append(time.perf_counter() - began)
         assert made in [hit.version for hit in hits], (name, number)
         if number % 10 == 0:
-            await ledger.forget(mine, made.key, reason="asked", actor=name)
+            await forget(ledger, mine, made.key, reason="asked", actor=name)
     await ledger.close()
     print(number, number // 10, sorted(waits)[int(len(waits) * 0.99)])
 

@@ -20,9 +20,8 @@ from mneme.core.errors import BadInput, LedgerMismatch, MnemeError, ModelUnavail
 from mneme.models.embedding import embedders, minilm
 from mneme.models.embedding.absent import BUNDLED, PACKAGES
 from mneme.models.embedding.embedders import PLUGGED, Embedder, Packaged, open_embedder
-from mneme.stores.ledger.ledger import open_ledger
+from mneme.stores.ledger.ledger import open_ledger, reembed
 from mneme.stores.ledger.records import Change
-from mneme.stores.ledger.reembedding import reembed
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.ollama import Embedding, Model, OllamaDouble
 from tests.doubles.served import served

@@ -13,8 +13,7 @@ from mneme.core.errors import Damaged, MnemeError
 from mneme.core.settings import settings
 from mneme.stores.checkpoints import files
 from mneme.stores.checkpoints.checkpointer import open_checkpointer, opened_checkpointer
-from mneme.stores.checkpoints.files import accept_missing, check_checkpoints, check_sqlite, copy_sqlite
-from mneme.stores.checkpoints.tally import KEYS
+from mneme.stores.checkpoints.files import KEYS, accept_missing, check_checkpoints, check_sqlite, copy_sqlite
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 from mneme.core.errors import Conflict, NotFound
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ledgers import forget
 from tests.doubles.qdrant_server import NO_SERVER, URL
 from tests.stores.test_ledger_model import (
     NAMESPACES,
@@ -71,7 +72,7 @@ async def act(ledger: Ledger, ask: Ask) -> set[bool]:
             case "retire":
                 await ledger.retire(NAMESPACE, key, expected_version=seen, **given)
             case _:
-                await ledger.forget(NAMESPACE, key, reason="", actor="")
+                await forget(ledger, NAMESPACE, key, reason="", actor="")
     except NotFound:  # an insertion was there for a moment, and forgotten at once; or never
         return {True, False} if kind == "insert" else {False}
     except Conflict:  # a forgetting may lose against a write

@@ -17,6 +17,7 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.ledger.verifying import repair, verify
 from tests.doubles.copying import copy_folder
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ledgers import forget
 
 SAID = Change(reason="said so", actor="agent")
 ALICE = ("users", "alice", "memories")
@@ -36,7 +37,7 @@ async def fill(ledger: Ledger) -> None:
         if number % 3 == 0:
             await ledger.update(ALICE, made.key, {}, text=f"dög {number}", change=SAID, expected_version=1)
     await ledger.retire(ALICE, "k1", change=SAID, expected_version=1)
-    await ledger.forget(ALICE, "k2", reason="asked", actor="alice")
+    await forget(ledger, ALICE, "k2", reason="asked", actor="alice")
     await ledger.search(ALICE, "tea")
 
 

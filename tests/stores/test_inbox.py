@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mneme.core.errors import TooMany
+from mneme.core.errors import NotFound, TooMany
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.users.inbox import Inbox, Message, MessageOutcome, OperationNote
@@ -72,3 +72,13 @@ async def test_only_so_much_of_one_user_s_may_wait(ledger: Ledger, monkeypatch: 
         await inbox.must_have_room("bob", [Message(message="ü" * 30, preceding=["user: " + "é" * 20])])
     await inbox.close("alice", "m1", STORED)
     await inbox.must_have_room("alice", [Message(message="I have a hen.")])
+
+
+async def test_a_whole_id_names_its_message_though_others_begin_with_it(edge_ledger: Ledger) -> None:
+    inbox = Inbox(edge_ledger)
+    for number in (1, 10, 11):
+        await inbox.add("alice", Message(message_id=f"m{number}", message=f"I have {number} cats."))
+    assert (await inbox.letter("alice", "m1")).get("message") == "I have 1 cats."
+    assert (await inbox.drop("alice", "m1")).get("message_id") == "m1"
+    with pytest.raises(NotFound, match="Several messages begin with 'm1'"):
+        await inbox.letter("alice", "m1")

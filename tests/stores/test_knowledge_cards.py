@@ -27,6 +27,7 @@ from tests.doubles.cards import (
     verified,
 )
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ledgers import forget
 
 
 async def store(cards: KnowledgeCards, *some: Card) -> None:
@@ -258,7 +259,7 @@ class TestRetrieval:
         cards = KnowledgeCards(ledger, "erased")
         kept, private = await learn(cards, "an index on dates"), await learn(cards, "an index on Anna")
         assert len(await ids(cards)) == 2
-        await ledger.forget(cards.records.namespace, private.id, reason="asked", actor="anna")
+        await forget(ledger, cards.records.namespace, private.id, reason="asked", actor="anna")
         assert await ids(cards) == [kept.id]
         with pytest.raises(NotFound):
             await cards.records.get(private.id)

@@ -21,7 +21,7 @@ from mneme.stores.ledger.records import Version
 from mneme.stores.ledger.verifying import verify
 from tests.doubles.command_line import failed, run_mneme
 from tests.doubles.embedding import WordEmbedder
-from tests.doubles.ledgers import ALICE, SAID, put
+from tests.doubles.ledgers import ALICE, SAID, forget, put
 from tests.doubles.quiet import quiet
 
 
@@ -64,7 +64,7 @@ class TestDisks:
             with pytest.raises(StorageFailure):
                 await put(ledger, "more")
             with pytest.raises(StorageFailure):
-                await ledger.forget(ALICE, kept[0].key, reason="", actor="")
+                await forget(ledger, ALICE, kept[0].key, reason="", actor="")
             assert await ledger.records(ALICE, limit=1000) == kept
             await ledger.close()
             with pytest.raises(StorageFailure, match="nearly full"):
@@ -148,7 +148,7 @@ class TestDisks:
         with pytest.raises(NotWritable):
             await put(ledger, "more")
         with pytest.raises(NotWritable):
-            await ledger.forget(ALICE, made[0].key, reason="", actor="")
+            await forget(ledger, ALICE, made[0].key, reason="", actor="")
         await ledger.close()
         assert set(rooms()) == copies, "what was copied to be read is gone"
 

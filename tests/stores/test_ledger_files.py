@@ -16,13 +16,12 @@ from typing import IO
 import pytest
 
 from mneme.core.errors import Damaged, LedgerMismatch, NotFound, StorageFailure
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger, open_ledger, reembed
 from mneme.stores.ledger.records import Forgotten
-from mneme.stores.ledger.reembedding import reembed
 from mneme.stores.ledger.verifying import verify
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.ledger_files import ROOT, check, files_with
-from tests.doubles.ledgers import ALICE, SAID, put
+from tests.doubles.ledgers import ALICE, SAID, forget, put
 from tests.doubles.waiting import Turns
 
 
@@ -77,7 +76,7 @@ class TestOwnership:
                 assert [hit.version for hit in found] == [made]
                 assert await ledger.search(("users", "writer"), "record", limit=1) or number == 0
             gone = await put(ledger, "a secret")
-            await ledger.forget(ALICE, gone.key, reason="", actor="")
+            await forget(ledger, ALICE, gone.key, reason="", actor="")
             await ledger.close()
         finally:
             for writer in writers:
@@ -127,7 +126,7 @@ class TestOwnership:
             await asyncio.gather(*(put(edge_ledger, f"tea {batch} {n}") for n in range(100)))
         made = await put(edge_ledger, "a secret")
         async with Turns() as turns:
-            await edge_ledger.forget(ALICE, made.key, reason="", actor="")  # copies the whole store
+            await forget(edge_ledger, ALICE, made.key, reason="", actor="")  # copies the whole store
         assert turns.count > 10
         assert turns.longest < 0.05
 
@@ -176,7 +175,7 @@ class TestEmbedders:
         made = [await put(ledger, f"tea {n}", idempotency_key=str(n)) for n in range(5)]
         await ledger.update(ALICE, made[0].key, {}, text="coffee", change=SAID, expected_version=1)
         await ledger.retire(ALICE, made[1].key, change=SAID, expected_version=1)
-        await ledger.forget(ALICE, made[2].key, reason="asked", actor="alice")
+        await forget(ledger, ALICE, made[2].key, reason="asked", actor="alice")
         before = [line async for line in ledger.export()]
         copied: list[int] = []
         other = WordEmbedder("test:other", 32)
@@ -300,7 +299,7 @@ class TestForgetting:
         )
         await put(ledger, f"this stays: {tokens[2]}")
         assert all(files_with(tmp_path, token) for token in tokens)
-        await ledger.forget(ALICE, made.key, reason="asked", actor="alice")
+        await forget(ledger, ALICE, made.key, reason="asked", actor="alice")
         for _ in range(2):  # while it is open, and when it has been closed and opened again
             for token in (tokens[0], tokens[1], tokens[3]):
                 assert files_with(tmp_path, token) == []
@@ -321,7 +320,7 @@ class TestForgetting:
 
         searching = [asyncio.create_task(keep_searching()) for _ in range(4)]
         for version in made[:5]:
-            await edge_ledger.forget(ALICE, version.key, reason="", actor="")
+            await forget(edge_ledger, ALICE, version.key, reason="", actor="")
         for task in searching:
             assert not task.done()
             task.cancel()
@@ -329,7 +328,7 @@ class TestForgetting:
 
     async def test_of_several_at_once_one_forgets(self, edge_ledger: Ledger) -> None:
         made = await put(edge_ledger, "tea")
-        asked = [edge_ledger.forget(ALICE, made.key, reason="", actor=str(n)) for n in range(4)]
+        asked = [forget(edge_ledger, ALICE, made.key, reason="", actor=str(n)) for n in range(4)]
         told = await asyncio.gather(*asked, return_exceptions=True)
         [mark] = [each for each in told if isinstance(each, Forgotten)]
         assert sum(isinstance(each, NotFound) for each in told) == 3

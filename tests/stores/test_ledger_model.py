@@ -16,6 +16,7 @@ from mneme.core.errors import Conflict, NotFound
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ledgers import forget, restore, rollback
 from tests.doubles.qdrant_double import QdrantDouble
 from tests.doubles.qdrant_server import NO_SERVER, URL, drop, new_location
 
@@ -93,7 +94,7 @@ class AgainstADictionary(RuleBasedStateMachine):
     def restore(self, namespace: tuple[str, ...], key: str, seen: int) -> None:
         history = self.numbered((namespace, key))
         allowed = bool(history) and max(history) == seen and not history[seen][1]
-        work = self.ledger.restore(namespace, key, change=SAID, expected_version=seen)
+        work = restore(self.ledger, namespace, key, change=SAID, expected_version=seen)
         self.attempt(work, (namespace, key), allowed, (history[seen][0] if allowed else "", True))
 
     @rule(namespace=names, key=keys, to=st.integers(1, 4))
@@ -101,13 +102,13 @@ class AgainstADictionary(RuleBasedStateMachine):
         history = self.numbered((namespace, key))
         allowed = to in history and (history[to][1] or history[max(history)][1])
         text, live = history[to] if allowed else ("", True)
-        work = self.ledger.rollback(namespace, key, to, change=SAID)
+        work = rollback(self.ledger, namespace, key, to)
         self.attempt(work, (namespace, key), allowed, (text, live))
 
     @rule(namespace=names, key=keys)
     def forget(self, namespace: tuple[str, ...], key: str) -> None:
         try:
-            self.run(self.ledger.forget(namespace, key, reason="", actor=""))
+            self.run(forget(self.ledger, namespace, key, reason="", actor=""))
         except NotFound:
             assert (namespace, key) not in self.known
         else:

@@ -10,6 +10,7 @@ from mneme.core.errors import LedgerMismatch, StorageFailure
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ledgers import forget
 
 SAID = Change(reason="said so", actor="agent")
 ALICE = ("users", "alice", "memories")
@@ -76,7 +77,7 @@ async def test_other_files_beside_a_ledger_stay(folder: Path, embedder: WordEmbe
         (folder / name).write_text("mine")
     ledger = await open_ledger(str(folder), embedder)
     [first, *_] = await ledger.records(())
-    await ledger.forget(ALICE, first.key, reason="", actor="")
+    await forget(ledger, ALICE, first.key, reason="", actor="")
     await ledger.close()
     for name in ("making-of.txt", "notes.md", "index-of.txt"):
         assert (folder / name).read_text() == "mine"

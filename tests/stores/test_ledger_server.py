@@ -14,11 +14,11 @@ from qdrant_client import models
 
 from mneme.core.errors import BadInput, Conflict, LedgerMismatch, NotFound, StorageFailure
 from mneme.stores.ledger.addresses import Address, address_of, place_of
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger, open_ledger, reembed
 from mneme.stores.ledger.records import Change, Version, make_write
-from mneme.stores.ledger.reembedding import reembed
 from mneme.stores.ledger.verifying import repair, verify
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ledgers import forget
 from tests.doubles.qdrant_double import QdrantDouble
 from tests.doubles.qdrant_server import at
 
@@ -93,7 +93,7 @@ class TestAServerThatIsAway:
         for key in ("k", "other"):
             await put(ledger, "a secret", key=key, idempotency_key=key)
         away.now = True
-        await ledger.forget(ALICE, "k", reason="", actor="")
+        await forget(ledger, ALICE, "k", reason="", actor="")
         away.now = False
         assert [hit.version.key for hit in await ledger.search(ALICE, "secret", mode="bm25")] == ["other"]
         with pytest.raises(NotFound):
@@ -111,7 +111,7 @@ class TestAServerThatIsAway:
 
         def late(*given: Any) -> None:
             monkeypatch.setattr(index, "_upsert", send)
-            asyncio.run(other.forget(ALICE, "k", reason="", actor=""))
+            asyncio.run(forget(other, ALICE, "k", reason="", actor=""))
             send(*given)
 
         monkeypatch.setattr(index, "_upsert", late)
@@ -173,7 +173,7 @@ class TestVerifying:
             async with asyncio.timeout(30):
                 await put(ledger, "tea new", key="new")
                 await ledger.update(ALICE, "changed", {}, text="milk", change=SAID, expected_version=1)
-                await ledger.forget(ALICE, "forgotten", reason="", actor="")
+                await forget(ledger, ALICE, "forgotten", reason="", actor="")
                 found = await ledger.search(ALICE, "tea", mode="bm25")
             assert {hit.version.key for hit in found} == {"kept", "new"}
             assert not building.done()
@@ -281,7 +281,7 @@ class TestTheWire:
         assert [len(await ledger.history(ALICE, made.key)), await ledger.count()] == [2, 2]
         assert await ledger.namespaces() == [ALICE]
         assert len([json.loads(line) async for line in ledger.export()]) == 3
-        await ledger.forget(ALICE, made.key, reason="", actor="")
+        await forget(ledger, ALICE, made.key, reason="", actor="")
         assert len(await ledger.records(ALICE, include_retired=True)) == 1
         assert (await ledger.info()).kind == "server"
         again = await open_ledger(location, embedder)

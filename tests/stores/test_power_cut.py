@@ -8,6 +8,7 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.ledger.verifying import verify
 from tests.doubles.copying import copy_folder
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ledgers import forget
 
 SAID = Change(reason="said so", actor="agent")
 ALICE = ("users", "alice", "memories")
@@ -37,7 +38,7 @@ async def test_what_was_acknowledged_is_there_after_a_kill_and_without_the_index
     for number in range(3):
         await put(ledger, number)
         copy_folder(tmp_path / "ledger", tmp_path / f"killed-{number}")
-    await ledger.forget(ALICE, "k0", reason="asked", actor="alice")
+    await forget(ledger, ALICE, "k0", reason="asked", actor="alice")
     copy_folder(tmp_path / "ledger", tmp_path / "killed-forgotten")
     await ledger.close()
     for number in range(3):
@@ -66,7 +67,7 @@ async def test_a_cancelled_forgetting_ends_before_the_ledger_is_closed(
     for number in (0, 1):
         await put(ledger, number)
     await ledger.search(ALICE, "tea")
-    forgetting = asyncio.create_task(ledger.forget(ALICE, "k0", reason="asked", actor="alice"))
+    forgetting = asyncio.create_task(forget(ledger, ALICE, "k0", reason="asked", actor="alice"))
     await asyncio.sleep(0.01)
     forgetting.cancel()
     await ledger.close()

@@ -12,6 +12,7 @@ from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ledgers import forget
 
 SAID = Change(reason="said so", actor="agent")
 ALICE = ("users", "alice", "memories")
@@ -38,7 +39,7 @@ async def use(home: Path, embedder: WordEmbedder) -> None:
     """Write, forget and close a ledger and checkpoints in a home, and check them while they are open."""
     ledger = await open_ledger(str(home / "ledger"), embedder)
     made = await ledger.insert(ALICE, {}, text="tea", change=SAID)
-    await ledger.forget(ALICE, made.key, reason="", actor="")
+    await forget(ledger, ALICE, made.key, reason="", actor="")
     await ledger.insert(ALICE, {}, text="dog", change=SAID)
     assert not mode(home / "ledger") & 0o007
     await ledger.close()

@@ -10,6 +10,7 @@ from mneme.core.errors import Conflict, StorageFailure
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change, Version
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ledgers import forget
 from tests.doubles.qdrant_server import KEY, QdrantServer
 from tests.doubles.waiting import until
 
@@ -143,7 +144,7 @@ async def test_no_text_is_in_a_file_of_the_server(own_qdrant: QdrantServer, embe
     ledger = await opened(own_qdrant, embedder)
     for token in (forgotten, kept):
         await ledger.insert(ALICE, {"said": token}, text=f"the word is {token}", change=SAID, key=token)
-    await ledger.forget(ALICE, forgotten, reason="asked", actor="alice")
+    await forget(ledger, ALICE, forgotten, reason="asked", actor="alice")
     await ledger.close()
     own_qdrant.kill()
     assert not files_with(own_qdrant.folder, forgotten)

@@ -29,6 +29,7 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.ledger.verifying import verify
 from tests.doubles.copying import copy_folder
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ledgers import forget, restore, rollback
 
 DATA = Path(__file__).parent / "data"
 HOMES = sorted(path.name for path in DATA.glob("home_of_*.tar.xz"))
@@ -104,10 +105,10 @@ async def make(home: Path) -> None:
         await ledger.insert(ANN, {"content": text}, text=text, change=SAID, key=f"k{number}")
     await ledger.update(ANN, "k0", {"content": "no tea"}, text="no tea", change=SAID, expected_version=1)
     await ledger.retire(ANN, "k1", change=SAID, expected_version=1)
-    await ledger.restore(ANN, "k1", change=SAID, expected_version=2)
+    await restore(ledger, ANN, "k1", change=SAID, expected_version=2)
     await ledger.retire(ANN, "k2", change=SAID, expected_version=1)
-    await ledger.rollback(ANN, "k0", 1, change=SAID)
-    await ledger.forget(ANN, "k3", reason="asked", actor="ann")
+    await rollback(ledger, ANN, "k0", 1)
+    await forget(ledger, ANN, "k3", reason="asked", actor="ann")
     texts = await talked(home, ledger, "a-thread", "Hello, my sister Emily lives in Portland.")
     (home / "said" / "threads.json").write_text(json.dumps({"a-thread": texts}))
     (home / "said" / "export.jsonl").write_text("\n".join(sorted([each async for each in ledger.export()])))

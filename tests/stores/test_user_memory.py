@@ -64,7 +64,7 @@ class TestMemories:
         made = await alice.insert(whole, change=SAID)
         assert made.memory == whole
         assert await alice.get(made.key) == made
-        assert await alice.list() == [made]
+        assert await alice.all() == [made]
         with pytest.raises(NotFound):
             await alice.get("nothing")
 
@@ -92,8 +92,8 @@ class TestMemories:
             await alice.update(made.key, memory("Max is six"), change=SAID, expected_version=1)
         assert "Max is five" in await alice.diff(made.key, 1, 2)
         await alice.retire(made.key, change=SAID, expected_version=2)
-        assert await alice.list() == []
-        assert [each.live for each in await alice.list(include_retired=True)] == [False]
+        assert await alice.all() == []
+        assert [each.live for each in await alice.all(include_retired=True)] == [False]
         assert [each.version for each in await alice.history(made.key)] == [1, 2, 3]
         assert [each.memory.content for each in await alice.as_of(made.at)] == ["Max is four"]
         assert (await alice.rollback(made.key, 1, change=SAID)).memory.content == "Max is four"
@@ -106,7 +106,7 @@ class TestMemories:
             (tea.key, 1),
             (cat.key, 2),
         ]
-        assert [each.key for each in await alice.list(limit=1, newest_first=True)] == [tea.key]
+        assert [each.key for each in await alice.all(limit=1, newest_first=True)] == [tea.key]
         with pytest.raises(Conflict):
             await alice.undo_one(cat.key, actor="alice", expected_version=1)
         undone = await alice.undo_one(cat.key, actor="alice", expected_version=tom.version)
@@ -123,7 +123,7 @@ class TestMemories:
         await alice.retire(dog.key, change=SAID, expected_version=1)
 
         async def now() -> list[str]:
-            return [each.memory.content for each in await alice.list()]
+            return [each.memory.content for each in await alice.all()]
 
         seen = [await now()]
         while await alice.undo(actor="alice"):
@@ -140,13 +140,13 @@ class TestMemories:
         bob = UserMemories(ledger, "bob")
         report = await bob.import_(lines)
         assert [refused.line for refused in report.refused] == [1]
-        assert await bob.list() == []
+        assert await bob.all() == []
         assert (await alice.import_(lines)).unchanged == 1
 
     async def test_lines_that_hold_no_memory_are_refused_by_number(self, alice: UserMemories) -> None:
         for text in ("tea", "dog", "cat"):
             await alice.insert(memory(text), change=SAID)
-        dog = (await alice.list())[1]
+        dog = (await alice.all())[1]
         await alice.update(dog.key, memory("cat and dog"), change=SAID, expected_version=1)
         lines = [json.loads(line) async for line in alice.export()]
         for line in lines:
@@ -157,7 +157,7 @@ class TestMemories:
         assert (report.imported, [refused.line for refused in report.refused]) == (1, [2, 3, 4])
         assert "content: Field required" in report.refused[0].reason
         assert "1 to 2" in report.refused[1].reason, "the other version of the same record"
-        assert [each.memory.content for each in await alice.list()] == ["tea", "tea", "cat and dog", "cat"]
+        assert [each.memory.content for each in await alice.all()] == ["tea", "tea", "cat and dog", "cat"]
 
 
 class TestValidTime:
@@ -312,7 +312,7 @@ class TestWhatIsNoMemory:
         self, bad: str, alice: UserMemories, caplog: pytest.LogCaptureFixture
     ) -> None:
         for _ in range(2):
-            assert [each.memory.content for each in await alice.list()] == ["green tea"]
+            assert [each.memory.content for each in await alice.all()] == ["green tea"]
             for mode in ("blend", "dense", "bm25", "hybrid"):
                 found = await alice.similar("when was it green tea in May 2026", 5, mode=mode)
                 assert [each.memory.content for each in found] == ["green tea"]
@@ -343,7 +343,7 @@ class TestIsolation:
             await UserMemories(ledger, user).insert(memory(f"tea of {user}"), change=SAID)
         for user in TRICKY:
             memories = UserMemories(ledger, user)
-            assert [each.memory.content for each in await memories.list()] == [f"tea of {user}"]
+            assert [each.memory.content for each in await memories.all()] == [f"tea of {user}"]
             assert [each.memory.content for each in await memories.similar("tea", 50)] == [f"tea of {user}"]
             assert unescaped(memories.namespace[1]) == user
             assert "." not in "".join(memories.namespace)
@@ -381,7 +381,7 @@ class TestForgetting:
         await alice.forget(made.key, reason="asked", actor="alice")
         left = [line async for line in ledger.export()]
         assert "Zorblax" not in "".join(left)
-        assert await alice.list() == [kept]
+        assert await alice.all() == [kept]
         [pending] = await inbox.pending("alice")
         assert (pending["message_id"], pending["preceding"]) == ("m3", ["assistant: a fine name"])
         for name in ("m1", "m2"):

@@ -16,14 +16,15 @@ from mneme.models.embedding.embedders import Embedder, open_embedder
 from mneme.nodes.sharing.pools import look_up
 from mneme.stores.cards.card import Lesson, TaskOutcome
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.ledger import Ledger, open_ledger, reembed
 from mneme.stores.ledger.query import Ranking
+from mneme.stores.ledger.reading import vectors_by_ids
 from mneme.stores.ledger.records import Change, Version, record_id
-from mneme.stores.ledger.reembedding import reembed
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ledgers import forget, restore
 
 ALICE = ("users", "alice", "memories")
 SAID = Change(reason="said so", actor="agent")
@@ -59,7 +60,7 @@ async def found(ledger: Ledger, query: str, mode: Any = "dense") -> list[str]:
 async def check_embedded(ledger: Ledger, *texts: str) -> None:
     """Check that the live records with a vector are these, and each vector that of the text."""
     heads = {record_id(ALICE, head.key): head.text for head in await ledger.records(ALICE)}
-    vectors = {heads[point]: list(v) for point, v in (await ledger.vectors_by_ids(list(heads))).items()}
+    vectors = {heads[point]: list(v) for point, v in (await ledger.read(vectors_by_ids, list(heads))).items()}
     assert vectors.keys() == set(texts)
     for text in texts:
         assert vectors[text] == pytest.approx(await EMBEDDER.embed_query(text), abs=1e-5)
@@ -179,7 +180,7 @@ async def test_a_retired_record_that_comes_back_is_embedded_later(location: str)
     await whole.retire(ALICE, "ann", change=SAID, expected_version=1)
     await whole.close()
     meanwhile = await open_ledger(location, ABSENT)
-    await meanwhile.restore(ALICE, "ann", change=SAID, expected_version=2)
+    await restore(meanwhile, ALICE, "ann", change=SAID, expected_version=2)
     assert await found(meanwhile, "tomatoes") == [ANN]
     await meanwhile.close()
     again = await open_ledger(location, EMBEDDER)
@@ -203,7 +204,7 @@ async def test_an_import_is_searched_by_words_and_embedded_later(
 async def test_what_was_erased_without_the_embedder_stays_erased(location: str) -> None:
     meanwhile = await opened(location, ABSENT, DOG, JAZZ)
     (dog, _) = await meanwhile.records(ALICE)
-    await meanwhile.forget(ALICE, dog.key, reason="asked for", actor="alice")
+    await forget(meanwhile, ALICE, dog.key, reason="asked for", actor="alice")
     assert await found(meanwhile, "jazz") == [JAZZ]
     await meanwhile.close()
     again = await open_ledger(location, EMBEDDER)
@@ -220,7 +221,7 @@ async def test_more_than_one_batch_is_embedded(tmp_path: Path) -> None:
     await meanwhile.close()
     again = await open_ledger(location, EMBEDDER)
     heads = [record_id(ALICE, head.key) for head in await again.records(ALICE, limit=1000)]
-    assert (await again.vectors_by_ids(heads)).keys() == set(heads)
+    assert (await again.read(vectors_by_ids, heads)).keys() == set(heads)
     await again.close()
 
 

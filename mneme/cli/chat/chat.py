@@ -143,7 +143,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
             raise  # nothing can be said in this conversation
         except MnemeError as error:
             self._complain(error)
-        self._remember_later()
+        self._memory_agent.start()
 
     async def take(self, line: str) -> bool:
         """Answer a message or run a command; return whether the chat goes on."""
@@ -171,10 +171,10 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
         """Wait for the memory agent, and print what it did."""
         if not self._is_open:  # its server has gone: what that had not remembered yet is remembered here
             await self.connect()
-            self._remember_later()
+            self._memory_agent.start()
         if self._unreported:
             console.print(f"[dim]remembering {count_of(len(self._unreported), 'message')} …[/]")
-        if not self.session.is_served and (failure := await self._memory_agent.wait()):
+        if failure := await self._memory_agent.wait():  # also where messages of others waited
             raise failure
         await self._report(wait=True)
         emit({"asked": self.asked})
@@ -226,10 +226,9 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
         elif command == "/history":
             print_result(await memories.history(argument))
         elif command == "/forget":
-            if not self.session.is_served:  # what is being remembered would write the old words again
-                if failure := await self._memory_agent.wait():
-                    raise failure
-                await self._memory_agent.stop_rereading()
+            if failure := await self._memory_agent.wait():  # else it would write the old words again
+                raise failure
+            await self._memory_agent.stop_rereading()
             print_erased(await memories.forget(argument, reason="requested in the chat"))
         elif command == "/undo":
             print_result(await memories.undo())
@@ -255,7 +254,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
             self.asked = added(self.asked, NOTHING | {"questions": 1, "refused": 1})
             raise
         finally:
-            self._remember_later()
+            self._memory_agent.start()
 
     async def _say_again(self, text: str, message_id: str) -> None:
         """Print the reply to a message in whose turn the server ended, on what the session is now.
@@ -275,13 +274,10 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
         steps, values = await self.session.flows.left_at("chatbot", self._config)
         return steps, convert_to_messages(values.get("messages", []))
 
-    def _remember_later(self) -> None:
-        """Start the memory agent in the background, unless the server runs it."""
-        if not self.session.is_served:
-            self._memory_agent.start()
-
     async def _remember(self, reread: bool) -> None:
-        """Run the memory agent until no message waits; continue a run that was killed."""
+        """Run the memory agent until no message waits, unless the server runs it; continue a killed run."""
+        if self.session.is_served:
+            return
         who = self._context.get("memory_agent", "auto")
         if reread and (await resolve(who) == RULES or await self.session.failures()):
             return  # what failed is not tried again at once
@@ -290,13 +286,11 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
 
     async def outcome(self, message_id: str) -> MessageOutcome | None:
         """Wait until a message is remembered; return None if it failed and will be tried again."""
-        if not self.session.is_served:
-            if failure := await self._memory_agent.wait():
-                raise failure
-            return await self.session.inbox.outcome(message_id)
-        seconds = POLL_SECONDS
-        while (outcome := await self.session.inbox.outcome(message_id)) is None:
-            if message_id in await self.session.failures() or await self.session.is_broken():
+        if failure := await self._memory_agent.wait():
+            raise failure
+        session, seconds = self.session, POLL_SECONDS
+        while (outcome := await session.inbox.outcome(message_id)) is None:
+            if not session.is_served or message_id in await session.failures() or await session.is_broken():
                 return None
             await asyncio.sleep(seconds)
             seconds = min(2 * seconds, SLOWEST_POLL_SECONDS)

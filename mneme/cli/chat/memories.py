@@ -30,7 +30,7 @@ from mneme.client.home import open_operations
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
-from mneme.stores.ledger.reembedding import reembed as rebuild
+from mneme.stores.ledger.ledger import reembed as rebuild
 from mneme.stores.users.inbox import Letter
 from mneme.stores.users.memory import RULES, MemoryRecord
 

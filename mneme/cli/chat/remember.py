@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from mneme.api.messages import ChatMessage, to_remember
+from mneme.api.inbox import ChatMessage, to_remember
 from mneme.cli.chat.chat import print_remembered
 from mneme.cli.chat.responders import get_ready
 from mneme.cli.options import Agents, User

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.chat.bounds import MAX_CHARS
 from mneme.prompts.chat.evidence import left_out, located
+from mneme.prompts.chat.memory_agent.reading import MAX_CHARS
 from mneme.prompts.prompt import Line, Prompt, Reason, Schemas, one_of
 
 MAX_PAIRS = 24

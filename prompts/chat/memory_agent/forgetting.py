@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.chat.bounds import MAX_ITEMS, Content, check_content, check_index
+from mneme.prompts.chat.memory_agent.reading import MAX_ITEMS, Content, check_content, check_index
 from mneme.prompts.prompt import Prompt, Reason, Schemas, one_of_ids, some_of
 
 

@@ -1,22 +1,15 @@
-"""Message router and insert function (§2.2): decide whether to store a message, and write it down."""
+"""Message router and insert function (§2.2): decide whether to store a message, and write it down.
 
-from collections.abc import Sequence
-from typing import Annotated, Literal
+The memory agent's other questions share its bounds of what is written, and its checks that are certain.
+"""
 
-from pydantic import BaseModel, Field
+import re
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
-from mneme.prompts.chat.bounds import (
-    MAX_CHARS,
-    MAX_ITEMS,
-    Content,
-    Day,
-    Name,
-    Quote,
-    Relation,
-    check_content,
-    check_quote,
-)
-from mneme.prompts.chat.evidence import UNSPACED, changed_number, strange_name
+from pydantic import BaseModel, BeforeValidator, Field
+
+from mneme.prompts.chat.evidence import UNSPACED, changed_number, located, strange_name
 from mneme.prompts.prompt import PLAIN, Prompt, Reason, Schemas
 
 SAID = """<preceding>
@@ -28,6 +21,25 @@ $message
 """How a message is shown, with the turns before it."""
 MAX_STATED = 100
 """Memories of one message where its own words are kept; a model is asked for `MAX_ITEMS`."""
+MAX_CHARS = 1000
+"""Characters a memory may have: longer ones are documents, not memories."""
+MAX_ITEMS = 12
+"""Memories that a model writes of one message, and names and relations that one memory has, at most."""
+DAY = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?")
+
+
+def _day(value: Any) -> Any:
+    """Keep the date of a text, and nothing of a text without one: a wrong date is no reason to ask again."""
+    found = DAY.search(value) if isinstance(value, str) else None
+    return found[0] if found else "" if isinstance(value, str) else value
+
+
+Name = Annotated[str, Field(max_length=80)]
+Relation = Annotated[str, Field(max_length=200)]
+Content = Annotated[str, Field(max_length=MAX_CHARS)]
+Quote = Annotated[str, Field(max_length=MAX_CHARS)]
+Day = Annotated[str, BeforeValidator(_day), Field(max_length=10)]
+"""A day, a month or a year: `2026-03-14`, `2026-03`, `2026`; empty where it is not known."""
 
 
 class Incoming(BaseModel):
@@ -147,12 +159,7 @@ def check_reading(given: Incoming, answer: Reading) -> None:
         raise ValueError("memories must be empty when route is 'discard'; else route is 'store'.")
     if answer.route == "store" and not answer.memories:
         raise ValueError("memories is empty: write down what is to be stored, or choose another route.")
-    check_candidates(given, answer.memories)
-
-
-def check_candidates(given: Incoming, memories: Sequence[Candidate]) -> None:
-    """Check every memory against the message."""
-    for number, memory in enumerate(memories):
+    for number, memory in enumerate(answer.memories):
         check_candidate(given, memory, f"memories[{number}].")
 
 
@@ -174,3 +181,32 @@ def doubt_reading(given: Incoming, answer: Reading) -> None:
             raise ValueError(f"memories[{number}].content names {name!r}: did the user say that?")
         if figure := changed_number(memory.content, memory.quote, sources[1:]):
             raise ValueError(f"memories[{number}].content has {figure}: is that the number that was said?")
+
+
+def check_quote(message: str, quote: str, where: str) -> None:
+    """Reject a quote that is empty or that the message does not have."""
+    if not quote.strip():
+        raise ValueError(f"{where} is empty: copy the words of the message that say so.")
+    if not located(quote, message):
+        raise ValueError(f"{where} is not in the message: copy it letter for letter.")
+
+
+def check_content(content: str, where: str) -> None:
+    """Reject an empty content."""
+    if not content.strip():
+        raise ValueError(f"{where} is empty: write one sentence that can be understood by itself.")
+
+
+def check_index(index: int, count: int) -> None:
+    """Reject a number that was not offered."""
+    if not 0 <= index < count:
+        offered = f"0 to {count - 1}" if count else "none"
+        raise ValueError(f"index {index} is not among the memories offered ({offered}).")
+
+
+def moment(time: str) -> str:
+    """Return an ISO 8601 time as a question shows it, with the day of the week: `Mon 2026-03-02 12:00`."""
+    try:
+        return f"{datetime.fromisoformat(time):%a %Y-%m-%d %H:%M}"
+    except ValueError:
+        return time

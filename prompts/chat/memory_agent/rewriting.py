@@ -2,8 +2,8 @@
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.chat.bounds import MAX_CHARS, MAX_ITEMS, Name, Relation, check_content
 from mneme.prompts.chat.evidence import left_out
+from mneme.prompts.chat.memory_agent.reading import MAX_CHARS, MAX_ITEMS, Name, Relation, check_content
 from mneme.prompts.prompt import Prompt, Schemas
 
 

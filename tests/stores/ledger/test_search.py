@@ -11,7 +11,7 @@ from mneme.core.errors import BadInput
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import Mode, Ranking
 from mneme.stores.ledger.records import Write, record_id
-from tests.doubles.ledgers import ALICE, BOB, SAID, put, texts
+from tests.doubles.ledgers import ALICE, BOB, SAID, forget, put, restore, texts
 
 PASSING: list[tuple[dict[str, Any], set[int]]] = [
     ({"kind": "episodic"}, {1, 3}),
@@ -77,7 +77,7 @@ class TestSearch:
         await ledger.retire(ALICE, made.key, change=SAID, expected_version=2)
         for mode in ("dense", "bm25", "hybrid", "blend"):
             assert await texts(ledger, "coffee", mode=mode) == []
-        await ledger.restore(ALICE, made.key, change=SAID, expected_version=3)
+        await restore(ledger, ALICE, made.key, change=SAID, expected_version=3)
         assert await texts(ledger, "coffee") == ["The user drinks coffee"]
 
     async def test_limit_offset_and_least_score(self, ledger: Ledger) -> None:
@@ -189,7 +189,7 @@ class TestSearch:
     async def test_recency_halves_with_its_half_life(self, ledger: Ledger) -> None:
         made = await put(ledger, "an old card")
         lines = [line async for line in ledger.export()]
-        await ledger.forget(ALICE, made.key, reason="", actor="")
+        await forget(ledger, ALICE, made.key, reason="", actor="")
         past = json.loads(lines[0]) | {"key": "old"}
         past["at"] = past["created"] = (made.at - timedelta(days=30)).isoformat()
         assert (await ledger.import_([json.dumps(past)])).imported == 1

@@ -6,7 +6,7 @@ import pytest
 
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from tests.doubles.embedding import WordEmbedder
-from tests.doubles.ledgers import ALICE, BOB, SAID, put, texts
+from tests.doubles.ledgers import ALICE, BOB, SAID, forget, put, texts
 
 
 class TestTransfer:
@@ -81,7 +81,7 @@ class TestTransfer:
     async def test_what_was_forgotten_stays_forgotten(self, ledger: Ledger) -> None:
         made = await put(ledger, "a secret")
         lines = [line async for line in ledger.export()]
-        await ledger.forget(ALICE, made.key, reason="", actor="")
+        await forget(ledger, ALICE, made.key, reason="", actor="")
         report = await ledger.import_(lines)
         assert (report.imported, report.forgotten) == (0, 1)
         assert await ledger.count(include_retired=True) == 0
