@@ -289,8 +289,10 @@ async def _print_unknown(given: Values, place: Any, *, reads: bool) -> None:
     asked = {given.get("team"), *given.get("teams", ())} - {None, "", "local"}
     if not asked:
         return
+    from rich.markup import escape
+
     from mneme.api.cards import Cards
-    from mneme.cli.show import errors, escape, say
+    from mneme.cli.show import errors, say
     from mneme.client.home import operations_at
 
     known = await operations_at(place, Cards, "local").teams()
