@@ -237,6 +237,28 @@ async def test_what_a_server_that_died_had_not_remembered_is_remembered_by_the_c
     assert b"remembering 1 message" in said and b"+ insert I live in Ulm." in said
 
 
+@pytest.mark.long
+@pytest.mark.xdist_group("server")
+async def test_a_conversation_that_is_deleted_beside_its_chat_begins_anew(server: Server) -> None:
+    words = ("chat", "--thread", "gone", "--user", "lea", "--agents", "rules", "--json")
+    chatting = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "mneme", *words),
+        env=server.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert chatting.stdin is not None and chatting.stdout is not None
+    chatting.stdin.write(b"I live in Ulm.\n")
+    assert b"Noted." in await asyncio.wait_for(chatting.stdout.readline(), 60)
+    deleted = await asyncio.to_thread(
+        server.mneme, "threads", "delete", "chat/lea/gone", "--user", "lea", "--yes"
+    )
+    assert deleted.returncode == 0, deleted.stderr
+    said, complaints = await asyncio.wait_for(chatting.communicate(b"I have a cat.\n"), 60)
+    assert not complaints and said.count(b"Noted.") == 1 and b"a cat" in said
+
+
 async def something(found: list[Any]) -> bool:
     return bool(found)
 

@@ -242,6 +242,8 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
         """
         given = {"messages": [{"role": "user", "content": text, "id": message_id}]} if text else None
         self.reply = ""
+        if self.session.is_served:  # somebody may have deleted the conversation meanwhile
+            self._config = await self.session.conversation(self._thread)
         run = GraphRun(self.session.flows, "chatbot", given, self._config, self._context, REPLY)
         try:
             async for piece, is_anew in run.pieces():
