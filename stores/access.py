@@ -5,7 +5,8 @@ whoever uses a machine alone has all of it. With it, a member of a team has the 
 others; who is no member does not learn that the team is there.
 
 Of a shared team its audit says who read it, of a user's memories their readings say which program was shown
-which. Of what was asked nothing is kept.
+which. Of what was asked nothing is kept. The ids of a user's threads are made here, so that nobody else can
+guess them.
 """
 
 import asyncio

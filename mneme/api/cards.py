@@ -10,6 +10,7 @@ from mneme.api.operation import LARGEST, Limit, Offset, Operations, Reason, chan
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.nodes.learning.verdicts import Verdict, decided
+from mneme.stores.access import roles
 from mneme.stores.cards.card import Card, CardVersion, Frozen, Lesson, Rating, Retrieved, Rule, Status
 from mneme.stores.cards.card_files import Imported
 from mneme.stores.cards.consolidation import ConsolidationCycle
@@ -72,12 +73,13 @@ class Cards(Operations):
 
     @reads("teams")
     async def teams(self) -> Sequence[str]:
-        """Return the teams of which anything is kept; with keys, those of the key's user."""
-        keyed = settings().auth is not None
-        mine = f"{self._owner.partition('/')[0]}/" if keyed else ""
+        """Return the teams of which anything is kept, or with roles; with keys, those of the key's user."""
+        user = self._owner.partition("/")[0] if settings().auth is not None else ""
+        mine = f"{user}/" if user else ""
         found = await self._ledger.namespaces(("teams",), include_retired=True)
         names = {unescaped(each[1]) for each in found}
-        return sorted(name.removeprefix(mine) for name in names if name.startswith(mine))
+        own = {name.removeprefix(mine) for name in names if name.startswith(mine)}
+        return sorted(own | {name for name, members in roles().teams.items() if not user or user in members})
 
     @reads("cards")
     async def list(

@@ -392,9 +392,9 @@ class Memories(Operations):
 
         It cannot be undone. Raises Conflict where a reply does not end.
         """
-        keys = await self._kept.keys("")
-        told = await self._kept.told(keys)
         sources = await self._kept.heads(include_retired=True)
+        keys = [each.key for each in sources]
+        told = await self._kept.told(keys)
         derived, rest = await told_again(self._ledger, [each.record for each in sources], told.is_in)
         kept, made = self._threads(), [*sources, *derived]
         async with kept.erasing(told, made, everything=threads) as cleaned:

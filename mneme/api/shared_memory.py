@@ -30,6 +30,7 @@ from mneme.stores.ledger.records import (
     Namespace,
     Source,
     Version,
+    check_name,
     team_namespace,
     unescaped,
     user_namespace,
@@ -342,6 +343,7 @@ class SharedMemory(Operations):
         memories to look at has it. So does one that reads like a secret or an instruction to agents, with
         either policy. What is remembered already is not shared. Raises BadInput, Forbidden.
         """
+        check_name(team, "team")
         kept = policies_of(self._ledger, self._owner)
         is_withdrawn = share == "never" and await kept.find(team)
         own = team if is_withdrawn else own_team(self._who, team)  # also where the right to write is gone

@@ -90,6 +90,8 @@ async def _steps(wanted: str, memory: float, where: str) -> list[Step]:
         server = await survey(settings().ollama_url)
     except MnemeError as error:
         steps += [_without_ollama(error)]
+        if wanted:
+            steps += [Step(f"Whether Ollama's library has {wanted} is seen once it runs: it is not chosen.")]
     else:
         say(f"Ollama {server.version} at {server.url}.")
         steps += _model_steps(server, wanted or _recommended(server, memory, where))
@@ -128,7 +130,8 @@ def _model_steps(server: Server, name: str) -> list[Step]:
         return [Step("No recommended model fits; name a smaller one with --model, or go on with rules.")]
     steps = list[Step]()
     if not {name, f"{name}:latest"} & {each.name for each in server.models}:
-        steps.append(Step(f"pull {name} into Ollama", lambda: _pull(name)))
+        known = "" if name in {each.name for each in MODELS} else ", if its library has a model of that name"
+        steps.append(Step(f"pull {name} into Ollama{known}", lambda: _pull(name)))
     if settings().model != name:
         what = f"write MNEME_MODEL={name} into {settings_file()}"
         steps.append(Step(what, lambda: _write("MNEME_MODEL", name)))

@@ -230,8 +230,7 @@ class OwnMemories(UserMemories):
             return [write]
         covering = [each for each in policies if each.covers(memory.content)]
         teams = {each.team: each for each in covering if may(self._who, each.team, "write")}
-        if doubt := next(_doubts(memory), "") if teams else "":
-            doubt = f"It is not shared with {', '.join(teams)}: it {doubt}."
+        doubt = _unshared(memory, [*teams])
         asks = [team for team, each in teams.items() if each.share == "ask" or doubt]
         flag = " ".join(filter(None, [memory.flag, doubt if doubt not in memory.flag else ""]))
         writes = [write.model_copy(update={"value": {**(write.value or {}), "asks": asks, "flag": flag}})]
@@ -256,6 +255,14 @@ def _told(writes: Sequence[Write]) -> tuple[str, ...]:
     return tuple(f"{team}{how}" for team, how in places if how is not None)
 
 
+def _unshared(memory: Memory, teams: Sequence[str]) -> str:
+    """Return why a memory is not shared with teams; empty where there are none, or nothing is doubted."""
+    doubt = next(_doubts(memory), "")
+    return f"It is not shared with {', '.join(teams)}: it {doubt}." if teams and doubt else ""
+
+
 def _asking(memory: Memory, team: str) -> Memory:
-    """Return a memory about which nobody asks whether a team may know it."""
-    return memory.model_copy(update={"asks": [each for each in memory.asks if each != team]})
+    """Return a memory about which nobody asks whether a team may know it, and which does not doubt it."""
+    asks = [each for each in memory.asks if each != team]
+    flag = memory.flag.replace(_unshared(memory, memory.asks), _unshared(memory, asks)).strip()
+    return memory.model_copy(update={"asks": asks, "flag": flag})

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from collections import Counter
 from pathlib import Path
 from uuid import uuid4
 
@@ -13,10 +14,13 @@ from playwright.sync_api import Page, expect
 from mneme.api.operation import API_PATH
 from tests.console.console import WIDTH, check, notice, opened, turned
 from tests.doubles.langgraph_server import Server
+from tests.doubles.own_server import own_server
 
 pytestmark = pytest.mark.console
 
 SOURCE = Path(__file__).parents[2] / "clients" / "console"
+WIDE = 160
+"""Pixels of a field for a name such as an address of mail."""
 TOLD = {"Ann lives in Oslo.": ["Ann", "Oslo"], "Rex is Ann's dog.": ["Ann", "Rex"], "Tea is at five.": []}
 
 
@@ -62,6 +66,34 @@ def test_a_first_visit_says_how_to_begin(page: Page, console_server: Server) -> 
     page.get_by_label("What is to be remembered").fill("Ann has a kite.")
     page.get_by_role("button", name="Add", exact=True).click()
     expect(page.get_by_role("link", name="Ann has a kite.")).to_be_visible()
+
+
+def test_what_several_parts_of_the_page_show_is_asked_once(
+    page: Page, console_server: Server, user: str
+) -> None:
+    opened(page, console_server, user)
+    box = page.get_by_role("textbox", name="User").bounding_box()
+    assert box is not None
+    assert box["width"] > WIDE, "a name and its domain can be read"
+    asked = Counter[str]()
+    page.on("request", lambda request: asked.update([request.url.partition("?")[0].rpartition("/v1/")[2]]))
+    for path, shared in (("memories", "memories/flagged"), ("recall", "contradictions")):
+        turned(page, console_server, path)
+        page.wait_for_load_state("networkidle")
+        asked.clear()
+        page.reload()
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        page.wait_for_load_state("networkidle")
+        assert asked[shared] == 1, asked
+
+
+def test_on_a_server_without_graphs_no_request_fails(page: Page, tmp_path: Path) -> None:
+    failed = list[str]()
+    page.on("response", lambda answer: None if answer.ok else failed.append(answer.url))
+    with own_server(tmp_path / "home") as server:
+        turned(page, server, "reviews")
+        expect(page.get_by_text("No dispute waits for you. Runs that ask")).to_be_visible()
+    assert failed == []
 
 
 def test_the_list_is_filtered(page: Page, console_server: Server, user: str) -> None:

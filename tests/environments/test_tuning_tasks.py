@@ -127,9 +127,18 @@ class TestAnalysis:
         assert analyse(query.format("kind"), tables) == analyse(query.format("LOWER(device)"), tables)
 
     def test_what_cannot_be_analysed(self) -> None:
-        for query in ("SELEC 1", "DELETE FROM users", "SELECT nowhere FROM users"):
-            with pytest.raises(BadInput):
-                analyse(query, find_schema("events").tables())
+        tables = find_schema("events").tables()
+        columns = f"The table users has the columns {', '.join(tables['users'])}."
+        hints = {
+            "SELEC 1": f"There are the tables {', '.join(tables)}.",
+            "DELETE FROM users": "Begin it with SELECT or WITH.",
+            "SELECT nowhere FROM users": columns,
+            "SELECT id FROM nowhere": f"There are the tables {', '.join(tables)}.",
+        }
+        for query, hint in hints.items():
+            with pytest.raises(BadInput) as refused:
+                analyse(query, tables)
+            assert refused.value.hint == hint
 
     @pytest.mark.parametrize(
         ("text", "read"),

@@ -67,6 +67,19 @@ def test_a_sentence_is_remembered_and_words_are_written_as_they_stand(mneme: Run
     assert "Braga" in mneme("memories", "update", key[:8], "The user lives in Braga.").stdout
 
 
+def test_a_team_that_is_not_there_is_named_beside_the_result(mneme: Run) -> None:
+    key = json.loads(mneme("add", "Reporting runs on PostgreSQL.", "--json").stdout)["key"]
+    assert mneme("stale", "--team", "nosuch").stderr == "There is no team nosuch.\n"
+    made = mneme("promote", key, "analysts")
+    assert made.returncode == 0
+    assert made.stderr == "There is no team analysts yet: it becomes one of your own.\n"
+    assert mneme("cards", "list", "--team", "analysts").stderr == ""
+    for words in (("recall", "What runs?"), ("cards", "list"), ("contradictions", "list")):
+        done = mneme(*words, "--team", "analyst")
+        assert done.returncode == 0
+        assert done.stderr == "There is no team analyst. There are: analysts.\n"
+
+
 def test_threads_are_pruned_to_their_last_turns(mneme: Run) -> None:
     lines = "".join(f"I have {number} cats.\n" for number in range(2, 6))
     for thread in ("main", "other"):

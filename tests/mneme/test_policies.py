@@ -11,6 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from mneme import graphs
+from mneme.api.cards import Cards
 from mneme.api.memories import Memories
 from mneme.api.operation import API_PATH
 from mneme.api.shared_memory import SharedMemory
@@ -115,6 +116,18 @@ async def test_what_the_write_gate_doubts_waits_for_its_owner(bundled: Ledger, t
     await memories.accept(known.key)
     assert await memories.flagged() == [] and await TeamFacts(bundled, "analysts").all() == []
     assert (await shared.promote(known.key, "analysts")).memory.flag, "by hand, and said to who reviews it"
+
+
+async def test_what_was_doubted_and_is_shared_by_hand_is_not_called_unshared(bundled: Ledger) -> None:
+    memories, shared = Memories(bundled, "ann"), SharedMemory(bundled, "ann")
+    for team in ("analysts", "ops"):
+        await shared.set_policy(team, "always", ["reporting"])
+    known = await memories.add("The password of the reporting database is Blume7.")
+    assert "It is not shared with analysts, ops: it " in known.memory.flag
+    await shared.promote(known.key, "analysts")
+    assert "It is not shared with ops: it " in (await memories.show(known.key)).memory.flag
+    await shared.promote(known.key, "ops")
+    assert await memories.flagged() == []
 
 
 async def test_with_ask_its_owner_says_whether_it_is_shared(bundled: Ledger) -> None:
@@ -292,11 +305,23 @@ async def test_an_undo_is_told_without_its_number_and_a_doubt_once(bundled: Ledg
     assert changed.memory.asks == []
 
 
+async def test_the_teams_of_a_user_are_the_own_and_those_of_a_role(
+    shared_server: None, bundled: Ledger
+) -> None:
+    told_so = Change(reason="told", actor="a test")
+    await TeamFacts(bundled, "ann/mine").insert(Memory(content="Tea is at five."), change=told_so)
+    known: dict[str, list[str]] = {"ann": ["analysts", "mine"], "rob": ["acme", "analysts"], "eve": []}
+    for user, teams in known.items():
+        assert await Cards(bundled, f"{user}/local").teams() == teams
+
+
 async def test_a_policy_names_its_subjects(bundled: Ledger) -> None:
     shared = SharedMemory(bundled, "ann")
     for about, fault in (([], "What is the team to know"), (["the"], "no word")):
         with pytest.raises(BadInput, match=fault):
             await shared.set_policy("analysts", "always", about)
+    with pytest.raises(BadInput, match="A team must be text"):
+        await shared.set_policy("", "always")
     with pytest.raises(ValueError, match="ask is for facts alone"):
         Roles.model_validate({"organisations": {"acme": {"analysts": {"card": "ask"}}}})
 

@@ -92,6 +92,8 @@ async def test_a_pull_tells_its_progress_or_why_not(
     machine: Path, monkeypatch: pytest.MonkeyPatch, checked: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with served(monkeypatch, Model("other")) as ollama:
+        await setup(model="llama3.9:1b", dry_run=True)
+        assert "pull llama3.9:1b into Ollama, if its library has a model" in capsys.readouterr().out
         with pytest.raises(MnemeError, match=r"could not pull llama3\.9:1b"):
             await setup(model="llama3.9:1b", yes=True)
         assert not (machine / "config").exists(), "what is not there is not chosen"
@@ -119,6 +121,8 @@ async def test_without_ollama_it_says_what_works_and_how_to_get_one(
     settings.cache_clear()
     await setup(yes=True)
     told = capsys.readouterr().out
+    await setup(model="nosuch:1b", dry_run=True)
+    assert "has nosuch:1b is seen once it runs: it is not chosen" in capsys.readouterr().out
     assert "no GPU found" in told and "https://ollama.com/download" in told and "rules remember" in told
     monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
     await setup(yes=True)

@@ -140,6 +140,20 @@ async def test_a_caller_may_ask_while_it_lists(saver: Saver) -> None:
     assert len(asked) == 3
 
 
+async def test_a_graph_runs_without_an_event_loop(saver: Saver) -> None:
+    def run() -> None:
+        graph = StateGraph(Notes).add_node("sign", lambda _: {"notes": ["signed"]}).add_edge(START, "sign")
+        signing = graph.compile(checkpointer=saver)
+        for number in range(2):
+            signing.invoke({"notes": [str(number)]}, thread("t"))
+        assert signing.get_state(thread("t")).values == {"notes": ["0", "signed", "1", "signed"]}
+        assert len([*signing.get_state_history(thread("t"))]) == 6
+        saver.delete_thread("t")
+        assert signing.get_state(thread("t")).values == {}
+
+    await asyncio.to_thread(run)
+
+
 async def test_a_cancelled_write_leaves_the_database_free(database: str) -> None:
     async with open_checkpointer(database) as one, open_checkpointer(database) as other:
         for number in range(40):

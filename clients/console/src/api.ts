@@ -22,6 +22,7 @@ export const session = Object.fromEntries(KEPT.map((name) => [name, sessionStora
 export function keep(changed: Partial<Record<Owner, string>>) {
   Object.assign(session, changed);
   for (const name of KEPT) sessionStorage.setItem(name, session[name]);
+  unanswered.clear();
 }
 
 export const team = () => session.team || "local";
@@ -40,13 +41,13 @@ export class Problem extends Error {
 
 const UNREACHABLE = { detail: "The server does not answer.", hint: "See whether it still runs, then try again." };
 
-function ask<T>(method: string, path: string, query: Query, body: unknown, signal?: AbortSignal): Promise<T> {
+function addressOf(path: string, query: Query): string {
   const owner: Owner = OF_A_USER.has(path.split("/")[0] ?? "") ? "user" : "team";
   const given = Object.entries({ ...query, [owner]: session[owner] || "local" });
   const asked = new URLSearchParams(
     given.filter(([, value]) => value !== undefined && value !== "").map(([name, value]) => [name, String(value)]),
   );
-  return sent<T>(method, `${ROOT}${path}?${asked}`, body, signal);
+  return `${ROOT}${path}?${asked}`;
 }
 
 async function sent<T>(method: string, address: string, body: unknown, signal?: AbortSignal): Promise<T> {
@@ -64,9 +65,38 @@ async function sent<T>(method: string, address: string, body: unknown, signal?: 
   return told as T;
 }
 
-export const read = <T>(path: string, query: Query = {}, signal?: AbortSignal) =>
-  ask<T>("GET", path, query, null, signal);
-export const change = <T>(path: string, body: object = {}) => ask<T>("POST", path, {}, body);
+interface Asked {
+  answer: Promise<unknown>;
+  control: AbortController;
+  askers: number;
+}
+const unanswered = new Map<string, Asked>();
+
+/** Read from the server; parts of the page that ask the same before the answer is there share one request. */
+export function read<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
+  const address = addressOf(path, query);
+  const asked = unanswered.get(address) ?? { ...begun(address), askers: 0 };
+  unanswered.set(address, asked);
+  asked.askers += 1;
+  signal?.addEventListener("abort", () => {
+    asked.askers -= 1;
+    if (asked.askers > 0) return;
+    asked.control.abort();
+    if (unanswered.get(address) === asked) unanswered.delete(address);
+  });
+  return asked.answer as Promise<T>;
+}
+
+function begun(address: string): Pick<Asked, "answer" | "control"> {
+  const control = new AbortController();
+  const done = () => unanswered.get(address)?.control === control && unanswered.delete(address);
+  return { answer: sent("GET", address, null, control.signal).finally(done), control };
+}
+
+/** Change something; what is read from now on is asked anew. */
+export function change<T>(path: string, body: object = {}): Promise<T> {
+  return sent<T>("POST", addressOf(path, {}), body).finally(() => unanswered.clear());
+}
 
 /** The server's own routes of threads and runs; they know the caller by the key alone. */
 export const runs = <T>(method: string, path: string, body: object | null = null, signal?: AbortSignal) =>

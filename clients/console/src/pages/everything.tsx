@@ -20,7 +20,7 @@ function Found({ question }: { question: string }) {
           <span>{each.kind}</span> <span>{each.origin}</span> <span>
             score {each.score.toFixed(2)} ={" "}
             {Object.entries(each.scores)
-              .map(([name, value]) => `${name} ${value.toFixed(2)}`)
+              .map(([name, value]) => `${name} ${value.toFixed(2)}${name === "relevance" ? " of 1.50" : ""}`)
               .join(" × ")}
             {Object.values(each.scores).reduce((before, value) => before * value, 1) > 1 && ", 1 at most"}
           </span>

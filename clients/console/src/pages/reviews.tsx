@@ -33,22 +33,18 @@ const first = (text: string) => text.split("\n")[0];
 
 async function waiting(signal: AbortSignal) {
   const search = { status: "interrupted", limit: MOST, sort_by: "updated_at", sort_order: "desc" };
-  const without = (error: Problem) => {
-    if (error.status === 404 || error.status === 405) return null;
-    throw error;
-  };
   const unless = (error: Problem) => {
     if (error.status === 403) return []; // who may not review them
     throw error;
   };
+  const hasRuns = (await runs<{ flags?: { assistants?: boolean } }>("GET", "info", null, signal)).flags?.assistants;
   const [threads, disputes, proposals] = await Promise.all([
-    runs<Thread[]>("POST", "threads/search", search, signal).catch(without),
+    hasRuns ? runs<Thread[]>("POST", "threads/search", search, signal) : [],
     read<Schemas["Dispute"][]>("disputes", { status: "escalated" }, signal),
     read<Proposal[]>("proposals", { team: team() }, signal).catch(unless),
   ]);
-  if (threads === null) return { threads: [], disputes, proposals, hasRuns: false };
   const held = new Set(threads.map((each) => asked(each).dispute?.id));
-  return { threads, disputes: disputes.filter(({ id }) => !held.has(id)), proposals, hasRuns: true };
+  return { threads, disputes: disputes.filter(({ id }) => !held.has(id)), proposals, hasRuns };
 }
 
 /** What members propose as facts of the team, with the decision on each. */
