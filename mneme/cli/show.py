@@ -49,6 +49,7 @@ class CleanConsole(Console):
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, highlight=False, emoji=False)  # ollama:fire:7b is a name
+        self._width = None  # what COLUMNS says counts when something is printed, not when this is loaded
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         """Yield the pieces of what is printed, clean."""

@@ -230,8 +230,6 @@ class Session:
     memories: Memories
     inbox: Messages
     flows: Workflows
-    background: RunnableConfig
-    """The thread on which the user's messages are remembered."""
     is_served: bool
     """Whether the server runs the memory agent after each turn; otherwise the command runs it."""
 
@@ -239,17 +237,30 @@ class Session:
         """Return the config of this user's conversation of that name."""
         return await self.flows.thread(f"chat/{self.user}/{name}", "chatbot", owner=self.user)
 
+    async def background(self) -> RunnableConfig:
+        """Return the config of the thread on which the user's messages are remembered.
+
+        It is looked up each time: where something was forgotten meanwhile, the thread may be another.
+        """
+        thread = await self.flows.thread(MEMORY_THREAD.format(user=self.user), "remember", owner=self.user)
+        return thread | {"recursion_limit": RECURSION_LIMIT}
+
     async def failures(self) -> dict[str, str]:
         """Return the ids of the messages that could not be remembered yet, with the reasons."""
-        _, values = await self.flows.left_at("remember", self.background)
+        _, values = await self.flows.left_at("remember", await self.background())
         return {each["message_id"]: each["error"] for each in values.get("failed", [])}
+
+    async def is_open(self, message_id: str) -> bool:
+        """Return whether a message is still in the inbox: neither closed with an outcome nor forgotten."""
+        return message_id in [each["message_id"] for each in await self.inbox.list()]
 
     async def is_broken(self) -> bool:
         """Return whether the server's memory agent ended with an error, so that waiting for it is useless."""
         if self.flows.server is None:
             return False
+        background = await self.background()
         with server_errors():
-            thread = await self.flows.server.threads.get(self.background["configurable"]["thread_id"])
+            thread = await self.flows.server.threads.get(background["configurable"]["thread_id"])
         return thread["status"] == "error"
 
 
@@ -263,16 +274,13 @@ async def open_session(user: str) -> AsyncIterator[Session]:
 async def session_of(flows: Workflows, user: str) -> Session:
     """Return a user's session on open workflows."""
     memories = flows.operations(Memories, user)
-    user = await memories.whoami()
-    thread = await flows.thread(MEMORY_THREAD.format(user=user), "remember", owner=user)
-    background = thread | {"recursion_limit": RECURSION_LIMIT}
     inbox = flows.operations(Messages, user)
-    return Session(user, memories, inbox, flows, background, flows.server is not None)
+    return Session(await memories.whoami(), memories, inbox, flows, is_served=flows.server is not None)
 
 
 async def remember_waiting(session: Session, context: Values) -> Values:
     """Run the memory agent until no message of a user waits, and return its report; continue a killed run."""
-    flows, config = session.flows, session.background
+    flows, config = session.flows, await session.background()
     steps, values = await flows.left_at("remember", config)
     if "memory_agent" in steps and isinstance(flows.place, Ledger):
         steps = steps if await Inbox(flows.place).claim(session.user, values["message_id"]) else ()

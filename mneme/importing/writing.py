@@ -170,8 +170,8 @@ async def _send(
     fresh = [each for each in batch if each["message_id"] not in known]
     report.known += len(batch) - len(fresh)
     if fresh:
-        whose = context | {"user": session.user, "reread": False}
-        run = GraphRun(session.flows, "remember", {"messages": fresh}, session.background, whose, "updates")
+        config, whose = await session.background(), context | {"user": session.user, "reread": False}
+        run = GraphRun(session.flows, "remember", {"messages": fresh}, config, whose, "updates")
         async for step in run:
             read = int((step.get("count") or {}).get("remembered", report.underway))
             report.underway = min(read, len(fresh))

@@ -1,11 +1,13 @@
 """What a newcomer meets on the command line: version, completion, mistakes and what is said of them."""
 
 import asyncio
+import json
 import os
 import pty
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -169,6 +171,16 @@ def test_what_goes_into_a_pipe_does_not_depend_on_the_window(mneme: Run, tmp_pat
     assert max(map(len, printed.stdout.splitlines())) <= 80
 
 
+def test_a_terminal_of_which_columns_says_nothing_is_printed_on(tmp_path: Path) -> None:
+    master, terminal = pty.openpty()
+    environment = quiet(tmp_path / "home") | {"COLUMNS": "0"}
+    words = [sys.executable, "-m", "mneme", "memories", "list"]
+    subprocess.run(words, env=environment, stdin=terminal, stdout=terminal, stderr=terminal, check=True)
+    os.close(terminal)
+    assert "Nothing is kept of local" in os.read(master, 4096).decode()
+    os.close(master)
+
+
 def test_a_port_that_is_taken_is_named(mneme: Run) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -215,24 +227,17 @@ async def test_a_server_that_dies_in_a_chat_loses_no_turn(tmp_path: Path) -> Non
 @pytest.mark.long
 @pytest.mark.xdist_group("server")
 async def test_what_a_server_that_died_had_not_remembered_is_remembered_by_the_chat(tmp_path: Path) -> None:
-    words = ("chat", "--chatbot", "rules", "--memory-agent", "ollama:llama3.1:8b")
+    words = ("--chatbot", "rules", "--memory-agent", "ollama:llama3.1:8b")
     with (
         OllamaDouble(brain=lambda _: Reply(seconds=3600)) as double,
         serving(tmp_path / "home", MNEME_OLLAMA_URL=double.url) as server,
     ):
-        chatting = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "mneme", *words),
-            env=server.environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        assert chatting.stdin is not None
-        chatting.stdin.write(b"I live in Ulm.\n")
+        chatting, typed, _ = await chat(server.environment, *words)
+        typed.write(b"I live in Ulm.\n")
         await eventually(lambda: something(double.chats))
         double.brain = by_rules(read_message, compare_memories)
         server.kill()
-        said, complaints = await asyncio.wait_for(chatting.communicate(b"/memories\n"), 60)
+        said, complaints = await asyncio.wait_for(chatting.communicate(b"/memories\n/memories\n"), 60)
     assert complaints.count(b"mneme: ") == 1, complaints
     assert b"remembering 1 message" in said and b"+ insert I live in Ulm." in said
 
@@ -240,23 +245,48 @@ async def test_what_a_server_that_died_had_not_remembered_is_remembered_by_the_c
 @pytest.mark.long
 @pytest.mark.xdist_group("server")
 async def test_a_conversation_that_is_deleted_beside_its_chat_begins_anew(server: Server) -> None:
-    words = ("chat", "--thread", "gone", "--user", "lea", "--agents", "rules", "--json")
-    chatting = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "mneme", *words),
-        env=server.environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert chatting.stdin is not None and chatting.stdout is not None
-    chatting.stdin.write(b"I live in Ulm.\n")
-    assert b"Noted." in await asyncio.wait_for(chatting.stdout.readline(), 60)
+    words = ("--thread", "gone", "--user", "lea", "--agents", "rules", "--json")
+    chatting, typed, shown = await chat(server.environment, *words)
+    typed.write(b"I live in Ulm.\n")
+    assert b"Noted." in await asyncio.wait_for(shown.readline(), 60)
     deleted = await asyncio.to_thread(
         server.mneme, "threads", "delete", "chat/lea/gone", "--user", "lea", "--yes"
     )
     assert deleted.returncode == 0, deleted.stderr
     said, complaints = await asyncio.wait_for(chatting.communicate(b"I have a cat.\n"), 60)
     assert not complaints and said.count(b"Noted.") == 1 and b"a cat" in said
+
+
+@pytest.mark.long
+@pytest.mark.xdist_group("server")
+@pytest.mark.parametrize("is_served", [True, False])
+async def test_what_is_forgotten_in_a_chat_is_waited_for_no_more(
+    server: Server, tmp_path: Path, is_served: bool
+) -> None:
+    environment = server.environment if is_served else quiet(tmp_path / "home")
+    chatting, typed, shown = await chat(environment, "--user", "ole", "--agents", "rules", "--json")
+    typed.write(b"My aunt plays chess.\n")
+    assert b"Noted." in await asyncio.wait_for(shown.readline(), 60)
+
+    async def listed() -> str:
+        words = ("memories", "list", "--user", "ole", "--json")
+        return (await asyncio.to_thread(run_mneme, words, environment, "")).stdout
+
+    known = json.loads(await eventually(listed))
+    said, complaints = await asyncio.wait_for(chatting.communicate(f"/forget {known['key']}\n".encode()), 60)
+    assert not complaints and chatting.returncode == 0
+    assert b"chess" not in said and b'"asked"' in said.splitlines()[-1]
+
+
+async def chat(
+    environment: Mapping[str, str], *words: str
+) -> tuple[asyncio.subprocess.Process, asyncio.StreamWriter, asyncio.StreamReader]:
+    """Start a chat; return its process, what it reads and what it prints."""
+    command = (sys.executable, "-m", "mneme", "chat", *words)
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(*command, env=environment, **pipes)
+    assert process.stdin is not None and process.stdout is not None
+    return process, process.stdin, process.stdout
 
 
 async def something(found: list[Any]) -> bool:

@@ -118,13 +118,16 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
         await self._opened.aclose()
 
     async def connect(self) -> None:
-        """Open the session anew: in this process, or on the server that has the ledger open now."""
+        """Open the session anew: in this process, or on the server that has the ledger open now.
+
+        In this process the memory agent starts, with what a server that has gone had not remembered yet.
+        """
         self._is_open = False
         await self._opened.aclose()
         self.session = await self._opened.enter_async_context(open_session(self._user))
-        self._config = await self.session.conversation(self._thread)
         self._context = self._context | {"user": self.session.user}
         self._is_open = True
+        self._memory_agent.start()
 
     async def greet(self) -> None:
         """Print the commands, and finish a turn that a killed process or an error left."""
@@ -143,7 +146,6 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
             raise  # nothing can be said in this conversation
         except MnemeError as error:
             self._complain(error)
-        self._memory_agent.start()
 
     async def take(self, line: str) -> bool:
         """Answer a message or run a command; return whether the chat goes on."""
@@ -169,9 +171,8 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
 
     async def finish(self) -> None:
         """Wait for the memory agent, and print what it did."""
-        if not self._is_open:  # its server has gone: what that had not remembered yet is remembered here
+        if not self._is_open:
             await self.connect()
-            self._memory_agent.start()
         if self._unreported:
             console.print(f"[dim]remembering {count_of(len(self._unreported), 'message')} …[/]")
         if failure := await self._memory_agent.wait():  # also where messages of others waited
@@ -208,14 +209,14 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
             if outcome is None and not wait:
                 continue
             self._unreported.remove(message_id)
-            if outcome is None:
+            if outcome is not None:
+                shown = {"message_id": message_id, **await with_contents(outcome, self.session.memories)}
+                emit(shown)
+                print_outcome(shown)
+            elif await self.session.is_open(message_id):  # else it was forgotten
                 reason = (await self.session.failures()).get(message_id, "")
                 hint = "The next start of `mneme chat` tries again."
                 self._complain(MnemeError(f"One message could not be remembered yet: {reason}", hint))
-                continue
-            shown = {"message_id": message_id, **await with_contents(outcome, self.session.memories)}
-            emit(shown)
-            print_outcome(shown)
 
     async def _obey(self, words: str) -> None:
         """Run a command on the memories."""
@@ -242,10 +243,9 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
         """
         given = {"messages": [{"role": "user", "content": text, "id": message_id}]} if text else None
         self.reply = ""
-        if self.session.is_served:  # somebody may have deleted the conversation meanwhile
-            self._config = await self.session.conversation(self._thread)
-        run = GraphRun(self.session.flows, "chatbot", given, self._config, self._context, REPLY)
         try:
+            config = await self.session.conversation(self._thread)
+            run = GraphRun(self.session.flows, "chatbot", given, config, self._context, REPLY)
             async for piece, is_anew in run.pieces():
                 self.reply = piece if is_anew else self.reply + piece
                 shown = f"{WITHDRAWN}{piece}" if is_anew else piece
@@ -273,7 +273,8 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
 
     async def _left(self) -> tuple[tuple[str, ...], list[BaseMessage]]:
         """Return the steps that the conversation still has to run, and its messages."""
-        steps, values = await self.session.flows.left_at("chatbot", self._config)
+        config = await self.session.conversation(self._thread)
+        steps, values = await self.session.flows.left_at("chatbot", config)
         return steps, convert_to_messages(values.get("messages", []))
 
     async def _remember(self, reread: bool) -> None:
@@ -287,16 +288,16 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
         self.asked = added(self.asked, done["asked"])
 
     async def outcome(self, message_id: str) -> MessageOutcome | None:
-        """Wait until a message is remembered; return None if it failed and will be tried again."""
+        """Wait until a message is remembered; return None if it failed, or was forgotten."""
         if failure := await self._memory_agent.wait():
             raise failure
         session, seconds = self.session, POLL_SECONDS
-        while (outcome := await session.inbox.outcome(message_id)) is None:
+        while await session.is_open(message_id):
             if not session.is_served or message_id in await session.failures() or await session.is_broken():
                 return None
             await asyncio.sleep(seconds)
             seconds = min(2 * seconds, SLOWEST_POLL_SECONDS)
-        return outcome
+        return await session.inbox.outcome(message_id)
 
 
 async def with_contents(outcome: MessageOutcome, memories: Memories) -> dict[str, Any]:

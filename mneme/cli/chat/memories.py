@@ -79,8 +79,8 @@ async def reread(user: User = "local", agents: Agents = "auto") -> int:
     if await resolve(agents) == RULES:
         raise BadInput("No model is there to read again.", "Give one: --agents ollama:MODEL.")
     async with open_session(user) as session:
-        context = {"memory_agent": agents, "user": session.user}
-        run = GraphRun(session.flows, "remember", {}, session.background, context, "updates")
+        config, context = await session.background(), {"memory_agent": agents, "user": session.user}
+        run = GraphRun(session.flows, "remember", {}, config, context, "updates")
         with Progress(TextColumn("{task.completed} read again"), console=errors, transient=True) as progress:
             bar = progress.add_task("", total=None)
             async for step in run:
