@@ -4,8 +4,9 @@ A server announces itself in the ledger's folder, where commands find it.
 """
 
 import asyncio
+import logging
 import os
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union, cast
@@ -23,6 +24,7 @@ from mneme.stores.ledger.records import LOCAL
 if TYPE_CHECKING:  # slow to import
     import httpx
 
+log = logging.getLogger(__name__)
 LANGGRAPH_SERVER, OWN_SERVER = "mneme.server", "mneme.serve"
 """The files in the ledger's folder by which a running `langgraph dev` and `mneme serve` are found."""
 ANSWER_SECONDS = 5.0
@@ -86,11 +88,18 @@ async def open_operations(
         yield operations_at(place, kind, owner)
 
 
-def absent_teams(asked: Collection[str], known: Sequence[str], *, reads: bool = False) -> list[str]:
-    """Return what to say of each team that is not known: writing makes one of the user's own."""
+async def warn_of_absent_teams(place: Place, asked: Mapping[str, Any], *, reads: bool = False) -> None:
+    """Say of which `team` or `teams` that are asked for nothing is there, and which are there."""
+    names = {asked.get("team"), *asked.get("teams", ())} - {None, "", LOCAL}
+    if not names:
+        return
+    from mneme.api.cards import Cards  # noqa: PLC0415  (slow to import)
+
+    known = await operations_at(place, Cards, LOCAL).teams()
     others = f" There are: {', '.join(known)}." if known else ""
-    becomes = "." if reads else " yet: it becomes one of your own."
-    return [f"There is no team {name}{becomes}{others}" for name in sorted({*asked} - {LOCAL, *known})]
+    for name in sorted(names.difference(known)):
+        becomes = "." if reads else " yet: it becomes one of your own."
+        log.warning("There is no team %s%s%s", name, becomes, others)
 
 
 class Announcement(BaseModel):
