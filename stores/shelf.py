@@ -258,12 +258,12 @@ def read_one(read: Callable[[Version], Read], version: Version) -> Read:
         ) from broken
 
 
-def check_readable(read: Callable[[Value], object], value: Value) -> None:
-    """Refuse a value that could not be read back. Raises BadInput."""
+def check_readable(model: type[BaseModel], what: str, value: Value) -> None:
+    """Refuse a value that could not be read back as what it should be. Raises BadInput."""
     try:
-        read(value)
+        model.model_validate(value)
     except ValidationError as broken:
-        raise BadInput(f"its value is not a memory: {first_fault(broken)}") from broken
+        raise BadInput(f"its value is not a {what}: {first_fault(broken)}") from broken
 
 
 def _advice(key: str) -> str:

@@ -293,13 +293,11 @@ async def _print_unknown(given: Values, place: Any, *, reads: bool) -> None:
 
     from mneme.api.cards import Cards
     from mneme.cli.show import errors, say
-    from mneme.client.home import operations_at
+    from mneme.client.home import absent_teams, operations_at
 
     known = await operations_at(place, Cards, "local").teams()
-    others = f" There are: {', '.join(known)}." if known else ""
-    for name in sorted(asked.difference(known)):
-        fault = f"There is no team {name}" + ("." if reads else " yet: it becomes one of your own.")
-        say(escape(fault + others), errors)
+    for line in absent_teams(asked, known, reads=reads):
+        say(escape(line), errors)
 
 
 def named(where: str, package: str = "mneme.cli") -> Any:

@@ -5,7 +5,7 @@ A server announces itself in the ledger's folder, where commands find it.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union, cast
@@ -18,6 +18,7 @@ from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.addresses import place_of
 from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.records import LOCAL
 
 if TYPE_CHECKING:  # slow to import
     import httpx
@@ -83,6 +84,13 @@ async def open_operations(
     """Open operations on an owner's data, as `opened` does."""
     async with opened(reading=reading, searching=searching) as place:
         yield operations_at(place, kind, owner)
+
+
+def absent_teams(asked: Collection[str], known: Sequence[str], *, reads: bool = False) -> list[str]:
+    """Return what to say of each team that is not known: writing makes one of the user's own."""
+    others = f" There are: {', '.join(known)}." if known else ""
+    becomes = "." if reads else " yet: it becomes one of your own."
+    return [f"There is no team {name}{becomes}{others}" for name in sorted({*asked} - {LOCAL, *known})]
 
 
 class Announcement(BaseModel):

@@ -5,6 +5,7 @@ the ledger is opened here. Callers use both in the same way: as a `Session` of a
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ from mneme.api.memories import Memories
 from mneme.api.operation import Kind
 from mneme.api.pools import Pools
 from mneme.api.threads import Threads
-from mneme.client.home import Place, asked_server, opened_at, operations_at
+from mneme.client.home import Place, absent_teams, asked_server, opened_at, operations_at
 from mneme.client.remote import api_key, gone
 from mneme.core import errors
 from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, ModelUnavailable, TooMany
@@ -403,5 +404,8 @@ class TeamSession(Generic[Owned]):
 async def open_team(kind: type[Owned], team: str, *graphs: str) -> AsyncIterator[TeamSession[Owned]]:
     """Open a session with these graphs in this process, or on the server that has the ledger open."""
     async with open_workflows(*graphs) as flows:
-        name = await flows.operations(Cards, team).whose()
+        cards = flows.operations(Cards, team)
+        for line in absent_teams([team], [] if team == LOCAL else await cards.teams()):
+            logging.getLogger(__name__).warning("%s", line)
+        name = await cards.whose()
         yield TeamSession(name, flows.operations(kind, team), flows)

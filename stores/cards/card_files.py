@@ -119,7 +119,7 @@ def _imported(stored: Mapping[str, bool]) -> Imported:
 
 
 def _check(value: Value) -> None:
-    check_readable(Card.model_validate, {**without_derived(value), "id": "any"})
+    check_readable(Card, "card", {**without_derived(value), "id": "any"})
 
 
 def _untrusted(card: Card) -> Card:

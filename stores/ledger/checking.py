@@ -95,8 +95,9 @@ def _checks(cursor: Cursor, *, is_file: bool) -> Iterator[list[str]]:
     yield [f"{wrong} vectors are damaged"] if wrong else []
 
 
-def _differences(table: str, cursor: Cursor, expected: dict[Any, Any]) -> Iterator[str]:
+def _differences(table: str, cursor: Cursor, following: Iterable[tuple[Any, ...]]) -> Iterator[str]:
     """Yield in words how the rows of a table differ from those that follow from the entries."""
+    expected = {row[:1]: row for row in following}
     rows = {row[:1]: row for row in cursor.execute(READ[table])}
     if wrong := sum(rows.get(key) != row for key, row in expected.items()):
         yield f"{wrong} rows of {table} are missing or wrong"

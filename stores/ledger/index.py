@@ -40,9 +40,9 @@ from mneme.stores.ledger.reading import (
     State,
     entries_after,
     heads_of,
-    parse_kept,
     state_of,
     vectors_by_ids,
+    version_in,
 )
 from mneme.stores.ledger.records import LEDGER
 from mneme.stores.ledger.words import Words, words_of
@@ -85,7 +85,7 @@ def changes(cursor: Cursor, after: int) -> Changes:
     points = points_of(cursor, touched, state)
     gone = touched.keys() - {point.id for point in points}
     if erases := any(kind in ("forget", "drop") for kind, _ in entries):
-        parse_kept.cache_clear()
+        version_in.cache_clear()
     return Changes(state, points, [*gone], erases)
 
 

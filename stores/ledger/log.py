@@ -41,9 +41,9 @@ from mneme.stores.ledger.reading import (
     digest_of,
     each_value,
     heads_of,
-    parse_kept,
     state_of,
     tombstones_of,
+    version_in,
     versions_of,
 )
 from mneme.stores.ledger.records import (
@@ -91,9 +91,8 @@ COLUMNS = {
     "tombstones": ("id", "scope", "created", "last", "body"),
     "vectors": ("record", "embedder", "dense", "sum"),
 }
-KEYS = dict.fromkeys(COLUMNS, 1) | {"vectors": 2}
-"""How many of the first columns tell one row of a table from another."""
-UPSERTS = {name: upsert(f"ledger_{name}", columns, KEYS[name]) for name, columns in COLUMNS.items()}
+UPSERTS = {name: upsert(f"ledger_{name}", columns) for name, columns in COLUMNS.items()}
+UPSERTS["vectors"] = upsert("ledger_vectors", COLUMNS["vectors"], keys=2)
 retry_on_conflict = retry(
     retry=retry_if_exception_type(Conflict),
     stop=stop_after_attempt(100),
@@ -107,12 +106,12 @@ retry_on_conflict = retry(
 class Transaction:
     """One transaction, in which jobs read, and add what is written together at the end of each.
 
-    `rows` are those that wait to be written, by table and key.
+    `rows` are those that wait to be written, by table, each in place of an earlier one with the same key.
     """
 
     cursor: Cursor
     state: State
-    rows: dict[str, dict[Any, Any]] = field(default_factory=lambda: defaultdict(dict))
+    rows: dict[str, list[tuple[Any, ...]]] = field(default_factory=lambda: defaultdict(list))
 
     def add(  # noqa: PLR0913 (one name for each thing that an entry has)
         self,
@@ -140,7 +139,7 @@ class Transaction:
             digest = digest_of(nonce, body or "")
         chain = chained(self.state.chain, (seq, kind, record, number), digest)
         self.state = self.state._replace(seq=seq, chain=chain)
-        self.put("entries", (seq, kind, record, number, nonce, body, digest, chain))
+        self.rows["entries"].append((seq, kind, record, number, nonce, body, digest, chain))
 
     def _put_head(self, seq: int, version: Version) -> None:
         """Put the rows that follow from a record's last version."""
@@ -157,33 +156,29 @@ class Transaction:
             float(expires) if type(expires) in (int, float) else None,
             contradicts if isinstance(contradicts, str) else None,
         )
-        self.put("heads", head)
+        self.rows["heads"].append(head)
         if version.idempotency_key:
-            self.put("receipts", (receipt_id(record, version.idempotency_key), record, version.version))
+            receipt = receipt_id(record, version.idempotency_key)
+            self.rows["receipts"].append((receipt, record, version.version))
         for source, _, number in (each.partition("@") for each in version.change.source.records):
-            self.put("sources", (f"{record} {source}", record, source, int(number)))
+            self.rows["sources"].append((f"{record} {source}", record, source, int(number)))
 
     def _put_tombstone(self, record: str, note: dict[str, Any]) -> None:
         """Put the rows that follow from the note of a forgotten record."""
         mark, place = note["mark"], scope("x", tuple(note["mark"]["namespace"]))
         id, body = note.get("id") or tombstone_id(record), json.dumps(mark, ensure_ascii=False)
-        self.put("tombstones", (id, place, note["created"], note["last"], body))
+        self.rows["tombstones"].append((id, place, note["created"], note["last"], body))
         for each in note["receipts"]:
-            self.put("receipts", (each, record, 0))
-
-    def put(self, table: str, row: tuple[Any, ...]) -> None:
-        """Let a row be written, in place of one with the same key."""
-        self.rows[table][row[: KEYS[table]]] = row
+            self.rows["receipts"].append((each, record, 0))
 
     def put_vector(self, record: str, dense: Sequence[float], embedder: str = "") -> None:
         """Keep the vector of a record's text as it is now, by the ledger's embedder or another."""
         blob = array("f", dense).tobytes()
-        self.put("vectors", (record, embedder or self.state.embedder, blob, zlib.crc32(blob)))
+        self.rows["vectors"].append((record, embedder or self.state.embedder, blob, zlib.crc32(blob)))
 
     def delete(self, table: str, records: Collection[str]) -> None:
         """Delete the rows of records at once; heads and vectors that wait to be written, too."""
-        waiting = self.rows[table]
-        self.rows[table] = {key: row for key, row in waiting.items() if row[0] not in records}
+        self.rows[table] = [row for row in self.rows[table] if row[0] not in records]
         self.cursor.executemany(f"DELETE FROM ledger_{table} WHERE record = ?", [(each,) for each in records])
 
     def erase(self, records: Collection[str]) -> None:
@@ -204,7 +199,8 @@ def transact(database: Database, works: Sequence[Work[Any]]) -> list[Any]:
     """
     results = list[Any]()
     with database.writing() as cursor:
-        transaction = Transaction(cursor, state_of(cursor, database.locked))
+        state = state_of(cursor, database.locked)
+        transaction = Transaction(cursor, state)
         for work in works:
             before = transaction.state
             cursor.execute("SAVEPOINT work")
@@ -215,12 +211,13 @@ def transact(database: Database, works: Sequence[Work[Any]]) -> list[Any]:
                 transaction.rows.clear()
                 cursor.execute("ROLLBACK TO SAVEPOINT work")
             for table, rows in transaction.rows.items():
-                cursor.executemany(UPSERTS[table], [*rows.values()])
+                cursor.executemany(UPSERTS[table], rows)
             transaction.rows.clear()
             cursor.execute("RELEASE SAVEPOINT work")
             results.append(result)
-        changed = "format = ?, embedder = ?, dimension = ?, seq = ?, chain = ?, indexed = ?"
-        cursor.execute(f"UPDATE ledger_state SET {changed}", [*transaction.state[1:]])
+        if transaction.state != state:
+            changed = "format = ?, embedder = ?, dimension = ?, seq = ?, chain = ?, indexed = ?"
+            cursor.execute(f"UPDATE ledger_state SET {changed}", [*transaction.state[1:]])
     return results
 
 
@@ -268,7 +265,7 @@ class Log(Worker):
         self._writer.submit(self._drain)
         result = await asyncio.wrap_future(done)
         if erases:
-            parse_kept.cache_clear()
+            version_in.cache_clear()
             await asyncio.wrap_future(self._writer.submit(self.database.erased))
         return result
 

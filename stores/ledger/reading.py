@@ -34,8 +34,6 @@ HEADS = """SELECT e.seq, h.record, e.nonce, e.body, e.digest FROM ledger_heads h
 """Reads records as they are now: see `versions_in`."""
 KEPT_VERSIONS, KEPT_CHARS = 4096, 4096
 """How many versions are kept in memory once they were read, and the characters of the longest of them."""
-parse_kept = lru_cache(KEPT_VERSIONS)(Version.model_validate_json)
-"""Parses a body, which takes as long as to find ten; whoever learns that something was erased clears it."""
 
 Sides = tuple[Sequence[str], Sequence[str]]
 """The ids of the records before and after a record, the nearest first."""
@@ -154,19 +152,26 @@ def chained(before: bytes, entry: tuple[int, str, str, int], digest: bytes) -> b
     return hashlib.sha256(before + what + digest).digest()[:SUM]
 
 
-def versions_in(rows: Iterable[Sequence[Any]]) -> list[Version]:
-    """Return the versions in entries, of which `BODY` was read. Raises Damaged.
+@lru_cache(KEPT_VERSIONS)  # to parse a version takes as long as to find ten
+def version_in(nonce: bytes, body: str, digest: bytes) -> Version | None:
+    """Return the version in an entry; None where it is damaged.
 
-    Those read last are kept. Their values are shared, so nobody may change what is in them.
+    Those read last are kept, until somebody learns that one was erased. Their values are shared, so nobody
+    may change what is in them.
     """
+    return Version.model_validate_json(body) if is_whole(nonce, body, digest) else None
+
+
+def versions_in(rows: Iterable[Sequence[Any]]) -> list[Version]:
+    """Return the versions in entries, of which `BODY` was read. Raises Damaged."""
     found = list[Version]()
-    for seq, record, nonce, body, digest in (row[:5] for row in rows):
-        if not is_whole(nonce, body, digest):
+    for seq, record, *content in (row[:5] for row in rows):
+        read = version_in if len(content[1] or "") <= KEPT_CHARS else version_in.__wrapped__
+        if (version := read(*content)) is None:
             raise Damaged(
                 f"Entry {seq} of the ledger's log, of record {record}, is damaged or missing.", REPAIR
             )
-        parse = parse_kept if len(body) <= KEPT_CHARS else Version.model_validate_json
-        found.append(parse(body))
+        found.append(version)
     return found
 
 

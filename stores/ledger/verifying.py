@@ -178,7 +178,7 @@ def _salvaged(
     heads = found.heads
     for record, embedder, dense, checksum in vectors:
         if record in heads and zlib.crc32(dense) == checksum and heads[record].live:
-            transaction.put("vectors", (record, embedder, dense, checksum))
+            transaction.rows["vectors"].append((record, embedder, dense, checksum))
     lost = [*gaps(heads, found.known)]
     for record, number in lost:
         transaction.add("lost", record, number)

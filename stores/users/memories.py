@@ -320,7 +320,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
     async def import_(self, lines: Iterable[str]) -> ImportReport:
         """Bring this user's exported lines in; anybody else's, and those that hold no memory, are refused."""
         return await self.ledger.import_(
-            lines, within=self.namespace, check=partial(check_readable, Memory.model_validate)
+            lines, within=self.namespace, check=partial(check_readable, Memory, "memory")
         )
 
     async def changes(self, head: Version) -> Sequence[Version]:

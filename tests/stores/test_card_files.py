@@ -111,6 +111,9 @@ class TestYaml:
         for wrong in (text.replace("here", "else"), text.replace('"claim"', '"clam"'), "{}"):
             with pytest.raises(BadInput, match="Line 1"):
                 await KnowledgeCards(copy, "there").files.import_versions(wrong)
+        with pytest.raises(BadInput, match="its value is not a card: claim"):
+            there = KnowledgeCards(copy, "there")
+            await there.files.import_versions(text.replace('"here"', '"there"').replace('"claim"', '"clam"'))
         await copy.close()
 
     async def test_a_file_in_yaml_brings_the_lesson_alone(self, ledger: Ledger) -> None:
