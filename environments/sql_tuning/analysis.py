@@ -108,19 +108,12 @@ def qualified(query: str, catalogue: Catalogue, dialect: Dialect) -> exp.Query:
         parsed = sqlglot.parse_one(query, read=dialect)
         tree = qualify(parsed, schema=tables, dialect=dialect, quote_identifiers=False, identify=False)
     except (SqlglotError, RecursionError) as unreadable:
-        hint = _offered(query, catalogue)
-        raise BadInput(f"The query cannot be analysed: {unreadable}", hint) from unreadable
+        meant = [table for table in tables if table.lower() in query.lower()] or tables
+        there = "; ".join(f"{table} ({', '.join(catalogue[table])})" for table in meant)
+        raise BadInput(f"The query cannot be analysed: {unreadable}", f"There are {there}.") from unreadable
     if not isinstance(tree, exp.Query):
         raise BadInput("Only a query has a structure to analyse.", "Begin it with SELECT or WITH.")
     return tree
-
-
-def _offered(query: str, catalogue: Catalogue) -> str:
-    """Say which columns the tables have that a query names; where it names none, which tables there are."""
-    named = [(table, columns) for table, columns in catalogue.items() if table.lower() in query.lower()]
-    if not named:
-        return f"There are the tables {', '.join(catalogue)}."
-    return " ".join(f"The table {table} has the columns {', '.join(columns)}." for table, columns in named)
 
 
 def written(tree: exp.Expr, dialect: Dialect) -> str:

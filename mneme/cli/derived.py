@@ -253,12 +253,12 @@ def call(
         whose: owner = "local",  # type: ignore[valid-type]
     ) -> int:
         from mneme.cli.show import print_result  # what prints is slow to import
-        from mneme.client.home import opened, operations_at
+        from mneme.client.home import opened, operations_at, warn_of_absent_teams
 
         operation = operation_of(calls)
         async with opened(reading=operation.is_reading, searching=searching) as place:
             on = operations_at(place, operation.kind, whose)
-            await _print_unknown({**given, declared["owner"]: whose}, place, reads=operation.is_reading)
+            await warn_of_absent_teams(place, {**given, declared["owner"]: whose}, reads=operation.is_reading)
             try:
                 result = await getattr(on, operation.name)(**given)
             except NotFound as error:
@@ -282,24 +282,6 @@ async def _print_whether_known(user: str, on: Any) -> None:
     if no_key and user not in (known := await on.users()):
         others = f"; of others: {', '.join(known)}" if known else ""
         console.print(f"Nothing is kept of {user}{others}.")
-
-
-async def _print_unknown(given: Values, place: Any, *, reads: bool) -> None:
-    """Say beside the result which of the teams that are named are not there, and which are."""
-    asked = {given.get("team"), *given.get("teams", ())} - {None, "", "local"}
-    if not asked:
-        return
-    from rich.markup import escape
-
-    from mneme.api.cards import Cards
-    from mneme.cli.show import errors, say
-    from mneme.client.home import operations_at
-
-    known = await operations_at(place, Cards, "local").teams()
-    others = f" There are: {', '.join(known)}." if known else ""
-    for name in sorted(asked.difference(known)):
-        fault = f"There is no team {name}" + ("." if reads else " yet: it becomes one of your own.")
-        say(escape(fault + others), errors)
 
 
 def named(where: str, package: str = "mneme.cli") -> Any:

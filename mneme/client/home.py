@@ -4,8 +4,9 @@ A server announces itself in the ledger's folder, where commands find it.
 """
 
 import asyncio
+import logging
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union, cast
@@ -18,10 +19,12 @@ from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.ledger.addresses import place_of
 from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.records import LOCAL
 
 if TYPE_CHECKING:  # slow to import
     import httpx
 
+log = logging.getLogger(__name__)
 LANGGRAPH_SERVER, OWN_SERVER = "mneme.server", "mneme.serve"
 """The files in the ledger's folder by which a running `langgraph dev` and `mneme serve` are found."""
 ANSWER_SECONDS = 5.0
@@ -83,6 +86,20 @@ async def open_operations(
     """Open operations on an owner's data, as `opened` does."""
     async with opened(reading=reading, searching=searching) as place:
         yield operations_at(place, kind, owner)
+
+
+async def warn_of_absent_teams(place: Place, asked: Mapping[str, Any], *, reads: bool = False) -> None:
+    """Say of which `team` or `teams` that are asked for nothing is there, and which are there."""
+    names = {asked.get("team"), *asked.get("teams", ())} - {None, "", LOCAL}
+    if not names:
+        return
+    from mneme.api.cards import Cards  # noqa: PLC0415  (slow to import)
+
+    known = await operations_at(place, Cards, LOCAL).teams()
+    others = f" There are: {', '.join(known)}." if known else ""
+    for name in sorted(names.difference(known)):
+        becomes = "." if reads else " yet: it becomes one of your own."
+        log.warning("There is no team %s%s%s", name, becomes, others)
 
 
 class Announcement(BaseModel):

@@ -10,7 +10,6 @@ import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 
 import uvicorn
 from starlette.requests import Request
@@ -30,8 +29,6 @@ from mneme.stores.users.inbox import Inbox
 
 Ready = Callable[[str], Awaitable[None]]
 POLL = 0.05
-SAID = {"/ok": {"ok": True}, "/info": {"flags": {"assistants": False}}}
-"""What it says of itself, as a LangGraph server does."""
 LOOK_SECONDS = 5.0
 """Between two looks whether nobody has asked for long."""
 
@@ -48,8 +45,8 @@ async def serve(host: str, port: int, idle_minutes: float, ready: Ready) -> None
     url = f"http://{_here(host)}:{listening.getsockname()[1]}"
     used = _Used()
     app = api_of(ServerState(), _agents.remember, lambda ledger: _serving(ledger, url))
-    for path, body in SAID.items():  # before the route that refuses all else
-        app.router.routes.insert(0, Route(path, partial(_say, body)))
+    for path in ("/ok", "/info"):  # before the route that refuses all else
+        app.router.routes.insert(0, Route(path, _is_there))
     server = uvicorn.Server(uvicorn.Config(used.around(app), log_level="warning", access_log=False))
     beside = [used.stop_when_idle(server, idle_minutes), _tell(server, ready, url)]
     tasks = [asyncio.create_task(each) for each in beside]
@@ -63,8 +60,9 @@ async def serve(host: str, port: int, idle_minutes: float, ready: Ready) -> None
         raise MnemeError("The server could not start.", "The lines above say why.")
 
 
-async def _say(body: object, _: Request) -> Response:
-    return JSONResponse(body)
+async def _is_there(_: Request) -> Response:
+    """Say that it is there, and that it runs no graphs, in the words of a LangGraph server."""
+    return JSONResponse({"ok": True, "flags": {"assistants": False}})
 
 
 async def _tell(server: uvicorn.Server, ready: Ready, url: str) -> None:

@@ -196,7 +196,7 @@ class _Scoring:
         heads = {
             record: head
             for record, head in heads_of(self._cursor, records).items()
-            if head.is_searched and passes(head.value, self._query.where.conditions)
+            if head.is_searched and all(passes(head.value, each) for each in self._query.where.conditions)
         }
         named = {record: self._hints.names(head.value) for record, head in heads.items()}
         if self._worth is None:  # what a name is worth: little where most of the records carry it

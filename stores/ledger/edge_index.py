@@ -42,9 +42,9 @@ from mneme.stores.ledger.index import (
     build,
     changes,
     differences,
+    point_in,
     stamp_in,
     stamp_of,
-    words_in,
 )
 from mneme.stores.ledger.query import DENSE, LAST, SPARSE, Where, section_of
 from mneme.stores.ledger.reading import State, check_embedder, current_state
@@ -161,11 +161,7 @@ class EdgeEngine(Engine):
     def page(self, after: Any, name: str = "") -> tuple[list[Point], Any]:
         request = edge.ScrollRequest(offset=after, limit=BATCH_SIZE, with_payload=True, with_vector=True)
         records, following = self.shard.scroll(request)
-        points: list[Point] = []
-        for each in records:
-            vectors: Any = each.vector or {}
-            points.append(Point(str(each.id), each.payload or {}, vectors.get(DENSE), words_in(vectors)))
-        return points, following
+        return [point_in(each.id, each.payload, each.vector) for each in records], following
 
     def close(self) -> None:
         """Close the shard, and note what its files are."""

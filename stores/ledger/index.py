@@ -358,9 +358,9 @@ class Engine(ABC):
                 return
 
 
-def words_in(vectors: Mapping[str, Any]) -> Words:
-    """Return the words in a point's vectors, as either engine gives them."""
-    sparse = vectors.get(SPARSE)
-    if sparse is None:
-        return Words([], [])
-    return Words(**sparse) if isinstance(sparse, dict) else Words(sparse.indices, sparse.values)
+def point_in(record: object, payload: Payload | None, vectors: Any) -> Point:
+    """Return a point from what either engine gives of it; `seq` is the server's alone."""
+    fields = {name: value for name, value in (payload or {}).items() if name != "seq"}
+    dense, sparse = (vectors or {}).get(DENSE), (vectors or {}).get(SPARSE)
+    words = Words(**sparse) if isinstance(sparse, dict) else sparse and Words(sparse.indices, sparse.values)
+    return Point(str(record), fields, dense, words)

@@ -135,10 +135,7 @@ class Ledger(Search):
         return await self.read(reading.derived, where_below(namespace_prefix))
 
     async def filled(self, namespace_prefix: Namespace, fields: Sequence[str]) -> list[Version]:
-        """Return the live records in whose value one of these fields is neither missing nor empty.
-
-        The database looks for them: a second for a million records, of which only those few are read.
-        """
+        """Return the live records in whose value one of these fields is neither missing nor empty."""
         read = self._log.database.field
         return await self._log.read(reading.filled, where_below(namespace_prefix), fields, read)
 

@@ -199,7 +199,8 @@ def transact(database: Database, works: Sequence[Work[Any]]) -> list[Any]:
     """
     results = list[Any]()
     with database.writing() as cursor:
-        transaction = Transaction(cursor, state_of(cursor, database.locked))
+        state = state_of(cursor, database.locked)
+        transaction = Transaction(cursor, state)
         for work in works:
             before = transaction.state
             cursor.execute("SAVEPOINT work")
@@ -214,8 +215,9 @@ def transact(database: Database, works: Sequence[Work[Any]]) -> list[Any]:
             transaction.rows.clear()
             cursor.execute("RELEASE SAVEPOINT work")
             results.append(result)
-        changed = "format = ?, embedder = ?, dimension = ?, seq = ?, chain = ?, indexed = ?"
-        cursor.execute(f"UPDATE ledger_state SET {changed}", [*transaction.state[1:]])
+        if transaction.state != state:
+            changed = "format = ?, embedder = ?, dimension = ?, seq = ?, chain = ?, indexed = ?"
+            cursor.execute(f"UPDATE ledger_state SET {changed}", [*transaction.state[1:]])
     return results
 
 

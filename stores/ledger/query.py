@@ -265,15 +265,11 @@ def _operand(operator: str, given: Any) -> Any:
     raise BadInput(f"{expected}, not {given!r}.")
 
 
-def passes(value: Mapping[str, Any], wanted: Sequence[Condition]) -> bool:
+def passes(value: Any, condition: Condition) -> bool:
     """Test a record's value as the engines do."""
-    return all(_passes(value, condition) for condition in wanted)
-
-
-def _passes(value: Any, condition: Condition) -> bool:
     path, operator, wanted = condition
     if operator == "ne":
-        return not _passes(value, condition._replace(operator="eq"))
+        return not passes(value, condition._replace(operator="eq"))
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     found = filterable(value)

@@ -224,7 +224,7 @@ def records(
         rows = cursor.execute(f"{HEADS}{tests} LIMIT ? OFFSET ?", [*given, limit or ALL, offset])
         return versions_in(rows.fetchall())
     found = (version for row in cursor.execute(f"{HEADS}{tests}", given) for version in versions_in([row]))
-    passing = (version for version in found if passes(version.value, where.conditions))
+    passing = (each for each in found if all(passes(each.value, test) for test in where.conditions))
     return [*islice(passing, offset, offset + limit if limit else None)]
 
 

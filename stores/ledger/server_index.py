@@ -35,9 +35,9 @@ from mneme.stores.ledger.index import (
     build,
     changes,
     differences,
+    point_in,
     stamp_in,
     stamp_of,
-    words_in,
 )
 from mneme.stores.ledger.log import commit
 from mneme.stores.ledger.query import DENSE, SPARSE, Layout
@@ -268,11 +268,7 @@ class ServerIndex(Engine):
     def page(self, after: Any, name: str = "") -> tuple[list[Point], Any]:
         asked = {"limit": BATCH_SIZE, "offset": after, "with_payload": True, "with_vector": True}
         found = self._call("POST", "/points/scroll", asked, name)
-        points: list[Point] = []
-        for each in found["points"]:
-            vectors, payload = each.get("vector") or {}, each.get("payload") or {}
-            payload.pop("seq", None)
-            points.append(Point(str(each["id"]), payload, vectors.get(DENSE), words_in(vectors)))
+        points = [point_in(each["id"], each.get("payload"), each.get("vector")) for each in found["points"]]
         return points, found.get("next_page_offset")
 
     def verify(self) -> list[str]:

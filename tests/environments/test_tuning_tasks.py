@@ -128,12 +128,12 @@ class TestAnalysis:
 
     def test_what_cannot_be_analysed(self) -> None:
         tables = find_schema("events").tables()
-        columns = f"The table users has the columns {', '.join(tables['users'])}."
+        there = {table: f"{table} ({', '.join(columns)})" for table, columns in tables.items()}
         hints = {
-            "SELEC 1": f"There are the tables {', '.join(tables)}.",
+            "SELEC 1": f"There are {'; '.join(there.values())}.",
             "DELETE FROM users": "Begin it with SELECT or WITH.",
-            "SELECT nowhere FROM users": columns,
-            "SELECT id FROM nowhere": f"There are the tables {', '.join(tables)}.",
+            "SELECT nowhere FROM users": f"There are {there['users']}.",
+            "SELECT id FROM nowhere": f"There are {'; '.join(there.values())}.",
         }
         for query, hint in hints.items():
             with pytest.raises(BadInput) as refused:

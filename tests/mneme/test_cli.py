@@ -78,6 +78,8 @@ def test_a_team_that_is_not_there_is_named_beside_the_result(mneme: Run) -> None
         done = mneme(*words, "--team", "analyst")
         assert done.returncode == 0
         assert done.stderr == "There is no team analyst. There are: analysts.\n"
+    learned = mneme("learn", "Sort words.", "--agents", "rules", "--team", "analyst")
+    assert "There is no team analyst yet: it becomes one of your own. There are: analysts." in learned.stderr
 
 
 def test_threads_are_pruned_to_their_last_turns(mneme: Run) -> None:
