@@ -18,7 +18,7 @@ from mneme.core.errors import Conflict, NotFound, StorageFailure
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change, Version
 from tests.doubles.embedding import WordEmbedder
-from tests.doubles.ledgers import forget
+from tests.doubles.ledgers import forget, restore
 from tests.doubles.qdrant_server import KEY
 
 SHARED = ("teams", "shared")
@@ -100,9 +100,12 @@ class Client:
             case "forget":
                 await forget(self._ledger, SHARED, key, reason="", actor="client")
                 return "forgotten"
+            case "restore":
+                return self._read(
+                    await restore(self._ledger, SHARED, key, expected_version=expected, **given)
+                )
             case _:
-                change = getattr(self._ledger, kind)
-                return self._read(await change(SHARED, key, expected_version=expected, **given))
+                return self._read(await self._ledger.retire(SHARED, key, expected_version=expected, **given))
 
     def _read(self, version: Version) -> dict[str, Any]:
         self._seen[version.key] = version.version
