@@ -200,7 +200,7 @@ class Cancelled(ServerGraph):
     """A graph on a server whose runs are cancelled before they begin."""
 
     async def astream(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
-        for each in ():
+        for each in list[Any]():
             yield each
 
 
