@@ -267,7 +267,7 @@ def _choices(offered: Sequence[Any]) -> str:
 
 def one_of(count: int, *others: int) -> Schema:
     """Return the schema of the number of an offered item, from 0 on, or one of the others."""
-    return {"enum": sorted({*others, *range(count)}) or NOTHING_OFFERED}
+    return one_of_ids({*others, *range(count)})
 
 
 def one_of_ids(ids: Collection[int]) -> Schema:

@@ -21,6 +21,7 @@ from langgraph.types import Durability, Interrupt, StateSnapshot, StreamMode
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIError, RateLimitError
+from langgraph_sdk.schema import ThreadState
 
 from mneme.api.cards import Cards
 from mneme.api.inbox import Messages
@@ -96,12 +97,8 @@ class Workflows:
         The steps are read from the tasks. `next` omits tasks that had finished when their process was
         killed before the next checkpoint, so it can be empty although the run is not at its end.
         """
-        if self.server is not None:  # RemoteGraph cannot read a thread that has not run yet
-            with server_errors():
-                on_server = await self.server.threads.get_state(config["configurable"]["thread_id"])
-            return tuple(task["name"] for task in on_server["tasks"]), cast(Values, on_server["values"] or {})
         state = await self.graphs[graph].aget_state(config)
-        return tuple(task.name for task in state.tasks), state.values
+        return tuple(task.name for task in state.tasks), cast(Values, state.values)
 
 
 @dataclass
@@ -136,7 +133,8 @@ class GraphRun:
         state = await graph.aget_state(self.config)
         self.values = cast(Values, state.values)
         self.questions = [each for task in state.tasks for each in task.interrupts]
-        if server is not None and any(not task.interrupts for task in state.tasks):
+        is_at_rest = state.created_at is not None and all(task.interrupts for task in state.tasks)
+        if server is not None and not is_at_rest:
             hint = "Something was forgotten, or it was cancelled: the same command goes on."
             raise Conflict("The run was stopped.", hint)
 
@@ -175,9 +173,15 @@ class ServerGraph(RemoteGraph):
                 yield each
 
     async def aget_state(self, *given: Any, **more: Any) -> StateSnapshot:
-        """Return the state of a thread that has run."""
+        """Return the state of a thread."""
         with server_errors():
             return await super().aget_state(*given, **more)
+
+    def _create_state_snapshot(self, state: ThreadState) -> StateSnapshot:
+        """Return a state as LangGraph has it, also of a thread on which nothing has run yet."""
+        if state["checkpoint"] is None:
+            return StateSnapshot({}, (), RunnableConfig(), None, None, None, (), ())
+        return super()._create_state_snapshot(state)
 
 
 @contextmanager

@@ -11,7 +11,6 @@ these, `BadAnswer` carries the last reply. Where an attempt at a text fails midw
 its own (another id), and `Answered.message_id` says which one holds.
 """
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -164,10 +163,7 @@ async def ask(  # noqa: PLR0913  (the interface of every node)
             return Answered(**vars(record))
         # What a rule says, or what was prepared, is checked and counted like any other answer.
         record.attempts = 1
-        if prepare:
-            value = cast(A, prepare(prompt.name, prompt.answer))
-        else:
-            value = await asyncio.to_thread(by_rules, prompt, given)
+        value = cast(A, prepare(prompt.name, prompt.answer)) if prepare else await by_rules(prompt, given)
         raw = value.model_dump_json() if isinstance(value, BaseModel) else value
         record.value, record.reply_tokens = value, tokens(raw)
         record.prompt_tokens = tokens("\n".join(prompt.wording(given)))

@@ -23,9 +23,7 @@ async def import_lazily(module: str) -> ModuleType:
     return _imported[module]
 
 
-def by_rules(prompt: "Prompt[G, A]", given: G) -> A:
-    """Return what the prompt's rule answers; rules are loaded only here, by name.
-
-    It blocks, so call it in a thread.
-    """
-    return cast(A, import_module("mneme.rules.registry").answer(prompt, given))
+async def by_rules(prompt: "Prompt[G, A]", given: G) -> A:
+    """Return what the prompt's rule answers, off the event loop; rules are loaded only here, by name."""
+    registry = await import_lazily("mneme.rules.registry")
+    return cast(A, await asyncio.to_thread(registry.answer, prompt, given))

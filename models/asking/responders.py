@@ -86,8 +86,7 @@ async def resolve(who: str) -> str:
                 log.info(found.notice or f"Answering by {found.responder}.")
             return found.responder
         who = chosen
-    if who != "rules":
-        check_form(who)
+    check_form(who)
     return who
 
 

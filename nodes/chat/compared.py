@@ -1,6 +1,5 @@
 """What a text that somebody wrote into memory repeats or may contradict, without a language model."""
 
-import asyncio
 from collections.abc import Sequence
 
 from mneme.models.asking.lazily import by_rules
@@ -28,7 +27,7 @@ async def compared(
     ]
     facts = [Fact(content=new.content, said=new.content)]
     given = Comparing(facts=facts, memories=[each.memory.content for each in related])
-    judged = (await asyncio.to_thread(by_rules, compare_memories, given)).judgements
+    judged = (await by_rules(compare_memories, given)).judgements
     relations = {each.memory: each.relation for each in judged}
     same = (related[number] for number, relation in relations.items() if relation == "duplicate")
     beside = [

@@ -5,7 +5,6 @@ and which memory to touch; what it inserts or updates is written by a question o
 With `retrieval` by the agent it is shown no memories (§2.1): it searches with a tool until it decides.
 """
 
-import asyncio
 from asyncio import gather
 from collections.abc import Sequence
 
@@ -110,7 +109,7 @@ async def turn_of(  # noqa: PLR0913  (as `call_tools`)
             return AIMessage("", tool_calls=[query])
         made = [
             tool_call(name=call.name, args=call.model_dump(exclude={"name"}), id=f"rule-{number}")
-            for number, call in enumerate((await asyncio.to_thread(by_rules, prompt, given)).calls)
+            for number, call in enumerate((await by_rules(prompt, given)).calls)
         ]
         return AIMessage("" if made else "There is nothing to remember.", tool_calls=made)
 

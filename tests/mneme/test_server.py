@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -13,10 +14,13 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from langchain_core.runnables import RunnableConfig
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
 
 from mneme.api.operation import API_PATH, PROBLEM
+from mneme.client.workflows import GraphRun, ServerGraph, Workflows
+from mneme.core.errors import Conflict
 from mneme.prompts.chat.chatbot import reply
 from mneme.prompts.chat.memory_agent.comparing import compare_memories
 from mneme.prompts.chat.memory_agent.reading import read_message
@@ -168,6 +172,15 @@ class TestAlone:
             process.stdout.close()
             assert (process.stderr.read(), process.wait()) == (b"", 1)
 
+    async def test_a_run_that_is_cancelled_before_it_begins_is_called_stopped(
+        self, client: LangGraphClient
+    ) -> None:
+        thread = await client.threads.create(graph_id="chatbot")
+        config = RunnableConfig(configurable={"thread_id": thread["thread_id"]})
+        flows = Workflows({"chatbot": Cancelled("chatbot", client=client)}, httpx.AsyncClient(), client)
+        with pytest.raises(Conflict, match="The run was stopped"):
+            await GraphRun(flows, "chatbot", {}, config, {}).end()
+
     async def test_wrong_requests_to_the_memories_route_are_refused(self, server: Server) -> None:
         async with httpx.AsyncClient(base_url=f"{server.url}{API_PATH}", timeout=None) as client:
             broken = await client.post("/memories", content=b"{broken")
@@ -183,6 +196,14 @@ class TestAlone:
             assert (await stranger.get(f"{server.url}{API_PATH}/memories")).status_code == 403
 
 
+class Cancelled(ServerGraph):
+    """A graph on a server whose runs are cancelled before they begin."""
+
+    async def astream(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
+        for each in list[Any]():
+            yield each
+
+
 MEMORY: dict[str, Any] = {"memory_agent": "rules"}
 SCRIPT = """
 import asyncio, sys
@@ -192,6 +213,7 @@ async def main(user):
     async with open_session(user) as session:
         assert session.is_served
         thread = await session.conversation("a script")
+        assert await session.flows.left_at("chatbot", thread) == ((), {})
         said = {"messages": [{"role": "user", "content": "I live in Austin."}]}
         context = {"user": user, "chatbot": "rules", "memory_agent": "rules", "debounce": 0}
         await GraphRun(session.flows, "chatbot", said, thread, context).end()

@@ -39,5 +39,4 @@ async def get_ready(context: Context) -> None:
     who = [context[role] for role in ROLES if role in context]
     await show_notice(*who)
     if "rules" in [await resolve(each) for each in who]:
-        hello = read_message.given(message="I am here.")
-        await asyncio.to_thread(by_rules, read_message, hello)  # reads the dictionaries
+        await by_rules(read_message, read_message.given(message="I am here."))  # reads the dictionaries
