@@ -95,6 +95,7 @@ import asyncio, sys, time
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ledgers import forget
 
 class Slow(WordEmbedder):
     async def embed_documents(self, texts):
