@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -87,7 +87,8 @@ class Database(ABC):
             if begin:
                 connection.execute(begin)
             try:
-                yield connection.cursor()
+                with closing(connection.cursor()) as cursor:  # else rows left unread would hold the old state
+                    yield cursor
                 if begin:
                     connection.execute("COMMIT")
             except BaseException:

@@ -198,8 +198,12 @@ class EdgeIndex:
     def _catch_up(self, copy: EdgeEngine) -> None:
         with self._database.reading(snapshot=True) as cursor:
             found = changes(cursor, copy.state.seq)
+        self._apply(copy, found)
+
+    def _apply(self, copy: EdgeEngine, found: Changes) -> None:
+        if found.erases:
+            self._has_remains = True  # first: whoever sees that the copy has followed goes by this
         copy.apply(found)
-        self._has_remains |= found.erases
 
     def written(self) -> None:
         """Follow at once where this process has a copy."""
@@ -245,7 +249,7 @@ class EdgeIndex:
             return wrong
         copy = self.opened()
         with self._following, self._database.reading(snapshot=True) as cursor:
-            copy.apply(changes(cursor, copy.state.seq))  # of the state that is compared
+            self._apply(copy, changes(cursor, copy.state.seq))  # of the state that is compared
             return wrong + differences(cursor, copy.points())
 
     def layout(self) -> None:

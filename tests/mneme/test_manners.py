@@ -259,6 +259,25 @@ async def test_a_conversation_that_is_deleted_beside_its_chat_begins_anew(server
 
 @pytest.mark.long
 @pytest.mark.xdist_group("server")
+async def test_a_reply_that_fails_on_a_server_ends_the_chat_and_keeps_the_message(tmp_path: Path) -> None:
+    with (
+        OllamaDouble(brain=lambda _: Reply("Well then. " * 200)) as double,
+        serving(tmp_path / "home", MNEME_OLLAMA_URL=double.url) as server,
+    ):
+        words = ("--chatbot", "ollama:llama3.1:8b", "--memory-agent", "rules")
+        chatting, _, _ = await chat(server.environment, *words)
+        _, complaints = await asyncio.wait_for(chatting.communicate(b"I live in Ulm.\n"), 60)
+        assert b"gave no usable answer" in complaints
+        assert b"One message could not be remembered yet: its turn" in complaints
+        chatting, _, _ = await chat(server.environment, "--agents", "rules")
+        said, complaints = await asyncio.wait_for(chatting.communicate(b"I have a cat.\n"), 60)
+        assert b"answering your last message" in said and b"mneme: " not in complaints
+        listed = await asyncio.to_thread(server.mneme, "memories", "list", "--json")
+        assert "Ulm" in listed.stdout
+
+
+@pytest.mark.long
+@pytest.mark.xdist_group("server")
 @pytest.mark.parametrize("is_served", [True, False])
 async def test_what_is_forgotten_in_a_chat_is_waited_for_no_more(
     server: Server, tmp_path: Path, is_served: bool

@@ -232,6 +232,22 @@ async def test_a_version_that_is_damaged_is_listed_as_lost(folder: Path, embedde
     assert (await verify(str(folder))).problems == []
 
 
+async def test_a_listing_that_ends_at_damage_holds_on_to_nothing(
+    folder: Path, embedder: WordEmbedder
+) -> None:
+    ledger = await open_ledger(str(folder), embedder)
+    changed(folder, 'UPDATE ledger_entries SET body = \'x\' WHERE body LIKE \'%"key":"k6","version":2%\'')
+    with pytest.raises(Damaged) as refused:
+        await ledger.records(ALICE, filter={"n": {"$gte": 0}})
+    changed(folder, "UPDATE ledger_heads SET updated = updated + 1")
+    await ledger.insert(ALICE, {}, text="written since", change=SAID, key="new")
+    assert await ledger.get(ALICE, "new") is not None
+    assert "mneme repair" in refused.value.hint, (
+        "while somebody has the refusal still, with where it came from"
+    )
+    await ledger.close()
+
+
 @pytest.mark.parametrize("damage", [halve, flip_in_the_middle])
 async def test_of_a_damaged_file_what_can_be_read_is_kept(
     folder: Path, embedder: WordEmbedder, damage: Callable[[Path], None]

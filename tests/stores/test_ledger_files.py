@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -17,6 +18,7 @@ import pytest
 
 from mneme.core.errors import Damaged, LedgerMismatch, NotFound, StorageFailure
 from mneme.stores.ledger.ledger import Ledger, open_ledger, reembed
+from mneme.stores.ledger.log import forget as erase
 from mneme.stores.ledger.records import Forgotten
 from mneme.stores.ledger.verifying import verify
 from tests.doubles.embedding import WordEmbedder
@@ -310,6 +312,20 @@ class TestForgetting:
             {"content": f"this stays: {tokens[2]}"}
         ]
         await ledger.close()
+
+    async def test_whoever_verifies_lets_go_of_what_another_process_erased(
+        self, tmp_path: Path, embedder: WordEmbedder
+    ) -> None:
+        ledger = await open_ledger(str(tmp_path / "ledger"), embedder)
+        made = await put(ledger, "Ann lives in Oslo.")
+        await ledger.search(ALICE, "Oslo")
+        [shard] = names_in(tmp_path / "ledger" / "index-1", "0*")
+        mark = Forgotten(at=made.at, reason="", actor="")
+        erasing = partial(erase, heads=[made], rewritten=[], dropped=[], mark=mark)
+        await ledger._log.write(erasing, erases=True)  # as another process does
+        assert (await verify(str(tmp_path / "ledger"))).problems == []
+        await ledger.close()
+        assert shard not in names_in(tmp_path / "ledger" / "index-1"), "its files still hold the vector"
 
     async def test_searches_go_on_while_something_is_forgotten(self, edge_ledger: Ledger) -> None:
         made = [await put(edge_ledger, f"tea {n}") for n in range(50)]

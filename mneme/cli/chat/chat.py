@@ -219,7 +219,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
                 emit(shown)
                 print_outcome(shown)
             elif await self.session.is_open(message_id):  # else it was forgotten
-                reason = (await self.session.failures()).get(message_id, "")
+                reason = (await self.session.failures()).get(message_id, "its turn has not come to its end.")
                 hint = "The next start of `mneme chat` tries again."
                 self._complain(MnemeError(f"One message could not be remembered yet: {reason}", hint))
 
@@ -299,6 +299,8 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
         session, seconds = self.session, POLL_SECONDS
         while await session.is_open(message_id):
             if not session.is_served or message_id in await session.failures() or await session.is_broken():
+                return None
+            if (await self._left())[0]:  # its turn failed, at whose end the server would have begun with it
                 return None
             await asyncio.sleep(seconds)
             seconds = min(2 * seconds, SLOWEST_POLL_SECONDS)
