@@ -259,6 +259,25 @@ async def test_a_conversation_that_is_deleted_beside_its_chat_begins_anew(server
 
 @pytest.mark.long
 @pytest.mark.xdist_group("server")
+async def test_a_reply_that_fails_on_a_server_ends_the_chat_and_keeps_the_message(tmp_path: Path) -> None:
+    with (
+        OllamaDouble(brain=lambda _: Reply("Well then. " * 200)) as double,
+        serving(tmp_path / "home", MNEME_OLLAMA_URL=double.url) as server,
+    ):
+        words = ("--chatbot", "ollama:llama3.1:8b", "--memory-agent", "rules")
+        chatting, _, _ = await chat(server.environment, *words)
+        _, complaints = await asyncio.wait_for(chatting.communicate(b"I live in Ulm.\n"), 60)
+        assert b"gave no usable answer" in complaints
+        assert b"One message could not be remembered yet: its turn" in complaints
+        chatting, _, _ = await chat(server.environment, "--agents", "rules")
+        said, complaints = await asyncio.wait_for(chatting.communicate(b"I have a cat.\n"), 60)
+        assert b"answering your last message" in said and b"mneme: " not in complaints
+        listed = await asyncio.to_thread(server.mneme, "memories", "list", "--json")
+        assert "Ulm" in listed.stdout
+
+
+@pytest.mark.long
+@pytest.mark.xdist_group("server")
 @pytest.mark.parametrize("is_served", [True, False])
 async def test_what_is_forgotten_in_a_chat_is_waited_for_no_more(
     server: Server, tmp_path: Path, is_served: bool
@@ -301,3 +320,23 @@ def test_who_reads_no_further_ends_a_command_without_a_traceback(tmp_path: Path)
     )
     assert "/memories" in done.stdout
     assert "Traceback" not in done.stderr
+
+
+def test_a_message_that_is_not_utf8_is_refused_and_the_next_one_is_kept(tmp_path: Path) -> None:
+    """Also where Python would raise at such bytes, as in most locales."""
+    strict = quiet(tmp_path / "home", PYTHONIOENCODING="utf-8:strict")
+
+    def mneme(*words: str | bytes, said: bytes = b"") -> tuple[int, str, str]:
+        command = [sys.executable, "-m", "mneme", *words]
+        done = subprocess.run(command, env=strict, input=said, capture_output=True, check=False)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    status, _, complaint = mneme("chat", said=b"\xff\xfe bad\nI have a cat.\n")
+    assert (status, complaint.count("Your message is not UTF-8 text.")) == (1, 1)
+    assert "Unexpected" not in complaint
+    _, again, _ = mneme("chat")
+    assert "answering your last message" not in again
+    status, _, complaint = mneme("remember", b"\xff\xfe bad words")
+    assert (status, complaint.count("What you gave is not UTF-8 text.")) == (1, 1)
+    _, listed, _ = mneme("memories", "list", "--json")
+    assert [json.loads(each)["memory"]["content"] for each in listed.splitlines()] == ["I have a cat."]
