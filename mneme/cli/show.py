@@ -173,6 +173,14 @@ def read_file(file: Path, hint: str) -> str:
         raise BadInput(f"{file} is not UTF-8 text.", hint) from error
 
 
+def must_be_unicode(text: str, name: str, hint: str) -> None:
+    """Raise BadInput, with this hint, where a text was read from bytes that are not UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:  # Python reads such bytes as surrogates
+        raise BadInput(f"{name} is not UTF-8 text.", hint) from error
+
+
 def is_written(text: str, file: Path) -> bool:
     """Write a file; print what is for `-`, and return False. Raises BadInput."""
     if str(file) == "-":

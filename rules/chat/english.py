@@ -2,7 +2,8 @@
 
 A sentence is kept, as it was typed, unless it surely holds nothing: it asks or sets a task, or it has only
 words of grammar, courtesy and reaction. One word more is enough where a clause points to the user's world (a
-person, a name, a number, code, a standing wish), three where it says what something is, else four.
+person, a name, a number, code, a standing wish), two where a subject stands before a verb (`The printer
+jams`), three where it says what something is, else four.
 """
 
 import re
@@ -30,6 +31,7 @@ PERSON, NAMED, IS, THAT, SEARCHING, MAKING, EVER, CLAUSES, PASTED, WISHING, REFE
         *("clauses", "pasted", "wishing", "referring", "verbatim", "announcing"),
     )
 )
+STATING = re.compile(PATTERNS["stating"])
 TIED = re.compile(PATTERNS["person"] + PATTERNS["tied"])
 STANDING = re.compile(PATTERNS["ever"] + PATTERNS["standing"])
 TAG = re.compile(r", \w+\?+$")  # `No jokes, ok?`
@@ -117,7 +119,9 @@ def says(sentence: str, known: bool = False) -> bool:
     clauses = [each for each in CLAUSES.split(sentence) if TIED.search(each) and not asks(each)]
     is_tied = any(len(content_of(each)) > bool(THAT.match(_opened(each))) for each in clauses)
     reacts = not (REACTION | {"you"}).isdisjoint(map(_core, words(sentence)[:1]))
-    least = 3 if IS.search(sentence) else 8 if UNSPACED.search(sentence) else 4  # words, or letters
+    stating = STATING.match(sentence)
+    is_short = stating is not None and EMPTY.isdisjoint(map(_core, words(stating[2])))
+    least = 2 if is_short else 3 if IS.search(sentence) else 8 if UNSPACED.search(sentence) else 4
     least += reacts - 2 * known
     return is_tied or len(content_of(sentence)) >= max(least, 1)
 

@@ -84,6 +84,33 @@ def test_a_statement_is_kept_in_the_users_words(message: str, expected: list[str
     assert [each.rstrip(".") for each in found] == [each.rstrip(".") for each in expected]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Anna is a nurse.", "Anna works at night.", "The printer jams often.", "Ole eats salmon.",
+        "Roses are by the gate.", "Milk is cheap.", "Tom has diabetes.", "Lisbon is sunny.", "The dog barks.",
+        "Sara plays cello.", "The bakery closed.", "Kim drives a van.", "The wifi drops daily.",
+        "Lunch is at noon.", "Bees like lavender.", "anna works nights", "The heating broke.",
+        "The roof leaks", "Cats hate water.", "Olga went home.", "The upstairs tenant smokes.",
+    ],
+)  # fmt: skip
+def test_a_subject_and_a_verb_are_a_statement_however_short(message: str) -> None:
+    assert [each.rstrip(".") for each in contents(message)] == [message.rstrip(".")]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "That is great.", "It works.", "Sounds good.", "Makes sense.", "This works well.", "It rains again.",
+        "That helps a lot.", "You are right.", "The answer is wrong.", "The joke was funny.", "Time flies.",
+        "The first option sounds best.", "The summary looks good.", "gosh its cold today", "Well played.",
+        "Many thanks indeed.", "Dinner ideas", "Problem solved.", "Is Anna a nurse?", "What a mess.",
+    ],
+)  # fmt: skip
+def test_a_short_reaction_is_no_statement(message: str) -> None:
+    assert contents(message) == []
+
+
 def test_a_pronoun_at_the_beginning_keeps_what_was_said_before() -> None:
     kept = contents("She is 9.", "user: My cat Mia is ill. What now?", "assistant: Oh no.")
     assert kept == ["My cat Mia is ill. She is 9."]

@@ -108,8 +108,9 @@ def test_a_task_becomes_a_document_a_transcript_and_a_report(mneme: Run, tmp_pat
     assert "the discussion begins" in versions
     again = mneme("report", "--out", "elsewhere", "--json").stdout
     assert (tmp_path / "elsewhere" / "report.html").read_text() == page and "elsewhere" in again
-    other = mneme("Paint the town hall blue, please.", "--agents", "rules", "--id", "first", fails=True)
-    assert "first is another discussion, of another task or team" in other.refused
+    assert (
+        "of another task" in mneme("Paint it blue.", "--agents", "rules", "--id", "first", fails=True).refused
+    )
 
 
 def test_a_report_loads_nothing_from_elsewhere() -> None:

@@ -320,3 +320,23 @@ def test_who_reads_no_further_ends_a_command_without_a_traceback(tmp_path: Path)
     )
     assert "/memories" in done.stdout
     assert "Traceback" not in done.stderr
+
+
+def test_a_message_that_is_not_utf8_is_refused_and_the_next_one_is_kept(tmp_path: Path) -> None:
+    """Also where Python would raise at such bytes, as in most locales."""
+    strict = quiet(tmp_path / "home", PYTHONIOENCODING="utf-8:strict")
+
+    def mneme(*words: str | bytes, said: bytes = b"") -> tuple[int, str, str]:
+        command = [sys.executable, "-m", "mneme", *words]
+        done = subprocess.run(command, env=strict, input=said, capture_output=True, check=False)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    status, _, complaint = mneme("chat", said=b"\xff\xfe bad\nI have a cat.\n")
+    assert (status, complaint.count("Your message is not UTF-8 text.")) == (1, 1)
+    assert "Unexpected" not in complaint
+    _, again, _ = mneme("chat")
+    assert "answering your last message" not in again
+    status, _, complaint = mneme("remember", b"\xff\xfe bad words")
+    assert (status, complaint.count("What you gave is not UTF-8 text.")) == (1, 1)
+    _, listed, _ = mneme("memories", "list", "--json")
+    assert [json.loads(each)["memory"]["content"] for each in listed.splitlines()] == ["I have a cat."]

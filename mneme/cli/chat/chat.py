@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from io import TextIOWrapper
 from textwrap import shorten
 from threading import Thread
 from typing import Annotated, Any
@@ -23,6 +24,7 @@ from mneme.cli.show import (
     count_of,
     emit,
     errors,
+    must_be_unicode,
     print_error,
     print_outcome,
     print_result,
@@ -79,6 +81,8 @@ async def _lines() -> AsyncIterator[str]:
 
     A daemon thread reads, so that Ctrl-C at the prompt ends the process at once.
     """
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")  # one line of broken text is refused, no other
     prompt = "you: " if sys.stdin.isatty() and not prints_json() else ""
     loop = asyncio.get_running_loop()
     while True:
@@ -93,7 +97,7 @@ async def _lines() -> AsyncIterator[str]:
 def _read_line(prompt: str, loop: asyncio.AbstractEventLoop, line: "asyncio.Future[str]") -> None:
     try:
         loop.call_soon_threadsafe(line.set_result, input(prompt))
-    except (EOFError, UnicodeDecodeError):
+    except EOFError:
         loop.call_soon_threadsafe(line.set_exception, EOFError())
 
 
@@ -155,6 +159,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
         if not words:
             return True
         try:
+            must_be_unicode(words, "Your message", "Nothing of it is kept.")
             if not self._is_open:
                 await self.connect()
             await (self._obey(words) if words.startswith("/") else self._answer(words))

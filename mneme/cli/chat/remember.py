@@ -13,7 +13,17 @@ from mneme.api.inbox import ChatMessage, to_remember
 from mneme.cli.chat.chat import print_remembered
 from mneme.cli.chat.responders import get_ready
 from mneme.cli.options import Agents, User
-from mneme.cli.show import console, count_of, emit, errors, print_error, progress_bar, read_file, say
+from mneme.cli.show import (
+    console,
+    count_of,
+    emit,
+    errors,
+    must_be_unicode,
+    print_error,
+    progress_bar,
+    read_file,
+    say,
+)
 from mneme.core.errors import BadInput, MnemeError, first_fault
 from mneme.importing.writing import Sent, send
 from mneme.models.asking.counting import in_words
@@ -42,6 +52,7 @@ async def remember(
     if source == "-" or is_name or (len(source) < MAX_FILE_NAME_CHARS and file.is_file()):
         conversation, thread = read_conversation(file), f"file/{file.name}"
     else:
+        must_be_unicode(source, "What you gave", "Nothing of it is kept.")
         conversation, thread = Conversation([ChatMessage(role="user", content=source)]), ""
     for number, reason in conversation.broken:
         print_error(BadInput(f"{source}, line {number}: {reason}.", "The other lines are remembered."))
