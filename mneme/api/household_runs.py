@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from mneme.core.errors import BadInput, NotFound
+from filelock import FileLock, Timeout
+
+from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.core.settings import settings
 from mneme.environments.household.episode import Episode, parse_episode
 from mneme.environments.household.generator import generate
@@ -90,6 +93,22 @@ class Run:
         """Return the steps in order."""
         return self.trace.frames()
 
+    @contextmanager
+    def played_alone(self) -> Iterator[None]:
+        """Hold the run while this process plays it. Raises Conflict where another process does."""
+        locks = folder() / "locks"
+        locks.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(locks / self.name, timeout=0, mode=0o600)
+        try:
+            lock.acquire()
+        except Timeout as failure:
+            another = "Wait until it ends, or play another one: --name NAME."
+            raise Conflict(f"Another process plays the run {self.name}.", another) from failure
+        try:
+            yield
+        finally:
+            lock.release()
+
 
 def folder() -> Path:
     """Return the folder that holds the traces."""
@@ -99,7 +118,7 @@ def folder() -> Path:
 def run_named(name: str) -> Run:
     """Return a run that exists, by its name or by its file `….jsonl`. Raises NotFound."""
     file = Path(name)
-    run = Run(file.stem, file) if file.suffix == ".jsonl" else Run(checked(name))
+    run = Run(file.stem, file) if file.suffix == ".jsonl" else Run(checked(name, "run"))
     if not run.trace.path.exists():
         raise no_run(name)
     return run
@@ -116,10 +135,10 @@ def runs() -> Iterator[Run]:
     return (Run(path.stem) for path in found)
 
 
-def checked(name: str) -> str:
-    """Return a run's name that can name a file. Raises BadInput."""
+def checked(name: str, field: str = "--name") -> str:
+    """Return a run's name that can name a file. Raises BadInput, naming the field."""
     if not NAME.fullmatch(name):
-        raise BadInput(f"--name: {name!r} is not a valid name.", "Use letters, digits, '-', '_' and '.'.")
+        raise BadInput(f"{field}: {name!r} is not a valid name.", "Use letters, digits, '-', '_' and '.'.")
     return name
 
 

@@ -5,7 +5,7 @@ that the space for a conversation in it would grow with the square of its turns.
 """
 
 import re
-from collections.abc import AsyncIterator, Collection, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Literal
 
@@ -129,6 +129,15 @@ class Discussion(BaseModel, frozen=True):
         """Read a discussion back from its record."""
         return cls.model_validate({**version.value, "at": version.created})
 
+    def must_be_of(self, task: str, team: Mapping[str, Any]) -> "Discussion":
+        """Return it where it has this task and team. Raises BadInput where it is another discussion."""
+        if (self.task, self.team) != (task, team):
+            raise BadInput(
+                f"discussion_id: {self.id} is another discussion, of another task or team.",
+                "Give another id, or none.",
+            )
+        return self
+
 
 class AgreementChange(BaseModel, frozen=True):
     """A version of a discussion that took an agreement back, or let it hold again: by whom, when and why."""
@@ -199,12 +208,7 @@ class Discussions(Shelf[Discussion, Discussion]):
         opened = await self.find(discussion.id) or await self.insert(
             discussion, change=change, key=discussion.id, idempotency_key="open"
         )
-        if (opened.task, opened.team) != (discussion.task, discussion.team):
-            raise BadInput(
-                f"discussion_id: {discussion.id} is another discussion, of another task or team.",
-                "Give another id, or none.",
-            )
-        return opened
+        return opened.must_be_of(discussion.task, discussion.team)
 
     async def close(self, discussion: Discussion) -> Discussion:
         """Store how a discussion ended; closed again in the same way, nothing is written."""

@@ -1,6 +1,7 @@
 """Checking a log: its entries are added anew to an empty one, from which the same rows must follow."""
 # ruff: noqa: S608  (all that is put into these statements are constants)
 
+import json
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -57,6 +58,11 @@ def replay(transaction: Transaction, entries: Iterable[tuple[Any, ...]]) -> Repl
             found.known.add((version.record, version.version))
         elif kind == "lost":
             found.known.add((record, number))
+        elif kind == "place" and body is not None:  # of an earlier version, whose shelves were in groups
+            scopes = {each: scope for scope, records in json.loads(body).items() for each in records}
+            heads = {row[0]: row for row in transaction.rows["heads"]}
+            placed = [(*row[:4], scopes.get(row[0], row[4]), *row[5:]) for row in heads.values()]
+            transaction.rows["heads"] = placed
     return found
 
 

@@ -294,8 +294,8 @@ def append(
 ) -> list[Version]:
     """Store a batch, in order, each write as its record's next version.
 
-    `vectors` are those of the texts that it needs. A write that was done before returns what it made then.
-    Raises Conflict, NotFound, LedgerMismatch.
+    `vectors` are those of the texts that it needs. A write that was done before returns what it made then, or
+    the record as it is where its history has been erased since. Raises Conflict, NotFound, LedgerMismatch.
     """
     check_embedder("hand", transaction.state, *embedder)
     cursor, records = transaction.cursor, [write.record for write in batch]
@@ -321,6 +321,8 @@ def append(
                 transaction.delete("vectors", [record])
         elif made[1] == 0:
             raise NotFound(f"Record {write.key} has been forgotten; a replayed write does not bring it back.")
+        elif made not in known and (head := heads.get(record)) and made[1] < head.first:
+            known[made] = head  # it began anew, without what was made then
         elif made not in known:
             raise Damaged(f"Version {made[1]} of record {record} is missing.", REPAIR)
         versions.append(known[made])

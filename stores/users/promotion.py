@@ -203,15 +203,17 @@ class OwnMemories(UserMemories):
 
     async def _written(self, write: Write) -> MemoryRecord:
         """Write a memory, and with it what the user's policies share of what is new in it."""
-        kept, policies = policies_of(self.ledger, self.user), list[Policy]()
-        if write.event != "retire":
-            known = readable(kept.kind.read, await kept.heads())
-            policies = [each for each in known if each.share != "never"]
+        if write.event == "retire":
+            return await super()._written(write)
+        kept = policies_of(self.ledger, self.user)
+        policies = [each for each in readable(kept.kind.read, await kept.heads()) if each.share != "never"]
+        if not policies:
+            return await super()._written(write)
         for left in reversed(range(TRIES)):
-            writes = await self._with_shares(write, policies) if policies else [write]
+            writes = await self._with_shares(write, policies)
             try:
                 made = MemoryRecord.of((await self.ledger.write(writes))[0])
-                return made.model_copy(update={"shared_with": _told(writes[1:])}) if policies else made
+                return made.model_copy(update={"shared_with": _told(writes[1:])})
             except Conflict:  # or the team's copy was changed meanwhile
                 if len(writes) == 1 or not left:
                     raise

@@ -104,10 +104,11 @@ def test_a_task_becomes_a_document_a_transcript_and_a_report(mneme: Run, tmp_pat
     assert (early["turn"], early["version"]) == (4, 2) and late["turn"] > 4
     diff = mneme("memory", "data_engineer", "--since", "0", "--turn", "4").stdout
     assert re.search(r"^\+ .*because it is a duty", diff, re.MULTILINE)
-    versions = mneme("memory", "data_engineer", "--history").stdout
-    assert "the discussion begins" in versions
+    assert "the discussion begins" in mneme("memory", "data_engineer", "--history").stdout
     again = mneme("report", "--out", "elsewhere", "--json").stdout
     assert (tmp_path / "elsewhere" / "report.html").read_text() == page and "elsewhere" in again
+    other = mneme("Paint the town hall blue, please.", "--agents", "rules", "--id", "first", fails=True)
+    assert "first is another discussion, of another task or team" in other.refused
 
 
 def test_a_report_loads_nothing_from_elsewhere() -> None:

@@ -1,18 +1,22 @@
 """Damaged files of a ledger: those of the log are told and repaired; the index is built anew."""
 
+import json
 import logging
 import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
 
 from mneme.core.errors import Damaged, LedgerInUse, LedgerMismatch, MnemeError
 from mneme.models.embedding.absent import Absent
+from mneme.stores.database import Sqlite
 from mneme.stores.ledger.folder import seal
 from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.log import Kind, Transaction, commit
 from mneme.stores.ledger.records import Change
 from mneme.stores.ledger.verifying import repair, verify
 from tests.doubles.copying import copy_folder
@@ -219,6 +223,26 @@ async def test_what_follows_from_the_log_is_repaired_without_a_loss(
     assert (repaired.records, repaired.lost) == (29, [])
     assert set_aside(folder) == [repaired.old], "nothing is deleted"
     assert await seen(folder, embedder) == before
+    assert (await verify(str(folder))).problems == []
+
+
+async def test_records_that_an_earlier_version_put_into_groups_are_as_they_were_written(
+    folder: Path, embedder: WordEmbedder
+) -> None:
+    def divide(transaction: Transaction) -> None:
+        asked = "SELECT record, scope FROM ledger_heads WHERE searched = 1"
+        for record, scope in transaction.cursor.execute(asked).fetchall():
+            transaction.add(cast(Kind, "place"), body=json.dumps({f"{scope}.group.": [record]}))
+        transaction.cursor.execute("UPDATE ledger_heads SET scope = scope || '.group.' WHERE searched = 1")
+
+    commit(database := Sqlite(folder / "log.sqlite"), divide)
+    database.close()
+    kill(folder)
+    assert (await verify(str(folder))).problems == []
+    ledger = await open_ledger(str(folder), embedder)
+    assert [hit.version.key for hit in await ledger.search(ALICE, "tea 7", mode="dense", limit=1)] == ["k7"]
+    await ledger.update(ALICE, "k7", {}, text="coffee", change=SAID, expected_version=1)
+    await ledger.close()
     assert (await verify(str(folder))).problems == []
 
 

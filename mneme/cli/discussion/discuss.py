@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,7 +24,7 @@ from mneme.cli.discussion.show import WAITING, print_end, print_step, write_file
 from mneme.cli.options import by_role
 from mneme.cli.show import console, emit, print_code, prints_json, read_file, say
 from mneme.client.workflows import GraphRun, Workflows, open_workflows
-from mneme.core.errors import BadAnswer, BadInput, ModelUnavailable
+from mneme.core.errors import BadAnswer, BadInput, ModelUnavailable, NotFound
 from mneme.library.teams.team import load_team, shipped
 from mneme.nodes.discussion.context import DiscussionContext
 from mneme.stores.discussions.discussions import Discussion, check_id
@@ -82,6 +83,9 @@ async def _discuss(
         about = await done.starting(known)
         _check_as_begun(about, context)
         known, given = about.id, {"task": about.task, "team": about.team}
+    elif known:
+        with suppress(NotFound):
+            (await done.get(known)).must_be_of(given["task"].strip(), given["team"])
     known = known or uuid4().hex[:12]
     config = await flows.thread(f"discuss/{await done.whose()}/{known}", GRAPH)
     try:

@@ -103,13 +103,14 @@ async def _play(request: Request, wanted: str | None, named: str, watch: bool) -
     made, context, method = request.episode, dict(request.context), request.method
     await show_notice(context["member"], context["manager"])
     async with open_workflows(methods()[method]) as flows:
-        found = to_play(wanted, named, request)
-        how = "continues" if found.began() else "begins"
-        say(f"[bold]{escape(found.name)}[/] {how}")
         is_keyed = flows.server is not None and api_key() is not None
         owner = await flows.operations(Memories, LOCAL).whoami() if is_keyed else None
-        with Screen(made, found.lines(), console) if watch else nullcontext() as screen:
-            ended = await _Played(found, flows, made, context, screen, method, owner).to_the_end()
+        found = to_play(wanted, named, request)
+        with found.played_alone():
+            to_play(found.name, named, request)  # refused where another process has just ended it
+            say(f"[bold]{escape(found.name)}[/] {'continues' if found.began() else 'begins'}")
+            with Screen(made, found.lines(), console) if watch else nullcontext() as screen:
+                ended = await _Played(found, flows, made, context, screen, method, owner).to_the_end()
     _print_result(found, ended)
     return 0 if ended["success"] else 1
 

@@ -41,7 +41,7 @@ async def replay(
     team: Annotated[str, "Refuse a run of another team; a run's name says whose it is."] = "",
 ) -> None:
     """Print or draw what happened in a run."""
-    found = [run_named(each) for each in (name, other) if each]
+    found = [run_named(each) for each in (name, other) if each is not None]
     for run in found:
         run.episode()  # one that never began is refused
         if team and run.context().get("team") != team:

@@ -103,6 +103,13 @@ class TestForget:
             with pytest.raises(Conflict):
                 await ledger.update(ALICE, "k", {}, text="", change=SAID, expected_version=stale)
 
+    async def test_a_write_of_before_that_comes_again_gives_what_has_begun_anew(self, ledger: Ledger) -> None:
+        await put(ledger, "", key="k", idempotency_key="one")
+        made = await ledger.update(ALICE, "k", {"said": 1}, text="", change=SAID, expected_version=1)
+        await ledger.forget_records([], reason="", actor="", rewritten=[(made, {"left": 1})])
+        again = await put(ledger, "", key="k", idempotency_key="one")
+        assert (again, again.value) == (await ledger.get(ALICE, "k"), {"left": 1})
+
     async def test_it_happens_once(self, ledger: Ledger) -> None:
         made, other = await put(ledger, "tea"), await put(ledger, "coffee")
         await forget(ledger, ALICE, made.key, reason="asked to", actor="alice")
