@@ -81,7 +81,7 @@ def _named(sentence: str, before: str) -> Iterator[tuple[str, str]]:
 
 
 def _paired(value: str, text: str) -> Iterator[tuple[str, str]]:
-    """Yield a value and what stands for it in a text: the end alike, the only number or name, or what it is."""
+    """Yield a value and what stands for it in a text: the end alike, the only number or name, what it is."""
     read, size = VALUE.findall(text), len(VALUE.findall(value))
     tail = read[-size:] if size > 1 else []
     same = {each for each in read[1:] if _sort(each) == _sort(value) != "word" and each != value.strip()}
