@@ -28,6 +28,7 @@ from mneme.api.server_state import ServerState
 from mneme.api.shared_memory import SharedMemory
 from mneme.api.threads import Threads
 from mneme.core.errors import MnemeError
+from mneme.core.settings import settings
 from mneme.server.auth import identity_of
 from mneme.server.completions import completions
 from mneme.server.entrance import Entrance
@@ -35,6 +36,7 @@ from mneme.server.opened import store
 from mneme.server.page import Console
 from mneme.server.problems import not_taken, not_understood, not_valid, refused
 from mneme.server.rest import Api, Opened, Segments, offer, refuse_all_else
+from mneme.server.users import warn_of_no_users
 from mneme.stores.access import audit, drop_old_readings, own_team, own_user, roles
 from mneme.stores.answers import KEPT_FOR, drop_old_answers
 from mneme.stores.ledger.ledger import Ledger
@@ -98,6 +100,8 @@ def api_of(state: ServerState, remembering: Remembering | None, serving: Serving
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         ledger = (await store()).ledger
         await asyncio.to_thread(roles)  # read once: no request waits for a file
+        if (users := settings().auth) is not None:
+            await asyncio.to_thread(warn_of_no_users, users)
         dropping = asyncio.create_task(_dropping(ledger))
         try:
             async with serving(ledger), running():

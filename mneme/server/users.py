@@ -6,6 +6,7 @@ constant time.
 """
 
 import hmac
+import logging
 import re
 import secrets
 from collections.abc import Callable, Iterator
@@ -19,11 +20,12 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mneme.core.durable import write_durably
-from mneme.core.errors import BadInput, Conflict, Forbidden, NotFound, StorageFailure
+from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, NotFound, StorageFailure
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 KEY = re.compile(r"mneme-([0-9a-f]{16})-([0-9a-f]{64})")
 LOCK_SECONDS = 10
+log = logging.getLogger(__name__)
 
 Stamp = tuple[int, int, int]
 
@@ -103,6 +105,14 @@ def number_of(path: Path, key: str) -> str:
     """Return the public part of a key, right or wrong, if a user's key has the same; else ""."""
     parts = KEY.fullmatch(key)
     return parts[1] if parts and parts[1] in _by_number(path, _stamp(path)) else ""
+
+
+def warn_of_no_users(path: Path) -> None:
+    """Say so where the file cannot be read: until it can be, every request is refused."""
+    try:
+        _by_number(path, _stamp(path))
+    except MnemeError as failure:
+        log.warning("MNEME_AUTH: every request is refused. %s %s", failure, failure.hint)
 
 
 def _digest(salt: str, secret: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from mneme.api.operation import API_PATH
 from mneme.server.users import add_user
 from tests.doubles.command_line import failed, run_mneme
 from tests.doubles.own_server import ChatServer, OwnServer, chat, chat_server, own_server, user
@@ -97,6 +98,17 @@ def test_a_server_that_cannot_start_says_why_in_a_line(
 ) -> None:
     environment = {**os.environ, "MNEME_HOME": str(tmp_path), **wrong}
     failed(run_mneme(("serve", "--port", "0"), environment), told)
+
+
+def test_a_users_file_that_is_not_there_lets_nobody_in_and_is_named(tmp_path: Path) -> None:
+    users = tmp_path / "nofile.json"
+    key = {"x-api-key": add_user(users, "ann")}
+    users.unlink()
+    with own_server(tmp_path / "home", MNEME_AUTH=str(users)) as server:
+        assert httpx.get(f"{server.url}{API_PATH}/memories").status_code == 401
+        assert httpx.get(f"{server.url}{API_PATH}/memories", headers=key).status_code == 403
+        complaints = server.running.complaints()
+    assert "every request is refused" in complaints and "nofile.json" in complaints
 
 
 def test_with_keys_each_user_has_a_memory_and_nobody_the_provider_s_key(
