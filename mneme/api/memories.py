@@ -9,6 +9,7 @@ from pydantic import Field
 from mneme.api.erased import Erased, erased_of, told_to
 from mneme.api.inbox import Conversation, Remembered, Remembering, remembered, to_remember
 from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, Reason, changes, only, reads
+from mneme.api.times import DAY, SINCE, UNTIL, AsOf, At, Since, Until
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.models.asking.lazily import import_lazily
@@ -20,7 +21,7 @@ from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.provenance import told_again
 from mneme.stores.users.inbox import Inbox, complete
 from mneme.stores.users.memories import Day, UserMemories, both_sides
-from mneme.stores.users.memory import Kind, Memory, MemoryRecord
+from mneme.stores.users.memory import Kind, Memory, MemoryRecord, check_period
 from mneme.stores.users.promotion import OwnMemories, linked
 from mneme.stores.write_gate import FACTS
 
@@ -41,17 +42,6 @@ Query = Annotated[str, Field(min_length=1, max_length=8000, description="What to
 VersionNumber = Annotated[int, Field(ge=1, le=LARGEST, description="A version's number, from 1.")]
 IncludeRetired = Annotated[bool, Field(description="Also those not recalled any more.")]
 Expected = Annotated[VersionNumber | None, Field(description="Refuse if another version is the latest.")]
-
-At = Annotated[date | None, Field(description="What held on this day (valid time).", examples=["2026-01-31"])]
-AsOf = Annotated[
-    datetime | None,
-    Field(description="What was remembered at this moment (recorded time), in ISO 8601; local time."),
-]
-DAY = r"^(\d{4}(-\d\d(-\d\d)?)?)?$"
-SINCE = "From when it holds: a day, month or year."
-UNTIL = "The last day, month or year in which it holds."
-Since = Annotated[str, Field(pattern=DAY, description=SINCE, examples=["2026-03"])]
-Until = Annotated[str, Field(pattern=DAY, description=UNTIL, examples=["2026"])]
 
 
 class Written(MemoryRecord):
@@ -158,6 +148,7 @@ class Memories(Operations):
         """
         from mneme.rules.chat.memory_agent import entities_of  # noqa: PLC0415  (slow to import)
 
+        check_period(since, until)
         entities = list(entities) or entities_of(_filled(content))
         new = Memory(content=content, kind=kind, entities=entities, quote=content, since=since, until=until)
         known, beside = await compared(new, self._kept)
@@ -186,6 +177,8 @@ class Memories(Operations):
 
         found = await self._kept.get(await self._whole(key))
         old = found.memory
+        if since is not None or until is not None:
+            check_period(old.since if since is None else since, old.until if until is None else until)
         still = [each for each in old.entities if names([each], content)]
         memory = Memory(
             **old.model_dump(include={"kind", "message_id", "thread", "time", "is_change", "past"}),

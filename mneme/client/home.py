@@ -98,7 +98,7 @@ async def warn_of_absent_teams(place: Place, asked: Mapping[str, Any], *, reads:
     known = await operations_at(place, Cards, LOCAL).teams()
     others = f" There are: {', '.join(known)}." if known else ""
     for name in sorted(names.difference(known)):
-        becomes = "." if reads else " yet: it becomes one of your own."
+        becomes = "." if reads else " yet: what is written for it makes it one of your own."
         log.warning("There is no team %s%s%s", name, becomes, others)
 
 

@@ -60,7 +60,7 @@ def correction(fact: str, said: str, memories: Sequence[str], before: str) -> Co
 
 
 def _shares(text: str, wrong: str, memory: str) -> bool:
-    return len(words(wrong)) > 1 or bool((stems(text) - stems(wrong)) & stems(memory))
+    return len(content_of(wrong)) > 1 or bool((stems(text) - stems(wrong)) & stems(memory))
 
 
 def corrected(memory: str, fact: str, wrong: str, right: str) -> str:
@@ -81,7 +81,7 @@ def _named(sentence: str, before: str) -> Iterator[tuple[str, str]]:
 
 
 def _paired(value: str, text: str) -> Iterator[tuple[str, str]]:
-    """Yield a value and what stands for it in a text: the end alike, or the only number or name."""
+    """Yield a value and what stands for it in a text: the end alike, the only number or name, what it is."""
     read, size = VALUE.findall(text), len(VALUE.findall(value))
     tail = read[-size:] if size > 1 else []
     same = {each for each in read[1:] if _sort(each) == _sort(value) != "word" and each != value.strip()}
@@ -89,6 +89,8 @@ def _paired(value: str, text: str) -> Iterator[tuple[str, str]]:
         yield value.strip(), " ".join(tail)
     elif size == len(same) == 1:
         yield value.strip(), same.pop()
+    elif size == 1 and _sort(value) == "word" and read[-2:-1] and read[-2] in {"is", "are"}:
+        yield f"{read[-2]} {value.strip()}", " ".join(read[-2:])  # `black, not grey` is of no grey couch
 
 
 def _sort(value: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mneme.core.errors import BadInput
 from mneme.stores.ledger.records import Version
 
 Holding = Literal["now", "later", "past"]
@@ -171,6 +172,17 @@ def days_of(day: str) -> tuple[date, date] | None:
         return first, first
     in_last_month = first.replace(month=12) if len(day) == 4 else first
     return first, in_last_month.replace(day=monthrange(in_last_month.year, in_last_month.month)[1])
+
+
+def check_period(since: str, until: str) -> None:
+    """Raise BadInput for a day, month or year that is none, and for an end before its beginning."""
+    for name, day in (("since", since), ("until", until)):
+        if day and days_of(day) is None:
+            raise BadInput(
+                f"{name}: there is no day, month or year {day}.", "For example 2026-03-14 or 2026-03."
+            )
+    if not overlaps((since, ""), ("", until)):
+        raise BadInput(f"until: {until} is before {since}, from when it holds.", "Give a later end, or none.")
 
 
 def holding(since: str, until: str, today: date) -> Holding:

@@ -186,6 +186,9 @@ def test_only_a_repetition_is_a_duplicate_and_a_contradiction_is_linked(
         ("Actually I work at home today", "I work at Google.", ["I work at Google."], ""),
         ("Actually I'm Canadian.", "I'm vegan.", ["I'm vegan."], ""),
         ("Actually, I like tea.", "I like coffee.", ["I like coffee."], ""),
+        ("Actually, Ole is black, not grey.", "", ["My cat Ole is grey."], "My cat Ole is black."),
+        ("Ole is black, not grey.", "", ["Ole has a grey couch."], ""),
+        ("The printer is black, not grey.", "", ["The cat is grey."], ""),
     ],
 )
 def test_a_correction_changes_a_memory_that_alone_can_be_meant(

@@ -67,19 +67,46 @@ def test_a_sentence_is_remembered_and_words_are_written_as_they_stand(mneme: Run
     assert "Braga" in mneme("memories", "update", key[:8], "The user lives in Braga.").stdout
 
 
+def test_times_are_days_months_or_years_and_impossible_ones_are_refused(mneme: Run) -> None:
+    words = ("add", "Rent is 900.")
+    for day in ("2027-13", "2027-02-31", "0000"):
+        failed(mneme(*words, "--since", day), f"since: there is no day, month or year {day}.")
+    failed(mneme(*words, "--since", "2028", "--until", "2027"), "until: 2027 is before 2028")
+    rent = json.loads(mneme(*words, "--since", "2027-02", "--until", "2027-02", "--json").stdout)
+    failed(mneme("memories", "update", rent["key"], "Rent is 950.", "--until", "2026"), "before 2027-02")
+    for options, is_found in (
+        (("--at", "2027-02"), True),
+        (("--at", "2027"), False),
+        (("--as-of", "2100"), True),
+        (("--as-of", "2100-01"), True),
+        (("--as-of", "2020"), False),
+    ):
+        for command in (("list",), ("search", "rent")):
+            assert ("900" in mneme("memories", *command, *options).stdout) == is_found, (command, options)
+    failed(mneme("memories", "list", "--at", "2027-13"), "there is no day, month or year 2027-13")
+    failed(mneme("memories", "list", "--as-of", "2027-1"), "there is no day, month or year 2027-1")
+
+
+def test_what_is_not_there_is_said_before_anybody_is_asked(mneme: Run) -> None:
+    failed(mneme("memories", "forget", "nokey1"), "no memory nokey1")
+
+
 def test_a_team_that_is_not_there_is_named_beside_the_result(mneme: Run) -> None:
     key = json.loads(mneme("add", "Reporting runs on PostgreSQL.", "--json").stdout)["key"]
     assert mneme("stale", "--team", "nosuch").stderr == "There is no team nosuch.\n"
     made = mneme("promote", key, "analysts")
     assert made.returncode == 0
-    assert made.stderr == "There is no team analysts yet: it becomes one of your own.\n"
+    assert made.stderr == "There is no team analysts yet: what is written for it makes it one of your own.\n"
     assert mneme("cards", "list", "--team", "analysts").stderr == ""
     for words in (("recall", "What runs?"), ("cards", "list"), ("contradictions", "list")):
         done = mneme(*words, "--team", "analyst")
         assert done.returncode == 0
         assert done.stderr == "There is no team analyst. There are: analysts.\n"
     learned = mneme("learn", "Sort words.", "--agents", "rules", "--team", "analyst")
-    assert "There is no team analyst yet: it becomes one of your own. There are: analysts." in learned.stderr
+    assert (
+        "There is no team analyst yet: what is written for it makes it one of your own. There are: analysts."
+        in learned.stderr
+    )
 
 
 def test_threads_are_pruned_to_their_last_turns(mneme: Run) -> None:

@@ -118,11 +118,13 @@ async def forget(
         raise BadInput(
             "Choose what to forget.", "Give a memory's key, or --all, or --everything-of with your name."
         )
-    if not confirmed(yes):
-        return 0
     async with open_operations(Memories, everything_of or user) as memories:
         if everything_of and everything_of != (name := await memories.whoami()):
             raise Forbidden(f"Your key is {name}'s, not {everything_of}'s.", f"Say --everything-of {name}.")
+        if key:
+            await memories.history(key)  # one that is not there is said before a person is asked
+        if not confirmed(yes):
+            return 0
         if everything_of or everything:
             whole = with_threads or bool(everything_of)
             erased = await memories.forget_everything(reason, threads=whole)
