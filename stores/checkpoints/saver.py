@@ -1,7 +1,8 @@
 """LangGraph's checkpoints in SQL: an SQLite file or Postgres, with one body of code for both.
 
-Each change is one transaction of one thread. What is stored has no pickle in it and no class of ours, and is
-restored through a list of plain types: whoever can write to the database cannot make a reader run code.
+Each change is one transaction of one thread, or of two where one is copied. What is stored has no pickle in
+it and no class of ours, and is restored through a list of plain types: whoever can write to the database
+cannot make a reader run code.
 """
 # ruff: noqa: S608  (all that is put into these statements are constants, and marks)
 
@@ -265,7 +266,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread whole; one that is there stays as it is: its items have numbers of their own."""
         source, target = str(source_thread_id), str(target_thread_id)
-        with self._writing(target) as cursor:
+        with self._writing(source, target) as cursor:
             if known_in(cursor, target):
                 return
             for table, (_, *names) in COLUMNS.items():
@@ -370,10 +371,10 @@ class Checkpoints(BaseCheckpointSaver[str]):
             await self._worker.thread(vacuum)
 
     @contextmanager
-    def _writing(self, thread: str, *, erases: bool = False) -> Iterator[Cursor]:
-        """Give a cursor for one transaction of a thread; what it `erases` can be read nowhere afterwards."""
+    def _writing(self, *threads: str, erases: bool = False) -> Iterator[Cursor]:
+        """Give a cursor for one transaction of threads; what it `erases` can be read nowhere afterwards."""
         with self.database.writing() as cursor:
-            if self.database.taken:
+            for thread in sorted(threads) if self.database.taken else ():  # all take them in one order
                 cursor.execute(self.database.taken, (thread,))
             yield cursor
             made = cursor.execute(ROWS_MADE).fetchone()[0] if self._file else 0

@@ -84,7 +84,7 @@ class Ledger(Search):
     async def diff(self, namespace: Namespace, key: str, older: int, newer: int) -> str:
         """Return what changed between two versions, as a unified diff of their values and texts."""
         history, shown = await self.history(namespace, key), {"value", "text", "live"}
-        states = (version_in(history, number).model_dump(include=shown) for number in (older, newer))
+        states = (numbered(history, number).model_dump(include=shown) for number in (older, newer))
         before, after = (
             json.dumps(each, indent=2, sort_keys=True, ensure_ascii=False).splitlines() for each in states
         )
@@ -216,7 +216,7 @@ class Ledger(Search):
     ) -> Write:
         """Return the write of a rollback: a version that equals an older one. Raises Conflict, NotFound."""
         history = await self.history(namespace, key)
-        target, head = version_in(history, to_version), history[-1]
+        target, head = numbered(history, to_version), history[-1]
         if not target.live and not head.live:
             raise Conflict(f"Record {key} is retired now, as it was at version {to_version}.")
         return make_write(
@@ -334,7 +334,7 @@ class Ledger(Search):
         await asyncio.to_thread(self._store.close)
 
 
-def version_in(history: Sequence[Version], number: int) -> Version:
+def numbered(history: Sequence[Version], number: int) -> Version:
     """Return the version of that number. Raises NotFound."""
     found = next((each for each in history if each.version == number), None)
     if found is None:

@@ -63,6 +63,21 @@ async def test_a_copied_thread_goes_on_by_itself(saver: Saver) -> None:
     assert (await graph.aget_state(thread("old"))).next == ("inner",)
 
 
+async def test_a_thread_is_copied_whole_while_it_is_written(saver: Saver) -> None:
+    async def write() -> None:
+        for number in range(40):
+            await put(saver, "old", [{"n": number}])
+
+    writing, copies = asyncio.create_task(write()), list[str]()
+    while not writing.done():
+        copies.append(f"copy {len(copies)}")
+        await saver.acopy_thread("old", copies[-1])
+    await writing
+    for copy in copies:
+        numbers = [said["n"] for [said] in await values(saver, copy)]
+        assert numbers == [*reversed(range(len(numbers)))]
+
+
 async def test_a_copy_is_of_the_new_thread_in_its_metadata_too(saver: Saver) -> None:
     await put(saver, "old", 1, thread_id="old", run_id="r")
     await saver.acopy_thread("old", "new")
