@@ -96,9 +96,9 @@ class Run:
     @contextmanager
     def played_alone(self) -> Iterator[None]:
         """Hold the run while this process plays it. Raises Conflict where another process does."""
-        locks = folder() / "locks"
-        locks.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(locks / self.name, timeout=0, mode=0o600)
+        path = folder() / f"{self.name}.lock"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path, timeout=0, mode=0o600)
         try:
             lock.acquire()
         except Timeout as failure:
@@ -107,6 +107,7 @@ class Run:
         try:
             yield
         finally:
+            path.unlink(missing_ok=True)  # a process that has it open looks again, once it is released
             lock.release()
 
 
