@@ -238,6 +238,19 @@ async def test_what_was_said_is_taken_as_the_library_takes_it_and_deleted_as_oth
         assert (await client.get(f"{API_PATH}/memories")).json() == []
 
 
+async def test_times_that_cannot_be_are_refused_and_months_are_days() -> None:
+    async with asking() as client:
+        for since, until in (("2027-13", ""), ("2027-02-31", ""), ("2028", "2027")):
+            answer = await post(client, "memories", "", content="Rent is 900.", since=since, until=until)
+            assert answer.status_code == 400 and (since in answer.text), answer.text
+        assert (await post(client, "memories", "", content="Rent is 900.", until="2027-02")).is_success
+        for at, count in (("2027-02", 1), ("2027-03", 0), ("2028", 0)):
+            found = await client.get(f"{API_PATH}/memories", params={"at": at})
+            assert len(found.json()) == count, found.text
+        assert len((await client.get(f"{API_PATH}/memories", params={"as_of": "2100"})).json()) == 1
+        assert (await client.get(f"{API_PATH}/memories", params={"as_of": "2100-13"})).status_code == 400
+
+
 async def test_pages_are_linked() -> None:
     async with asking() as client:
         for number in range(5):
