@@ -304,16 +304,14 @@ class MemoryAgent:
         self._remembering: asyncio.Future[tuple[BaseException | None]] | None = None
         self._rereading: asyncio.Task[None] | None = None
         self._is_wanted = self._is_over = False
-
-    @property
-    def is_remembering(self) -> bool:
-        """Whether it remembers messages now."""
-        return self._remembering is not None and not self._remembering.done()
+        self.is_remembering = False
+        """Whether it remembers messages now, and looks again when it is started meanwhile."""
 
     def start(self) -> None:
         """Remember what waits now, also where it is at work already; once it was stopped, nothing."""
         self._is_wanted = True
         if not self.is_remembering and not self._is_over:
+            self.is_remembering = True
             self._remembering = asyncio.gather(self._remember(), return_exceptions=True)
 
     async def wait(self, seconds: float | None = None) -> BaseException | None:
@@ -334,10 +332,13 @@ class MemoryAgent:
         await _ended(self._rereading)
 
     async def _remember(self) -> None:
-        await _ended(self._rereading)
-        while self._is_wanted:
-            self._is_wanted = False
-            await self._run(False)
+        try:
+            await _ended(self._rereading)
+            while self._is_wanted:
+                self._is_wanted = False
+                await self._run(False)
+        finally:
+            self.is_remembering = False  # at once: the future is done only after others have had their turn
         self._rereading = asyncio.create_task(self._run(True))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mneme.client.workflows import MemoryAgents
+from mneme.client.workflows import MemoryAgent, MemoryAgents
 from mneme.nodes.chat import waking
 from mneme.nodes.chat.waking import Agenda
 from mneme.server import rows
@@ -106,3 +106,18 @@ async def test_a_user_has_one_memory_agent_at_a_time(edge_ledger: Ledger) -> Non
     await asyncio.gather(*(agents.remember("ann", "rules", 60) for _ in said))
     assert most == 1
     assert await Inbox(edge_ledger).pending("ann") == []
+
+
+async def test_what_is_said_as_a_memory_agent_comes_to_its_end_is_remembered() -> None:
+    """It is at its end before those who wait for it are told."""
+    remembered = list[bool]()
+
+    async def remember(reread: bool) -> None:
+        remembered.append(reread)
+        if remembered == [False]:
+            asyncio.get_running_loop().call_soon(agent.start)
+
+    agent = MemoryAgent(remember)
+    agent.start()
+    await until(lambda: remembered.count(False) == 2)
+    await agent.stop()
