@@ -200,7 +200,7 @@ def test_a_household_run_is_played_again_step_by_step(
 def test_users_and_teams_that_are_there_are_offered(page: Page, team_server: Server) -> None:
     added = {"content": "Zoe has a cat."}
     httpx.post(f"{team_server.url}{API_PATH}/memories", params={"user": "zoe"}, json=added).raise_for_status()
-    turned(page, team_server, "memories")
+    opened(page, team_server, "ann")
     page.get_by_role("textbox", name="User").fill("z")
     page.get_by_role("option", name="zoe").click()
     expect(page.get_by_role("link", name="Zoe has a cat.")).to_be_visible()

@@ -11,7 +11,7 @@ import {
   PasswordInput,
   createTheme,
 } from "@mantine/core";
-import { type FormEvent, useEffect, useState } from "react";
+import { type FormEvent, useEffect, useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { type Owner, Problem, keep, read, session } from "./api";
 import { useCounts } from "./counts";
@@ -74,6 +74,8 @@ function OwnerField({
 }) {
   const [value, set] = useState(session[name] || "local");
   const [known, know] = useState<string[]>([]);
+  const typed = useRef(value);
+  typed.current = value;
   useEffect(() => {
     read<string[]>(`${name}s`).then(know, () => know([]));
   }, [name]);
@@ -81,7 +83,8 @@ function OwnerField({
     const now = chosen.trim() || "local";
     if (now === (session[name] || "local") && !isSubmitted) return;
     keep({ [name]: now });
-    changed().then(() => isSubmitted && focusHeading());
+    // Not where somebody types on already: the field would lose the focus.
+    changed().then(() => isSubmitted && typed.current === value && focusHeading());
   };
   const send = (event: FormEvent) => {
     event.preventDefault();
