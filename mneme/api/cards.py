@@ -358,7 +358,7 @@ class Cards(Operations):
 
     async def _contested(self, dispute: Dispute) -> ToReview:
         card = await self._cards.records.get(dispute.card_id)
-        task = await self._cards.tasks.find(dispute.new.task) if dispute.new.task else None
+        task = await self._cards.task_behind(dispute)
         return ToReview(why="disputed", card=card, dispute=dispute, task=task)
 
     @changes("cards/{card_id}/rate")

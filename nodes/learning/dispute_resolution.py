@@ -148,7 +148,6 @@ async def recommend(state: State, runtime: TeamRuntime) -> Update:
     claims = dispute.old.claim, dispute.new.claim
     old, new = sides_of(dispute, card) or (Guideline(condition="", pattern=claim) for claim in claims)
     earlier = [trial for tested in dispute.rounds[: state["rounds"]] for trial in tested.trials]
-    task = await cards.tasks.find(dispute.new.task) if dispute.new.task else None
     given = Contest(
         claim=card.claim,
         old=old,
@@ -157,7 +156,7 @@ async def recommend(state: State, runtime: TeamRuntime) -> Update:
         matches=[match_of(each) for each in (*earlier, *state["trials"])],
         old_tasks=card.evidence.success_count,
         old_evidence=old_evidence(card),
-        new_evidence=new_evidence(task),
+        new_evidence=new_evidence(await cards.task_behind(dispute)),
     )
     who = await who_answers("devils_advocate", runtime)
     answered = await ask(resolve_dispute, given, who, lane="background")
@@ -200,8 +199,8 @@ async def ask_person(state: State, runtime: TeamRuntime) -> Update:
     if not dispute.unresolved:  # decided elsewhere while this run waited
         return {"dispute": dispute, "verdict": None}
     sides = f"{dispute.old.claim}\n(rests on {old_evidence(card)})\nagainst\n{dispute.new.claim}"
-    task = await cards.tasks.find(dispute.new.task) if dispute.new.task else None
-    about = f"{sides}\n(rests on {new_evidence(task)})\n\n{state['recommendation']['rationale']}"
+    newer = new_evidence(await cards.task_behind(dispute))
+    about = f"{sides}\n(rests on {newer})\n\n{state['recommendation']['rationale']}"
     question = {
         "dispute": state["dispute"],
         "matches": [dict(match_of(each)) for each in dispute.trials],

@@ -18,7 +18,7 @@ from mneme.prompts.chat.memory_agent.reading import (
     Incoming,
     Quote,
     Route,
-    check_candidate,
+    check_candidates,
     check_index,
     check_quote,
     written_bounds,
@@ -165,8 +165,7 @@ A first reader noticed: $noticed
 @compose_memories.check
 def check_composed(given: Composing, answer: Candidates) -> None:
     """Check every memory against the message."""
-    for number, memory in enumerate(answer.memories):
-        check_candidate(given, memory, f"memories[{number}].")
+    check_candidates(given, answer.memories)
 
 
 check_conflict = Prompt(

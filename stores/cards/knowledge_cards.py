@@ -60,7 +60,17 @@ from mneme.stores.cards.lifecycle import (
     with_details,
     with_outcomes,
 )
-from mneme.stores.cards.metrics import MONTH, Metrics, Period, TaskLog, Thresholds, Unit, compute, periods
+from mneme.stores.cards.metrics import (
+    MONTH,
+    Metrics,
+    Period,
+    TaskLog,
+    TaskRecord,
+    Thresholds,
+    Unit,
+    compute,
+    periods,
+)
 from mneme.stores.cards.sharing import SharedFiles
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.reading import Order
@@ -130,6 +140,10 @@ class KnowledgeCards:
     def shared(self) -> SharedFiles:
         """The team's cards for other organisations."""
         return SharedFiles(self._ledger, self.records)
+
+    async def task_behind(self, dispute: Dispute) -> TaskRecord | None:
+        """Return the task that made a dispute's finding; None where no task did, or its record is gone."""
+        return await self.tasks.find(dispute.new.task) if dispute.new.task else None
 
     async def create(self, lesson: Lesson, outcome: TaskOutcome, *, change: Change) -> Learned:
         """Make a provisional card of a lesson, or reinforce the card that it already is.

@@ -4,6 +4,7 @@ The memory agent's other questions share its bounds of what is written, and its 
 """
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -159,7 +160,12 @@ def check_reading(given: Incoming, answer: Reading) -> None:
         raise ValueError("memories must be empty when route is 'discard'; else route is 'store'.")
     if answer.route == "store" and not answer.memories:
         raise ValueError("memories is empty: write down what is to be stored, or choose another route.")
-    for number, memory in enumerate(answer.memories):
+    check_candidates(given, answer.memories)
+
+
+def check_candidates(given: Incoming, memories: Sequence[Candidate]) -> None:
+    """Check every memory against the message."""
+    for number, memory in enumerate(memories):
         check_candidate(given, memory, f"memories[{number}].")
 
 
