@@ -7,12 +7,10 @@ from itertools import product
 
 from mneme.prompts.chat.evidence import NUMBER, STEM, WORD, sentences, words
 from mneme.prompts.chat.memory_agent.comparing import Relation
-from mneme.rules.chat.english import CALENDAR, ENGLISH, PATTERNS, REFERS, content_of
+from mneme.rules.chat.english import DAY, ENGLISH, REFERS, content_of, pattern
 
-NOT_BUT, NOT_SO, VALUE, SUBJECT, CHANGED, ADDING = (
-    re.compile(PATTERNS[name]) for name in ("not_but", "not_so", "value", "subject", "changed", "adding")
-)
-CORRECTING = re.compile(PATTERNS["announcing"] + PATTERNS["correcting"])
+CORRECTING, CHANGED, ADDING = pattern("announcing", "correcting"), pattern("changed"), pattern("adding")
+NOT_BUT, NOT_SO, VALUE, SUBJECT = pattern("not_but"), pattern("not_so"), pattern("value"), pattern("subject")
 TOPICS, ONE_AT_A_TIME = ENGLISH["topics"], ENGLISH["one_at_a_time"]
 MEASURES = {each[:STEM] for each in words(ENGLISH["measures"])}
 """Words that two statements may share without being of one thing."""
@@ -111,7 +109,7 @@ def _paired(value: str, text: str, memory: str) -> Iterator[tuple[str, str]]:
 def _sort(value: str) -> str:
     if NUMBER.search(value):
         return "number"
-    return "day" if CALENDAR.fullmatch(value) else "name" if value[:1].isupper() else "word"
+    return "day" if DAY.fullmatch(value) else "name" if value[:1].isupper() else "word"
 
 
 def count(part: str, text: str) -> int:
@@ -134,7 +132,8 @@ def _restated(fact: str, memory: str) -> Iterator[tuple[str, str]]:
             wrong = known[old[of[1]].start() : old[of[2] - 1].end()]
             right = said[new[of[3]].start() : new[of[4] - 1].end()]
             is_value = _sort(right) != "word" or now[of[3] - 1] in BEFORE_VALUES
-            if (_sort(wrong) == _sort(right) and is_value) or now[of[3] - 1] in {"a", "an"}:
+            is_value &= _sort(wrong.split()[0]) == _sort(right.split()[0])
+            if is_value or now[of[3] - 1] in {"a", "an"}:
                 yield wrong, right
 
 

@@ -23,18 +23,22 @@ GRAMMAR, REACTION, ASKING, TASK, WANTED = (
     frozenset(words(ENGLISH["words"][name])) for name in ("grammar", "reaction", "asking", "task", "wanted")
 )
 EMPTY = GRAMMAR | REACTION
-PATTERNS = {name: "".join(parts) for name, parts in ENGLISH["patterns"].items()}
-PERSON, NAMED, IS, THAT, SEARCHING, MAKING, EVER, CLAUSES, PASTED, WISHING, REFERS, VERBATIM, ANNOUNCING = (
-    re.compile(PATTERNS[name])
-    for name in (
-        *("person", "named", "is", "that", "searching", "making", "ever"),
-        *("clauses", "pasted", "wishing", "referring", "verbatim", "announcing"),
-    )
-)
-GREETING, CALENDAR = (re.compile(PATTERNS[name]) for name in ("greeting", "calendar"))
-STATING = re.compile(PATTERNS["stating"])
-TIED = re.compile(PATTERNS["person"] + PATTERNS["tied"])
-STANDING = re.compile(PATTERNS["ever"] + PATTERNS["standing"])
+
+
+def pattern(*names: str) -> re.Pattern[str]:
+    """Return a pattern of English, or several in a row."""
+    return re.compile("".join(part for name in names for part in ENGLISH["patterns"][name]))
+
+
+PERSON, TIED, NAMED, IS = pattern("person"), pattern("person", "tied"), pattern("named"), pattern("is")
+STATING, THAT, GREETING, EVER = pattern("stating"), pattern("that"), pattern("greeting"), pattern("ever")
+SEARCHING, MAKING, STANDING = pattern("searching"), pattern("making"), pattern("ever", "standing")
+CLAUSES, PASTED, WISHING = pattern("clauses"), pattern("pasted"), pattern("wishing")
+WEEKDAY, DAY = pattern("weekday"), pattern("weekday", "month")
+REFERS, VERBATIM, ANNOUNCING = pattern("referring"), pattern("verbatim"), pattern("announcing")
+CAPITAL = rf"(?!I['’ ]|(?:{WEEKDAY.pattern}|(?<=\w )(?:{DAY.pattern}))\b)[A-Z][\w'’-]*"
+NAME = re.compile(f"{CAPITAL}(?: {CAPITAL})*")
+"""A month is taken for a person where it begins a sentence: `April is our landlady`, but `In April`."""
 TAG = re.compile(r", \w+\?+$")  # `No jokes, ok?`
 OPENING = REACTION | {"so", "and", "but", "now", "then", "btw", "also", "kindly"}
 ALWAYS_ASKING = frozenset(words("is are does"))

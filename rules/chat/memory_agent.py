@@ -9,17 +9,7 @@ from mneme.prompts.chat.memory_agent import comparing, forgetting, reading, rewr
 from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.prompts.chat.memory_agent.reading import MAX_CHARS, MAX_ITEMS
 from mneme.rules.chat.comparison import corrected, correction, count, relations, stems
-from mneme.rules.chat.english import (
-    CALENDAR,
-    CLAUSES,
-    GRAMMAR,
-    MAX_READ,
-    OPENING,
-    asks,
-    core,
-    says,
-    statements,
-)
+from mneme.rules.chat.english import CLAUSES, GRAMMAR, MAX_READ, NAME, OPENING, asks, core, says, statements
 from mneme.rules.registry import rule
 
 FORGET = re.compile(
@@ -36,7 +26,6 @@ REASONS: dict[Relation, str] = {
     "correction": "An explicit correction, which only this memory can mean.",
     "unclear": "It may contradict the memory.",
 }
-NAME = re.compile(r"(?!I['’ ])[A-Z][\w'’-]*(?: [A-Z][\w'’-]*)*")
 
 
 def read_message(given: reading.Incoming, most: int = reading.MAX_STATED) -> reading.Reading:
@@ -76,18 +65,13 @@ def _wishes(message: str) -> list[str]:
 
 
 def entities_of(content: str) -> list[str]:
-    """Return the words of a text with a capital, but for days, months, and words of grammar first.
-
-    A month that begins a sentence is taken for a person: `April is our landlady`, but `In April`.
-    """
+    """Return the words of a text with a capital, unless they begin a sentence and are words of grammar."""
     found = []
     for each in NAME.finditer(content):
-        name, date = each[0].split(), CALENDAR.fullmatch(each[0])
+        name = each[0].removesuffix("'s").removesuffix("’s")
+        first, _, others = name.partition(" ")
         begins = content[: each.start()].rstrip()[-1:] in {"", ".", "!", "?", ":"}
-        if not (begins and date and date[1]):
-            first = begins and core(name[0]) in GRAMMAR | OPENING
-            name = [part for part in name[first:] if not CALENDAR.fullmatch(part)]
-        found.append(" ".join(name).removesuffix("'s").removesuffix("’s"))
+        found.append(others if begins and core(first) in GRAMMAR | OPENING else name)
     return [each for each in dict.fromkeys(found) if len(each) > 1][:MAX_ITEMS]
 
 
