@@ -121,15 +121,15 @@ def says(sentence: str, known: bool = False) -> bool:
 
     It needs fewer where another sentence of the message is `known` to state something.
     """
-    sentence = GREETING.sub("", sentence)
-    clauses = [each for each in CLAUSES.split(sentence) if TIED.search(each) and not asks(each)]
+    told = GREETING.sub("", sentence)
+    clauses = [each for each in CLAUSES.split(told) if TIED.search(each) and not asks(each)]
     is_tied = any(len(content_of(each)) > bool(THAT.match(_opened(each))) for each in clauses)
     reacts = not (REACTION | {"you"}).isdisjoint(map(core, words(sentence)[:1]))
     stating = STATING.match(sentence)
     is_short = stating is not None and EMPTY.isdisjoint(map(core, words(stating[2])))
     least = 2 if is_short else 3 if IS.search(sentence) else 8 if UNSPACED.search(sentence) else 4
     least += reacts - 2 * known
-    return is_tied or len(content_of(sentence)) >= max(least, 1)
+    return is_tied or len(content_of(told)) >= max(least, 1)
 
 
 def says_beside(question: str) -> bool:
