@@ -253,12 +253,14 @@ def call(
         whose: owner = "local",  # type: ignore[valid-type]
     ) -> int:
         from mneme.cli.show import print_result  # what prints is slow to import
-        from mneme.client.home import opened, operations_at, warn_of_absent_teams
+        from mneme.client.home import absent_teams, opened, operations_at, warn
 
         operation = operation_of(calls)
-        async with opened(reading=operation.is_reading, searching=searching) as place:
+        reads = operation.is_reading
+        async with opened(reading=reads, searching=searching) as place:
             on = operations_at(place, operation.kind, whose)
-            await warn_of_absent_teams(place, {**given, declared["owner"]: whose}, reads=operation.is_reading)
+            absent = await absent_teams(place, {**given, declared["owner"]: whose}, reads=reads)
+            warn(absent if reads else ())
             try:
                 result = await getattr(on, operation.name)(**given)
             except NotFound as error:
@@ -266,6 +268,7 @@ def call(
                 raise
             if result == [] and hasattr(on, "users"):
                 await _print_whether_known(whose, on)
+        warn(() if reads else absent)  # a change that failed makes no team
         result = named(told)(result, given) if told else result
         print_result(result, named(shows), called)
         return int(bool(fails) and named(fails)(result))
