@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from mneme.core.errors import Conflict
 from mneme.stores.access import SHARED, audited, check_right, may, roles
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.log import retry_on_conflict
 from mneme.stores.ledger.reading import heads_of, links_of
 from mneme.stores.ledger.records import (
     Change,
@@ -31,7 +32,7 @@ from mneme.stores.ledger.records import (
 )
 from mneme.stores.ledger.words import HAN, KANA, STEM_LETTERS, WORD, folded, is_english, stems_of
 from mneme.stores.provenance import pairs_in
-from mneme.stores.shelf import Shelf, kind_of, readable, retry_on_conflict
+from mneme.stores.shelf import Shelf, kind_of, readable
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory, MemoryRecord
 from mneme.stores.users.traces import named
