@@ -15,7 +15,6 @@ from mneme.api.cards import Cards
 from mneme.api.memories import Memories
 from mneme.api.operation import API_PATH
 from mneme.api.shared_memory import SharedMemory
-from mneme.client.home import OWN_SERVER
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.nodes.chat.compared import compared
@@ -27,7 +26,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, team_namespace
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory
-from mneme.stores.users.promotion import OwnMemories, Sharing, TeamFacts, end_sharing
+from mneme.stores.users.promotion import OwnMemories, TeamFacts
 from tests.doubles.own_server import own_server
 from tests.mneme.routes import MCP
 
@@ -249,35 +248,6 @@ class TestShared:
         await Memories(bundled, "bob").add(LATER)
         assert not [each async for each in bundled.export(("teams",)) if "DuckDB" in each]
 
-    @pytest.mark.parametrize("share", ["always", "ask"])
-    async def test_a_new_team_of_an_old_name_is_told_nothing_by_an_old_policy(
-        self, bundled: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: Sharing
-    ) -> None:
-        """The team is gone when a server starts whose roles do not name it."""
-        bob, rob, memories = (
-            SharedMemory(bundled, "bob"),
-            SharedMemory(bundled, "rob"),
-            Memories(bundled, "bob"),
-        )
-        await bob.set_policy("analysts", share, ["reporting"])
-        await SharedMemory(bundled, "ann").set_policy("acme", "ask", ["tea"])  # of her own team of that name
-        known = await memories.add(FACT)
-        await end_sharing(bundled)
-        assert len([*await rob.proposals("analysts"), *await memories.flagged()]) == 1, "the team is there"
-        for name, roles in (("gone.yaml", "teams: {acme: {ann: [write]}}"), ("anew.yaml", ROLES)):
-            (tmp_path / name).write_text(roles)
-            monkeypatch.setenv("MNEME_ROLES", str(tmp_path / name))
-            settings.cache_clear()
-            await end_sharing(bundled)
-        assert await rob.proposals("analysts") == [] and await memories.flagged() == []
-        await memories.update(known.key, LATER)
-        assert await rob.proposals("analysts") == [] and await memories.flagged() == []
-        kept = [*await bob.policies(), *await SharedMemory(bundled, "ann").policies()]
-        assert [each.share for each in kept] == ["never", "ask"]
-        await bob.set_policy("analysts", share, ["reporting"])
-        await memories.update(known.key, FACT)
-        assert len([*await rob.proposals("analysts"), *await memories.flagged()]) == 1, "set for the new team"
-
 
 @pytest.mark.parametrize(
     ("about", "private", "meant"),
@@ -456,9 +426,3 @@ async def test_every_door_that_writes_a_memory_shares_it(tmp_path: Path) -> None
     }
     assert {each["owner"] for each in found} == {"analysts"}
     assert refused.status_code == 403 and "bob may not write" in refused.text
-    roles.write_text("teams: {ops: {bob: [read]}}")
-    (tmp_path / "home" / "ledger" / OWN_SERVER).unlink(missing_ok=True)
-    with own_server(tmp_path / "home", MNEME_AUTH=str(users), MNEME_ROLES=str(roles)) as server:
-        async with httpx.AsyncClient(headers={"x-api-key": ann}, timeout=60) as client:
-            kept = (await client.get(f"{server.url}{API_PATH}/policies")).json()
-    assert [each["share"] for each in kept] == ["never"], "the team is gone"
