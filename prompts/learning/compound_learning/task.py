@@ -138,7 +138,7 @@ def dead_end(pattern: str, cards: Sequence[Known]) -> InVain | None:
 
 
 def is_refuted(end: InVain, cards: Sequence[Known]) -> bool:
-    """Say whether cards have served tasks that a dead end covers, as often as it failed, or in all the latest.
+    """Say whether cards served tasks that a dead end covers as often as it failed, or in all the latest.
 
     Then its condition does not tell where it fails.
     """
