@@ -255,8 +255,7 @@ def call(
         from mneme.cli.show import print_result  # what prints is slow to import
         from mneme.client.home import absent_teams, opened, operations_at, warn
 
-        operation = operation_of(calls)
-        reads = operation.is_reading
+        reads = (operation := operation_of(calls)).is_reading
         async with opened(reading=reads, searching=searching) as place:
             on = operations_at(place, operation.kind, whose)
             absent = await absent_teams(place, {**given, declared["owner"]: whose}, reads=reads)
