@@ -206,11 +206,11 @@ def transact(database: Database, works: Sequence[Work[Any]]) -> list[Any]:
                     result = work(transaction)
                     for table, rows in transaction.rows.items():
                         cursor.executemany(UPSERTS[table], rows)
-            except Exception as failure:
+            except Exception as failure:  # noqa: BLE001  (it goes to whoever waits for this work)
                 result, transaction.state = failure, before
                 try:
                     cursor.execute("ROLLBACK TO SAVEPOINT work")
-                except Exception:  # the database has ended the transaction, or is gone
+                except Exception:  # noqa: BLE001  (the database has ended the transaction, or is gone)
                     raise failure from None
             transaction.rows.clear()
             cursor.execute("RELEASE SAVEPOINT work")

@@ -72,7 +72,7 @@ def is_older(folder: Folder) -> bool:
 
 
 def remove_older(folder: Folder) -> None:
-    """Remove the files that were left where a ledger was upgraded: what is forgotten must not stay in them."""
+    """Remove what is left where a ledger was upgraded: what is forgotten must not stay in it."""
     for path in [*folder.path.glob(GENERATIONS), folder.path / MAKING]:
         shutil.rmtree(path, ignore_errors=True)
 
