@@ -5,7 +5,7 @@ The paper's own versions are in `graphs/baselines/`.
 
 from langgraph.graph import END, START
 
-from mneme.nodes.chat import remembering as memory
+from mneme.nodes.chat import message_lifecycle as message
 from mneme.nodes.chat.context import MemoryContext
 from mneme.nodes.chat.memory_agent import (
     conflict_router,
@@ -16,28 +16,28 @@ from mneme.nodes.chat.memory_agent import (
     routed,
 )
 from mneme.nodes.chat.memory_operations import discard, insert_memory, replace_memory, retire, update_memory
-from mneme.nodes.chat.remembering import Given, Result, State
+from mneme.nodes.chat.message_lifecycle import Given, Result, State
 from mneme.nodes.workflow import Workflow
 
 OPERATIONS = ["insert_memory", "update_memory", "replace_memory", "retire", "discard", "settle"]
 
 
-def remembering(first: str) -> Workflow:
+def workflow_from(first: str) -> Workflow:
     """Build what every version has: a message comes in and goes to `first`, and the operations end it."""
     builder = Workflow(State, context_schema=MemoryContext, input_schema=Given, output_schema=Result)
-    builder.add_node(memory.receive)
+    builder.add_node(message.receive)
     for operation in (insert_memory, update_memory, replace_memory, retire, discard):
         builder.add_node(operation)
         builder.add_edge(operation.__name__, "settle")
-    builder.add_node(memory.forget)
-    builder.add_node(memory.settle)
+    builder.add_node(message.forget)
+    builder.add_node(message.settle)
     builder.add_edge(START, "receive")
-    builder.add_conditional_edges("receive", memory.is_settled, {True: END, False: first})
+    builder.add_conditional_edges("receive", message.is_settled, {True: END, False: first})
     builder.add_edge("settle", END)
     return builder
 
 
-builder = remembering("message_router")
+builder = workflow_from("message_router")
 builder.add_node(message_router)
 builder.add_node(find_similar)
 builder.add_node(conflict_router)
@@ -47,6 +47,6 @@ builder.add_conditional_edges("message_router", routed, ["find_similar", "forget
 builder.add_conditional_edges("forget", left_to_store, ["find_similar", "settle"])
 builder.add_edge("find_similar", "conflict_router")
 builder.add_edge("conflict_router", "decide")
-builder.add_conditional_edges("decide", memory.each_decision, OPERATIONS)
+builder.add_conditional_edges("decide", message.each_decision, OPERATIONS)
 
 graph = builder.compile(name="memory_agent")

@@ -1,10 +1,10 @@
 """The memory agent, version 1 of the paper: one agent that calls its memory tools (Figure 2)."""
 
-from mneme.graphs.memory_agent import OPERATIONS, remembering
+from mneme.graphs.memory_agent import OPERATIONS, workflow_from
 from mneme.nodes.chat.memory_tools import compose_quoted, find_similar_to_message, manage
-from mneme.nodes.chat.remembering import each_decision
+from mneme.nodes.chat.message_lifecycle import each_decision
 
-builder = remembering("find_similar")
+builder = workflow_from("find_similar")
 builder.add_node("find_similar", find_similar_to_message)
 builder.add_node(manage)
 builder.add_node("compose", compose_quoted)

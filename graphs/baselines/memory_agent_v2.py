@@ -1,11 +1,11 @@
 """The memory agent, version 2 of the paper: message router, then one upsert router (Figure 2)."""
 
-from mneme.graphs.memory_agent import OPERATIONS, remembering
+from mneme.graphs.memory_agent import OPERATIONS, workflow_from
 from mneme.nodes.chat.memory_agent import routed
+from mneme.nodes.chat.message_lifecycle import each_decision
 from mneme.nodes.chat.paper_versions import compose, find_similar_to_message, message_router, upsert_router
-from mneme.nodes.chat.remembering import each_decision
 
-builder = remembering("message_router")
+builder = workflow_from("message_router")
 builder.add_node(message_router)
 builder.add_node("find_similar", find_similar_to_message)
 builder.add_node(upsert_router)

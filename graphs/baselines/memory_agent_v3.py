@@ -1,11 +1,11 @@
 """The memory agent, version 3 of the paper: message router, conflict router per similar memory (Figure 2)."""
 
-from mneme.graphs.memory_agent import OPERATIONS, remembering
+from mneme.graphs.memory_agent import OPERATIONS, workflow_from
 from mneme.nodes.chat.memory_agent import decide, find_similar, routed
+from mneme.nodes.chat.message_lifecycle import each_decision
 from mneme.nodes.chat.paper_versions import compose, conflict_router, message_router
-from mneme.nodes.chat.remembering import each_decision
 
-builder = remembering("message_router")
+builder = workflow_from("message_router")
 builder.add_node(message_router)
 builder.add_node(compose)
 builder.add_node(find_similar)

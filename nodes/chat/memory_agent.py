@@ -26,7 +26,7 @@ from typing import Literal, NamedTuple, get_args
 from mneme.models.asking.asking import resolve
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.chat.memory_operations import MAX_STATEMENTS, Judged
-from mneme.nodes.chat.remembering import Action, Decision, State, incoming, last_reply, written
+from mneme.nodes.chat.message_lifecycle import Action, Decision, State, incoming, last_reply, written
 from mneme.nodes.workflow import Update, counted
 from mneme.prompts.chat.evidence import located, rest
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, Relation, compare_memories

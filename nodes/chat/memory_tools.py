@@ -19,8 +19,8 @@ from mneme.models.asking.tool_calls import call_tools
 from mneme.models.asking.wording import in_own_words
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_operations import Judged
+from mneme.nodes.chat.message_lifecycle import Decision, State, incoming, similar_to
 from mneme.nodes.chat.paper_versions import composed_of
-from mneme.nodes.chat.remembering import Decision, State, incoming, similar_to
 from mneme.nodes.workflow import Update, counted
 from mneme.prompts.chat.paper_versions import Composing, ToolChoice, ToolChoices, ToolGiven, choose_tools
 from mneme.prompts.prompt import Prompt

@@ -10,7 +10,7 @@ from asyncio import gather
 from mneme.models.asking.asking import ask
 from mneme.nodes.chat.context import MemoryRuntime
 from mneme.nodes.chat.memory_operations import Judged
-from mneme.nodes.chat.remembering import Decision, State, incoming, last_reply, similar_to, written
+from mneme.nodes.chat.message_lifecycle import Decision, State, incoming, last_reply, similar_to, written
 from mneme.nodes.workflow import Update, counted
 from mneme.prompts.chat.evidence import located, sentence_around
 from mneme.prompts.chat.memory_agent.rewriting import Pair

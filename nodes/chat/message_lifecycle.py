@@ -1,4 +1,4 @@
-"""What every version of the memory agent does with a message: receive, write down, carry out, forget, settle.
+"""The life of a message in every version of the memory agent: receive, write down, carry out, settle.
 
 How it is decided what to do is each version's own: `memory_agent.py`, `paper_versions.py`,
 `memory_tools.py`. The writes are in `memory_operations.py`.
