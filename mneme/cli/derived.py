@@ -265,8 +265,7 @@ def call(
             except NotFound as error:
                 error.hint = error.hint or (versions and f"`{versions.format(**given)}` lists the versions.")
                 raise
-            if result == [] and hasattr(on, "users"):
-                await _print_whether_known(whose, on)
+            await _print_whether_known(whose, on, result)
         warn(() if reads else absent)  # a change that failed makes no team
         result = named(told)(result, given) if told else result
         print_result(result, named(shows), called)
@@ -275,8 +274,10 @@ def call(
     return Command(run, asks=declared["erases"])
 
 
-async def _print_whether_known(user: str, on: Any) -> None:
-    """Say that nothing is kept of a user, and of which other users something is."""
+async def _print_whether_known(user: str, on: Any, result: Any) -> None:
+    """Where nothing was found, say that nothing is kept of a user, and of which other users something is."""
+    if result != [] or not hasattr(on, "users"):
+        return
     from mneme.cli.show import console
     from mneme.core.settings import settings
 
