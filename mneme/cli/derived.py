@@ -253,20 +253,12 @@ def call(
         whose: owner = "local",  # type: ignore[valid-type]
     ) -> int:
         from mneme.cli.show import print_result  # what prints is slow to import
-        from mneme.client.home import absent_teams, opened, operations_at, warn
 
-        reads = (operation := operation_of(calls)).is_reading
-        async with opened(reading=reads, searching=searching) as place:
-            on = operations_at(place, operation.kind, whose)
-            absent = await absent_teams(place, {**given, declared["owner"]: whose}, reads=reads)
-            warn(absent if reads else ())
-            try:
-                result = await getattr(on, operation.name)(**given)
-            except NotFound as error:
-                error.hint = error.hint or (versions and f"`{versions.format(**given)}` lists the versions.")
-                raise
-            await _print_whether_known(whose, on, result)
-        warn(() if reads else absent)  # a change that failed makes no team
+        try:
+            result = await _done(operation_of(calls), given, {declared["owner"]: whose}, searching)
+        except NotFound as error:
+            error.hint = error.hint or (versions and f"`{versions.format(**given)}` lists the versions.")
+            raise
         result = named(told)(result, given) if told else result
         print_result(result, named(shows), called)
         return int(bool(fails) and named(fails)(result))
@@ -274,10 +266,24 @@ def call(
     return Command(run, asks=declared["erases"])
 
 
-async def _print_whether_known(user: str, on: Any, result: Any) -> None:
-    """Where nothing was found, say that nothing is kept of a user, and of which other users something is."""
-    if result != [] or not hasattr(on, "users"):
-        return
+async def _done(operation: "Operation", given: Values, owner: dict[str, str], searching: bool) -> Any:
+    """Return what an operation returns; name teams that are not there, for a change once it is done."""
+    from mneme.client.home import absent_teams, opened, operations_at, warn
+
+    (whose,), reads = owner.values(), operation.is_reading
+    async with opened(reading=reads, searching=searching) as place:
+        on = operations_at(place, operation.kind, whose)
+        absent = await absent_teams(place, given | owner, reads=reads)
+        warn(absent if reads else ())
+        result = await getattr(on, operation.name)(**given)
+        if result == [] and hasattr(on, "users"):
+            await _print_whether_known(whose, on)
+    warn(() if reads else absent)
+    return result
+
+
+async def _print_whether_known(user: str, on: Any) -> None:
+    """Say that nothing is kept of a user, and of which other users something is."""
     from mneme.cli.show import console
     from mneme.core.settings import settings
 
