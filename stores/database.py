@@ -96,8 +96,19 @@ class Database(ABC):
                     connection.rollback()
                 raise
 
+    @contextmanager
+    def _connection(self) -> Iterator[Any]:
+        with self.failures(), self._connected() as connection:
+            yield connection
+
     @abstractmethod
-    def _connection(self) -> AbstractContextManager[Any]: ...
+    def failures(self) -> AbstractContextManager[None]:
+        """Turn what the driver raises into NotWritable, Damaged or StorageFailure."""
+
+    @abstractmethod
+    def _connected(self) -> AbstractContextManager[Any]:
+        """Give an idle connection, or a new one."""
+
     @abstractmethod
     def erased(self) -> None: ...
     @abstractmethod
@@ -195,17 +206,20 @@ class Sqlite(Database):
             self._idle.popleft().close()
 
     @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        """Give an idle connection, or a new one. Raises NotWritable, Damaged, StorageFailure."""
+    def _connected(self) -> Iterator[sqlite3.Connection]:
         try:
-            try:
-                connection = self._idle.pop()
-            except IndexError:
-                connection = self._connect()
-            try:
-                yield connection
-            finally:
-                self._idle.append(connection)
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._connect()
+        try:
+            yield connection
+        finally:
+            self._idle.append(connection)
+
+    @contextmanager
+    def failures(self) -> Iterator[None]:
+        try:
+            yield
         except sqlite3.Error as failure:
             code = getattr(failure, "sqlite_errorcode", 0) & 0xFF
             if code in FULL or (code == sqlite3.SQLITE_IOERR and "disk I/O" not in str(failure)):
