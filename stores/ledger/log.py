@@ -43,7 +43,6 @@ from mneme.stores.ledger.reading import (
     heads_of,
     state_of,
     tombstones_of,
-    version_in,
     versions_of,
 )
 from mneme.stores.ledger.records import (
@@ -273,7 +272,6 @@ class Log(Worker):
         self._writer.submit(self._drain)
         result = await asyncio.wrap_future(done)
         if erases:
-            version_in.cache_clear()
             await asyncio.wrap_future(self._writer.submit(self.database.erased))
         return result
 
