@@ -19,14 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from mneme.core.errors import BadInput, Forbidden, StorageFailure, first_fault
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import (
-    LOCAL,
-    Change,
-    Namespace,
-    check_name,
-    escaped,
-    unescaped,
-)
+from mneme.stores.ledger.records import LOCAL, Change, Namespace, thread_root, unescaped
 
 Recallable = Literal["fact", "card", "agreement", "synopsis", "pair"]
 RECALLABLE: tuple[Recallable, ...] = get_args(Recallable)
@@ -230,8 +223,3 @@ async def thread_id(ledger: Ledger, user: str, name: str) -> str:
 def known_id(name: str) -> str:
     """Return the id that earlier versions gave to the thread of that name, which everybody can work out."""
     return str(uuid5(NAMESPACE_URL, f"mneme:{name}"))
-
-
-def thread_root(user: str) -> Namespace:
-    """Return where the root of a user's thread ids is; once it is forgotten, all names have other ids."""
-    return ("threads", escaped(check_name(user, "user id")))
