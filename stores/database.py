@@ -83,7 +83,7 @@ class Database(ABC):
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Cursor]:
-        with self._connection() as connection:
+        with self.failures(), self._connected() as connection:
             if begin:
                 connection.execute(begin)
             try:
@@ -97,7 +97,13 @@ class Database(ABC):
                 raise
 
     @abstractmethod
-    def _connection(self) -> AbstractContextManager[Any]: ...
+    def failures(self) -> AbstractContextManager[None]:
+        """Turn what the driver raises into NotWritable, Damaged or StorageFailure."""
+
+    @abstractmethod
+    def _connected(self) -> AbstractContextManager[Any]:
+        """Give an idle connection, or a new one."""
+
     @abstractmethod
     def erased(self) -> None: ...
     @abstractmethod
@@ -170,7 +176,7 @@ class Sqlite(Database):
         self._idle: deque[sqlite3.Connection] = deque()
         with storage_errors(f"write {path}"):
             make_private_file(path)
-        with self._connection():
+        with self.reading():
             pass  # what is wrong with the file is said now
 
     def erased(self) -> None:
@@ -180,8 +186,8 @@ class Sqlite(Database):
         """
         for wait in LOG_WAITS:
             time.sleep(wait)
-            with self._connection() as connection:
-                busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            with self.reading() as cursor:
+                busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if not busy:
                 return
         raise StorageFailure(
@@ -195,17 +201,20 @@ class Sqlite(Database):
             self._idle.popleft().close()
 
     @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        """Give an idle connection, or a new one. Raises NotWritable, Damaged, StorageFailure."""
+    def _connected(self) -> Iterator[sqlite3.Connection]:
         try:
-            try:
-                connection = self._idle.pop()
-            except IndexError:
-                connection = self._connect()
-            try:
-                yield connection
-            finally:
-                self._idle.append(connection)
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._connect()
+        try:
+            yield connection
+        finally:
+            self._idle.append(connection)
+
+    @contextmanager
+    def failures(self) -> Iterator[None]:
+        try:
+            yield
         except sqlite3.Error as failure:
             code = getattr(failure, "sqlite_errorcode", 0) & 0xFF
             if code in FULL or (code == sqlite3.SQLITE_IOERR and "disk I/O" not in str(failure)):

@@ -281,14 +281,13 @@ class Checkpoints(BaseCheckpointSaver[str]):
             cursor.executemany(f"UPDATE checkpoints SET metadata = ? WHERE {_AT}", named)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = KEEP_LATEST) -> None:
+        check_strategy(strategy)
         for thread in thread_ids:  # one after the other, so that what others write goes between
             await self._worker.to_the_end(partial(self.prune, [thread], strategy=strategy))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = KEEP_LATEST) -> None:
         """Keep only the latest checkpoint of every namespace, or, with `delete`, nothing at all."""
-        if strategy not in (KEEP_LATEST, *DELETE):
-            hint = f"One of {KEEP_LATEST}, {', '.join(DELETE)}."
-            raise BadInput(f"{strategy} is not a way to prune.", hint)
+        check_strategy(strategy)
         for thread in map(str, thread_ids):
             if strategy in DELETE:
                 self.delete_thread(thread)
@@ -384,6 +383,13 @@ class Checkpoints(BaseCheckpointSaver[str]):
                 note.write(b"%0*d" % (DIGITS, made))
         if erases:
             self.database.erased()
+
+
+def check_strategy(strategy: str) -> None:
+    """Refuse an unknown way to prune. Raises BadInput."""
+    if strategy not in (KEEP_LATEST, *DELETE):
+        hint = f"One of {KEEP_LATEST}, {', '.join(DELETE)}."
+        raise BadInput(f"{strategy} is not a way to prune.", hint)
 
 
 def plain(value: Any) -> Any:

@@ -28,7 +28,7 @@ from mneme.stores.ledger.folder import (
 from mneme.stores.ledger.log import Log, make_tables, write_log
 from mneme.stores.ledger.query import FORMAT
 from mneme.stores.ledger.reading import check_embedder, current_state
-from mneme.stores.ledger.upgrading import JOURNAL, is_older, upgrade
+from mneme.stores.ledger.upgrading import JOURNAL, is_older, remove_older, upgrade
 
 MEMORY = "/dev/shm"  # noqa: S108  (the folder in it has a name by chance, and is for its owner alone)
 if TYPE_CHECKING:
@@ -128,6 +128,8 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
         return Sqlite(folder.log)
     if is_older(folder):
         upgrade(folder)
+    elif folder.log.exists():
+        remove_older(folder)
     is_trusted = is_sealed(folder.path, LOG_FILES)
     if not folder.log.exists():
         if copies_in(folder.path):

@@ -17,8 +17,10 @@ from uuid import uuid4
 from pydantic import BaseModel
 
 from mneme.core.errors import Conflict
-from mneme.stores.access import SHARED, audited, check_right, may, roles
+from mneme.stores.access import check_right, may, roles
+from mneme.stores.audit import SHARED, audited
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.log import retry_on_conflict
 from mneme.stores.ledger.reading import heads_of, links_of
 from mneme.stores.ledger.records import (
     Change,
@@ -122,6 +124,37 @@ class TeamFacts(UserMemories):
 def policies_of(ledger: Ledger, user: str) -> Shelf[Policy, Policy]:
     """Return a user's policies, by the names under which teams are kept."""
     return Shelf(ledger, user_namespace(user, "policies"), kind_of(Policy))
+
+
+@retry_on_conflict
+async def end_sharing(ledger: Ledger) -> None:
+    """Set policies to never, and take back questions and proposals, for teams that the roles no longer name.
+
+    A later team of such a name has other members. What the team was told stays in its place.
+    """
+    change = Change(reason="the team is no more", actor="roles")
+    known = {*roles().teams, *roles().organisations}
+    for place in await ledger.namespaces(("users",)):
+        if place[2:] == ("policies",):
+            user = unescaped(place[1])
+            for head in await ledger.records(place, limit=None, filter={"share": {"$ne": "never"}}):
+                if "/" not in head.key and head.key not in known:
+                    await _end_questions(UserMemories(ledger, user), head.key, change)
+                    policy = Policy(team=head.key, share="never")
+                    await policies_of(ledger, user).put(head.key, policy, change=change)
+    for place in await ledger.namespaces(("teams",)):
+        if place[2:] == ("proposals",) and "/" not in (team := unescaped(place[1])) and team not in known:
+            heads = await ledger.records(place, limit=None)
+            waiting = TeamFacts(ledger, team, "proposals")
+            await ledger.write([waiting.retirement(each.key, change, each.version) for each in heads])
+
+
+async def _end_questions(memories: UserMemories, team: str, change: Change) -> None:
+    """Ask no longer whether a team may know memories."""
+    for head in await memories.heads(filter={"asks": team}):
+        for found in readable(MemoryRecord.of, [head]):
+            memory = _asking(found.memory, team)
+            await memories.update(head.key, memory, change=change, expected_version=head.version)
 
 
 def as_shared(memory: Memory, at: datetime, owner: str) -> Memory:

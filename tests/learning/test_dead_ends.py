@@ -31,14 +31,14 @@ FIRST = Advice(pattern="wash cold", statements=["cold"])
 FAILED = Trial(correct=True, gain=1.0, wanted=2.0, solved=False, summary="It is no cleaner.")
 
 
-def card(*, holds: bool | None = True, served: int = 0) -> Known:
+def card(*, holds: bool | None = True, served: int = 0, failed: int = 2) -> Known:
     """Return a card whose rule fails for red silk."""
     return Known(
         claim="Wash silk hot.",
         status="verified",
         confidence=0.9,
         advice=[Advice(condition="silk", pattern=TRIED, applies=True, specificity=1, statements=["hot"])],
-        in_vain=[SOILED.model_copy(update={"applies": holds})],
+        in_vain=[SOILED.model_copy(update={"applies": holds, "failed": failed})],
         served=["red silk"] * served,
     )
 
@@ -58,8 +58,13 @@ def drafted(shown: Known, *pitfalls: Known) -> str:
         (card(holds=None), TRIED),
         (card(served=1), "wash cold"),
         (card(served=2), TRIED),
+        (card(served=9, failed=40), "wash cold"),
+        (card(served=10, failed=40), TRIED),
     ],
-    ids=["holds here", "does not hold", "may hold", "failed more often", "served as often"],
+    ids=[
+        *("holds here", "does not hold", "may hold", "failed more often", "served as often"),
+        *("served less of late", "served in all that is told"),
+    ],
 )
 def test_rules_follow_a_card_but_where_it_is_in_vain(shown: Known, pattern: str) -> None:
     assert drafted(shown) == pattern

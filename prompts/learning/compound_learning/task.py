@@ -29,6 +29,8 @@ Pattern = Annotated[str, Field(max_length=500)]
 Condition = Annotated[str, Field(max_length=500)]
 Statement = Annotated[str, Field(max_length=1_000)]
 Severity = Literal["blocking", "advisory"]
+LATEST_SERVED = 10
+"""So many of the latest tasks that a card served are told: no more successes can stand against failures."""
 DISPUTABLE = ("verified", "disputed")
 """The standings of a card that a lesson may be against."""
 
@@ -136,13 +138,13 @@ def dead_end(pattern: str, cards: Sequence[Known]) -> InVain | None:
 
 
 def is_refuted(end: InVain, cards: Sequence[Known]) -> bool:
-    """Say whether cards have served tasks that a dead end covers, as often as it failed.
+    """Say whether cards served tasks that a dead end covers as often as it failed, or in all the latest.
 
     Then its condition does not tell where it fails.
     """
     followed = [card for card in cards if any(each.pattern == end.approach for each in card.advice)]
     covered, tasks = {*end.condition.split("; ")}, [each for card in followed for each in card.served]
-    return end.failed <= sum(covered <= {*each.split("; ")} for each in tasks)
+    return min(end.failed, LATEST_SERVED) <= sum(covered <= {*each.split("; ")} for each in tasks)
 
 
 def without_refuted(card: Known, cards: Sequence[Known]) -> Known:
