@@ -114,7 +114,7 @@ class Database(ABC):
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Cursor]:
-        with self._connection() as connection:
+        with self.failures(), self._connected() as connection:
             if begin:
                 connection.execute(begin)
             try:
@@ -126,11 +126,6 @@ class Database(ABC):
                 with suppress(Exception):  # the connection may be gone
                     connection.rollback()
                 raise
-
-    @contextmanager
-    def _connection(self) -> Iterator[Any]:
-        with self.failures(), self._connected() as connection:
-            yield connection
 
     @abstractmethod
     def failures(self) -> AbstractContextManager[None]:
@@ -212,7 +207,7 @@ class Sqlite(Database):
         self._idle: deque[sqlite3.Connection] = deque()
         with storage_errors(f"write {path}"):
             make_private_file(path)
-        with self._connection():
+        with self.reading():
             pass  # what is wrong with the file is said now
 
     def erased(self) -> None:
@@ -222,8 +217,8 @@ class Sqlite(Database):
         """
         for wait in LOG_WAITS:
             time.sleep(wait)
-            with self._connection() as connection:
-                busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            with self.reading() as cursor:
+                busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if not busy:
                 return
         raise StorageFailure(

@@ -43,7 +43,6 @@ from mneme.stores.ledger.reading import (
     heads_of,
     state_of,
     tombstones_of,
-    version_in,
     versions_of,
 )
 from mneme.stores.ledger.records import (
@@ -167,6 +166,14 @@ class Transaction:
         for each in note["receipts"]:
             self.rows["receipts"].append((each, record, 0))
 
+    def add_version(self, version: Version, vectors: Mapping[str, Sequence[float]]) -> None:
+        """Add a version with the vector of its text, where it has one; those of the text before it go."""
+        self.add("version", version=version)
+        if version.version > version.first:  # there may be one by another embedder, too
+            self.delete("vectors", [version.record])
+        if version.live and version.text in vectors:
+            self.put_vector(version.record, vectors[version.text])
+
     def put_vector(self, record: str, dense: Sequence[float], embedder: str = "") -> None:
         """Keep the vector of a record's text as it is now, by the ledger's embedder or another."""
         blob = array("f", dense).tobytes()
@@ -266,7 +273,6 @@ class Log(Worker):
         self._writer.submit(self._drain)
         result = await asyncio.wrap_future(done)
         if erases:
-            version_in.cache_clear()
             await asyncio.wrap_future(self._writer.submit(self.database.erased))
         return result
 
@@ -315,11 +321,7 @@ def append(
             heads[record] = known[made] = version
             if receipt:
                 done[receipt] = made
-            transaction.add("version", version=version)
-            if version.live and version.text in vectors:
-                transaction.put_vector(record, vectors[version.text])
-            elif version.version > version.first:  # the vector is another text's
-                transaction.delete("vectors", [record])
+            transaction.add_version(version, vectors)
         elif made[1] == 0:
             raise NotFound(f"Record {write.key} has been forgotten; a replayed write does not bring it back.")
         elif made not in known and (head := heads.get(record)) and made[1] < head.first:
