@@ -145,14 +145,12 @@ def told_by(metadata: Mapping[str, Any], values: Mapping[str, Any]) -> Sequence[
     """Return the lines of a run by its thread's metadata and values; none of one that never began."""
     if BEGUN not in metadata or not values.get("lines"):
         return []
-    begun, thread = json.loads(metadata[BEGUN]), metadata[THREAD_NAME]
-    owner = {name: metadata[name] for name in ("owner",) if name in metadata}
+    thread, begun = metadata[THREAD_NAME], json.loads(metadata[BEGUN])
+    begun |= {"thread": thread} | ({"owner": metadata["owner"]} if "owner" in metadata else {})
     agents, bound = len(values["episode"]["starts"]), begun.pop("bound")
-    lines: list[Line] = [
-        {"kind": "episode", "episode": values["episode"], **begun, "thread": thread, **owner}
-    ]
     later = [line for event in values["lines"] for line in lines_of(event, agents)]
-    lines += [*_earlier(thread, values["lines"][0]["at"], later), *later]
+    earlier = _earlier(thread, values["lines"][0]["at"], later)
+    lines: list[Line] = [{"kind": "episode", "episode": values["episode"], **begun}, *earlier, *later]
     if values["over"]:
         came_to = discounted_return(parse_episode(values["episode"]), frames_of(lines))
         shared = values.get("shared", [])  # names alone: what is forgotten stands in no run

@@ -312,7 +312,7 @@ class TestKilled:
         metadata, values = await checkpoints_of(home, "tea")
         whole = lines(Path(tea["trace"]))
         (here / "household").mkdir(parents=True)
-        (here / "household" / "tea.jsonl").write_text(Path(tea["trace"]).read_text())
+        shutil.copy(tea["trace"], here / "household" / "tea.jsonl")
         for went_on in range(1, len(values["lines"])):
             assert [*told_by(metadata, values | {"lines": values["lines"][went_on:]})] == whole
 
@@ -350,8 +350,8 @@ class TestDamage:
         shutil.copytree(home, tmp_path, dirs_exist_ok=True)
         with closing(sqlite3.connect(tmp_path / "checkpoints.sqlite")) as connection, connection:
             connection.execute(damage)
-        (row,) = [json.loads(line) for line in mneme(tmp_path, "list", "--json").stdout.splitlines()]
-        assert (row["run"], row["outcome"]) == ("tea", "unreadable")
+        rows = [json.loads(line) for line in mneme(tmp_path, "list", "--json").stdout.splitlines()]
+        assert {row["run"]: row["outcome"] for row in rows}["tea"] == "unreadable"
         told = run_mneme(("verify",), quiet(tmp_path))
         assert told.returncode == 1 and "household/tea/" in told.stdout + told.stderr
         play = ("run", "--task", "Prepare Tea", "--seed", "24", "--name", "tea", *RULES)
@@ -461,8 +461,8 @@ def test_a_method_of_another_package_plays_by_entry_point(
     ended = json.loads(told.stdout.splitlines()[-1])
     assert ended["success"] and ended["name"] == "greedy-prepare-tea-3-24"
     shown = CliRunner().invoke(app, ["household", "replay", ended["name"], "--json"]).stdout
-    told = [json.loads(line) for line in shown.splitlines()]
-    assert {line["step"] for line in told if line["kind"] == "decision"} == {"plan"}
+    played = [json.loads(line) for line in shown.splitlines()]
+    assert {line["step"] for line in played if line["kind"] == "decision"} == {"plan"}
     assert "There are: mita, coela, proagent, mhp, alone, greedy" in str(
         CliRunner().invoke(app, ["household", "run", "--method", "farthest", *RULES]).exception.hint  # type: ignore[union-attr]
     )
