@@ -1,7 +1,7 @@
 """PostgreSQL, for teams: an extra, whose connections mend themselves where the server was away."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self
 
 import psycopg
@@ -58,7 +58,7 @@ class Postgres(Database):
             open=False,
         )
         try:
-            with self._failing():
+            with self.failures():
                 self._pool.open(wait=True, timeout=CONNECT_SECONDS)
         except BaseException:
             self._pool.close()
@@ -74,13 +74,11 @@ class Postgres(Database):
         if self._found_in:
             connection.execute(self._found_in)
 
-    @contextmanager
-    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
-        with self._failing(), self._pool.connection() as connection:
-            yield connection
+    def _connected(self) -> AbstractContextManager[psycopg.Connection[Any]]:
+        return self._pool.connection()
 
     @contextmanager
-    def _failing(self) -> Iterator[None]:
+    def failures(self) -> Iterator[None]:
         try:
             yield
         except (psycopg.Error, PoolTimeout) as failure:

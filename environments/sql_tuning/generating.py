@@ -213,7 +213,7 @@ def adversarial_rows(
     """Draw rows for each table of a query, in the order of its columns; every fourth is one of `real`."""
     tree = qualified(query, catalogue, dialect)
     tables = list(dict.fromkeys(each.name for each in tree.find_all(exp.Table) if each.name in facts))
-    constants = constants_of(query, catalogue, dialect)
+    constants = constants_of(tree)
     equals = [[each.this, each.expression] for each in tree.find_all(exp.EQ)]
     columns = [sides for sides in equals if all(isinstance(side, exp.Column) for side in sides)]
     joined = {(table_of(side), side.name) for sides in columns for side in sides}
@@ -272,10 +272,10 @@ def _pool(column: ColumnFacts, constants: Sequence[Cell], joined: bool) -> list[
     return null
 
 
-def constants_of(query: str, catalogue: Catalogue, dialect: Dialect) -> dict[tuple[str, str], list[Cell]]:
+def constants_of(query: exp.Query) -> dict[tuple[str, str], list[Cell]]:
     """Return, for each column, the constants that it is compared with, and what arithmetic makes of them."""
     found: dict[tuple[str, str], list[Cell]] = {}
-    for select in qualified(query, catalogue, dialect).find_all(exp.Select):
+    for select in query.find_all(exp.Select):
         for predicate in conjuncts(select):
             for part in predicate.flatten() if isinstance(predicate, exp.Or) else [predicate]:
                 cells = list(_cells(part))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, Field
@@ -45,23 +45,6 @@ class Measured(BaseModel):
     clock: Literal["cpu", "wall"] = "cpu"
     refused: str = Field("", description="Why a statement was not let through.")
     error: str = Field("", description="What the database said of a statement, or how the results differ.")
-
-
-class ColumnInfo(NamedTuple):
-    """A column, and how many different values it has."""
-
-    name: str
-    type: str
-    distinct: int
-
-
-class TableInfo(NamedTuple):
-    """A table, and the statements of the indexes that are there already."""
-
-    name: str
-    rows: int
-    columns: list[ColumnInfo]
-    indexes: list[str]
 
 
 Kind = Literal["whole", "real", "text", "other"]

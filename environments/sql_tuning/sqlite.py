@@ -21,6 +21,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from mneme.core.errors import BadInput
+from mneme.environments.sql_tuning.analysis import qualified
 from mneme.environments.sql_tuning.databases import (
     MAX_ROWS,
     Database,
@@ -292,7 +293,7 @@ def _declare(ddl: str, query: str, rows: int, made: sqlite3.Connection) -> None:
         hint = "Give CREATE TABLE … as SQLite reads it."
         raise BadInput(f"The schema cannot be made: SQLite says: {wrong}", hint) from wrong
     made.execute("BEGIN")
-    known = constants_of(query, _catalogue(made), "sqlite")
+    known = constants_of(qualified(query, _catalogue(made), "sqlite"))
     tables = [table for (table,) in made.execute(TABLES).fetchall()]
     empty = [each for each in tables if not made.execute(f"SELECT 1 FROM {quoted(each)} LIMIT 1").fetchone()]
     keys = {table: made.execute(f"PRAGMA foreign_key_list({quoted(table)})").fetchall() for table in empty}

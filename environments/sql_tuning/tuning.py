@@ -21,7 +21,6 @@ from mneme.environments.sql_tuning.guard import (
     parse,
 )
 from mneme.environments.sql_tuning.records import (
-    ColumnInfo,
     Failed,
     Late,
     Limits,
@@ -29,7 +28,6 @@ from mneme.environments.sql_tuning.records import (
     Refused,
     Row,
     Stopped,
-    TableInfo,
 )
 from mneme.environments.sql_tuning.sqlite import SqliteDatabase
 from mneme.environments.sql_tuning.tasks import ROWS, TuningTask
@@ -37,7 +35,7 @@ from mneme.environments.worlds import Solution
 
 # Two measurements at once would slow each other down, so one waits for the other.
 _turn = threading.Lock()
-_described: dict[str, list[TableInfo]] = {}  # a made database stays as it is
+_described: dict[str, str] = {}  # a made database stays as it is
 _keeping: dict[tuple[str, str], bool] = {}
 
 
@@ -97,22 +95,28 @@ class SqlTuning:
             raise BadInput(f"A database has at least one row and a seed from 0 on, not {given}.")
         return cls(SqliteDatabase.drawn(find_schema(task.schema_name), task.seed, rows), task.query, limits)
 
-    def schema(self) -> list[TableInfo]:
+    def within(self, limits: Limits) -> "SqlTuning":
+        """Return the same database and query, with other limits."""
+        return SqlTuning(self._database, self.query, limits)
+
+    def schema(self) -> str:
         """Describe the tables: rows, columns with their distinct values, indexes."""
         if self._database.key not in _described:
-            described = []
+            described = list[str]()
             with _turn, self._database.copy(Limits(seconds=60)) as copy:
                 for table, columns in self._database.catalogue.items():
                     counted = ", ".join(f"COUNT(DISTINCT {name})" for name in map(quoted, columns))
                     ((rows, *distinct),), _ = copy.ask(f"SELECT COUNT(*), {counted} FROM {quoted(table)}")
                     counts = zip(columns.items(), distinct, strict=True)
-                    infos = [ColumnInfo(name, kind, int(str(number))) for (name, kind), number in counts]
-                    described.append(TableInfo(table, int(str(rows)), infos, copy.indexes(table)))
-            _described[self._database.key] = described
+                    named = ", ".join(f"{name} {kind} ({number} distinct)" for (name, kind), number in counts)
+                    there = "; ".join(copy.indexes(table))
+                    ending = f"indexes: {there}" if there else "no indexes"
+                    described.append(f"{table}: {rows} rows; {named}; {ending}")
+            _described[self._database.key] = "\n".join(described)
         return _described[self._database.key]
 
     def explain(self, sql: str = "") -> str:
-        """Give the plan of a query, or in words why there is none."""
+        """Show the plan by which the database would run a query; without one, the slow query."""
         try:
             query = checked_query(sql or self.query, self.dialect, self._database.catalogue)
             with _turn, self._database.copy(self.limits) as copy:

@@ -109,13 +109,13 @@ class SqlWorld(World):
     language = PatternLanguage()
 
     def __init__(self, task: TuningTask, rows: int) -> None:
-        self.task, self.rows = task, rows
+        self.task, self._tuning = task, SqlTuning.of(task, rows=rows)
         self._of_query = analysis.features(task.structure, task.catalogue)
 
     @cached_property
     def features(self) -> list[str]:
         """Name what matters in the query and its data, `further columns` being those that it only reads."""
-        keeps_most = SqlTuning.of(self.task, rows=self.rows).keeps_most(self.task.structure.filters)
+        keeps_most = self._tuning.keeps_most(self.task.structure.filters)
         return [*self._of_query, *([analysis.KEEPS_MOST] if keeps_most else [])]
 
     @property
@@ -177,7 +177,7 @@ class SqlWorld(World):
     def attempt(self, solution: Solution, *, quick: bool = False) -> Trial:
         """Run a solution on a throw-away copy; once more, and longer, where noise decides."""
         for limits in (QUICK_TRIAL if quick else Limits(), LONG_TRIAL):
-            trial = judge(self.task, SqlTuning.of(self.task, rows=self.rows, limits=limits).run(solution))
+            trial = judge(self.task, self._tuning.within(limits).run(solution))
             if not trial.is_near:
                 break
         return trial
@@ -185,22 +185,9 @@ class SqlWorld(World):
     def looks(self) -> Sequence[Callable[..., str]]:
         """Return the researcher's tools."""
 
-        def schema() -> str:
-            """Describe the tables: rows, columns with their distinct values, indexes."""
-            return "\n".join(
-                f"{table.name}: {table.rows} rows; "
-                + ", ".join(f"{each.name} {each.type} ({each.distinct} distinct)" for each in table.columns)
-                + (f"; indexes: {'; '.join(table.indexes)}" if table.indexes else "; no indexes")
-                for table in SqlTuning.of(self.task, rows=self.rows).schema()
-            )
-
-        def explain(sql: str = "") -> str:
-            """Show the plan by which the database would run a query; without one, the slow query."""
-            return SqlTuning.of(self.task, rows=self.rows).explain(sql)
-
         def measure(statements: list[str], query: str) -> str:
             """Try CREATE INDEX statements and a query (empty: the original) on a throw-away copy."""
             tried = self.attempt(Solution(statements=statements, query=query), quick=True)
             return f"{tried.summary}\nplan:\n{tried.evidence}"
 
-        return [schema, explain, measure]
+        return [self._tuning.schema, self._tuning.explain, measure]

@@ -13,10 +13,10 @@ from mneme.api.times import DAY, SINCE, UNTIL, AsOf, At, Since, Until
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.models.asking.lazily import import_lazily
-from mneme.stores.access import Reading, readings, thread_root
+from mneme.stores.audit import Reading, readings
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import Mode
-from mneme.stores.ledger.records import Forgotten, Version, check_name, unescaped
+from mneme.stores.ledger.records import Forgotten, Version, check_name, thread_root, unescaped
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.provenance import told_again
 from mneme.stores.users.inbox import Inbox, complete
@@ -56,6 +56,7 @@ class Written(MemoryRecord):
     """
 
     is_new: bool = True
+    """Whether a version was written; else it was remembered already."""
     is_proposed: bool = False
     """Whether it waits until a reviewer of the team accepts it."""
     beside: Sequence[MemoryRecord] = ()
@@ -144,7 +145,8 @@ class Memories(Operations):
     ) -> Written:
         """Remember a text as it stands, without the memory agent, and say what it repeats or may contradict.
 
-        One that is remembered already, word for word, is not written again. Raises BadInput.
+        One that is remembered already, word for word, is not written again; a period that is given is a
+        change of it. Raises BadInput.
         """
         from mneme.rules.chat.memory_agent import entities_of  # noqa: PLC0415  (slow to import)
 
@@ -153,7 +155,13 @@ class Memories(Operations):
         new = Memory(content=content, kind=kind, entities=entities, quote=content, since=since, until=until)
         known, beside = await compared(new, self._kept)
         if known:
-            return await self._written(known, beside, is_new=False)
+            old = known.memory
+            timed = old.model_copy(update={"since": since or old.since, "until": until or old.until})
+            if timed == old:
+                return await self._written(known, beside, is_new=False)
+            change = self._change(reason, "its period was added by hand")
+            kept = await self._kept.update(known.key, timed, change=change, expected_version=known.version)
+            return await self._written(kept, beside)
         change = self._change(reason, "added by hand")
         added = await self._kept.insert(linked(new, beside), change=change)
         return await self._written(added, beside)

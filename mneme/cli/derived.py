@@ -253,24 +253,33 @@ def call(
         whose: owner = "local",  # type: ignore[valid-type]
     ) -> int:
         from mneme.cli.show import print_result  # what prints is slow to import
-        from mneme.client.home import opened, operations_at, warn_of_absent_teams
 
-        operation = operation_of(calls)
-        async with opened(reading=operation.is_reading, searching=searching) as place:
-            on = operations_at(place, operation.kind, whose)
-            await warn_of_absent_teams(place, {**given, declared["owner"]: whose}, reads=operation.is_reading)
-            try:
-                result = await getattr(on, operation.name)(**given)
-            except NotFound as error:
-                error.hint = error.hint or (versions and f"`{versions.format(**given)}` lists the versions.")
-                raise
-            if result == [] and hasattr(on, "users"):
-                await _print_whether_known(whose, on)
+        try:
+            result = await _done(operation_of(calls), given, {declared["owner"]: whose}, searching)
+        except NotFound as error:
+            error.hint = error.hint or (versions and f"`{versions.format(**given)}` lists the versions.")
+            raise
         result = named(told)(result, given) if told else result
         print_result(result, named(shows), called)
         return int(bool(fails) and named(fails)(result))
 
     return Command(run, asks=declared["erases"])
+
+
+async def _done(operation: "Operation", given: Values, owner: dict[str, str], searching: bool) -> Any:
+    """Return what an operation returns; name teams that are not there, for a change once it is done."""
+    from mneme.client.home import absent_teams, opened, operations_at, warn
+
+    (whose,), reads = owner.values(), operation.is_reading
+    async with opened(reading=reads, searching=searching) as place:
+        on = operations_at(place, operation.kind, whose)
+        absent = await absent_teams(place, given | owner, reads=reads)
+        warn(absent if reads else ())
+        result = await getattr(on, operation.name)(**given)
+        if result == [] and hasattr(on, "users"):
+            await _print_whether_known(whose, on)
+    warn(() if reads else absent)
+    return result
 
 
 async def _print_whether_known(user: str, on: Any) -> None:

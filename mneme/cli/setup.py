@@ -21,7 +21,7 @@ from dotenv import set_key
 
 from mneme.cli.connect import Editor, connect, is_connected, is_there
 from mneme.cli.options import Yes
-from mneme.cli.show import console, emit, say
+from mneme.cli.show import console, emit, from_person, say
 from mneme.client.measured import measured_models
 from mneme.core.errors import BadInput, MnemeError
 from mneme.core.settings import settings, settings_file
@@ -74,10 +74,10 @@ async def setup(
     say(f"{memory:.0f} GB for models, {where}.")
     for step in await _steps(model.strip(), memory, where):
         if step.does is None:
-            say(step.what)
+            console.print(step.what, markup=False)
         elif dry_run:
             say(f"Would: {step.what}")
-        elif yes or await asyncio.to_thread(typer.confirm, step.what, default=True):
+        elif yes or await from_person(partial(typer.confirm, step.what, default=True)):
             emit({"does": step.what})
             await step.does()
     if not dry_run:

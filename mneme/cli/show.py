@@ -6,16 +6,19 @@ Memories, replies, files and answers of a server can hold characters that a term
 screen, write to the clipboard or hide text. Nothing printed here has any of them.
 """
 
+import asyncio
 import json
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderableType
@@ -38,6 +41,7 @@ NARROWEST = 20
 """Columns for a text beside its label, however narrow the window is."""
 KEY, SHORT = re.compile(r"\b[0-9a-f]{8}(?:[0-9a-f]{24}|(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b"), 8
 """A key or a thread's id, and how many letters of it are shown in a table."""
+T = TypeVar("T")
 EXCERPTS, EXCERPT = {"prompt", "answer"}, 60
 """Columns of which a table shows the beginning, and how many characters."""
 PIPED, HEIGHT = 80, 25
@@ -165,12 +169,38 @@ def count_of(number: int, noun: str) -> str:
 def read_file(file: Path, hint: str) -> str:
     """Return the text of a file, its lines ended by `\\n`; `-` is stdin. Raises BadInput, with this hint."""
     try:
-        raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        raw = _whole_stdin() if str(file) == "-" else file.read_bytes()
         return raw.decode("utf-8-sig").replace("\r\n", "\n")
     except OSError as error:
         raise BadInput(f"Cannot read {file}: {error.strerror}.", hint) from error
     except UnicodeDecodeError as error:
         raise BadInput(f"{file} is not UTF-8 text.", hint) from error
+
+
+def _whole_stdin() -> bytes:
+    """Read standard input to its end; Ctrl-C ends that at once, where asyncio's handler would wait for it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return sys.stdin.buffer.read()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+async def from_person(read: Callable[[], T]) -> T:
+    """Return what `read` takes from standard input, in a daemon thread: Ctrl-C ends the process at once."""
+    loop = asyncio.get_running_loop()
+    taken: asyncio.Future[T] = loop.create_future()
+
+    def take(_stdin: object) -> None:  # holds it: closed while it is read, it would abort Python at its end
+        try:
+            result = read()
+        except Exception as error:  # noqa: BLE001  (it is raised where this is awaited)
+            loop.call_soon_threadsafe(taken.set_exception, error)
+        else:
+            loop.call_soon_threadsafe(taken.set_result, result)
+
+    Thread(target=take, args=(sys.stdin,), daemon=True).start()
+    return await taken
 
 
 def must_be_unicode(text: str, name: str, hint: str) -> None:
@@ -197,9 +227,12 @@ def confirmed(yes: bool) -> bool:
     """Ask whether something is to be erased, unless `yes` was given. Raises BadInput without a terminal."""
     if not yes and not sys.stdin.isatty():
         raise BadInput("There is no terminal to ask for confirmation.", "Add --yes to erase without asking.")
-    return yes or Confirm.ask(
-        "Erase it? This cannot be undone.", console=errors if prints_json() else console
-    )
+    try:
+        return yes or Confirm.ask(
+            "Erase it? This cannot be undone.", console=errors if prints_json() else console
+        )
+    except EOFError:
+        return False
 
 
 def say(text: str, to: Console = console) -> None:

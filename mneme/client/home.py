@@ -6,7 +6,7 @@ A server announces itself in the ledger's folder, where commands find it.
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union, cast
@@ -88,18 +88,23 @@ async def open_operations(
         yield operations_at(place, kind, owner)
 
 
-async def warn_of_absent_teams(place: Place, asked: Mapping[str, Any], *, reads: bool = False) -> None:
+async def absent_teams(place: Place, asked: Mapping[str, Any], *, reads: bool = False) -> Sequence[str]:
     """Say of which `team` or `teams` that are asked for nothing is there, and which are there."""
     names = {asked.get("team"), *asked.get("teams", ())} - {None, "", LOCAL}
     if not names:
-        return
+        return ()
     from mneme.api.cards import Cards  # noqa: PLC0415  (slow to import)
 
     known = await operations_at(place, Cards, LOCAL).teams()
     others = f" There are: {', '.join(known)}." if known else ""
-    for name in sorted(names.difference(known)):
-        becomes = "." if reads else " yet: what is written for it makes it one of your own."
-        log.warning("There is no team %s%s%s", name, becomes, others)
+    becomes = "." if reads else " yet: what is written for it makes it one of your own."
+    return [f"There is no team {name}{becomes}{others}" for name in sorted(names.difference(known))]
+
+
+def warn(lines: Sequence[str]) -> None:
+    """Write warnings to the log, which a command shows."""
+    for line in lines:
+        log.warning("%s", line)
 
 
 class Announcement(BaseModel):

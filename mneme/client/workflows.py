@@ -29,7 +29,7 @@ from mneme.api.memories import Memories
 from mneme.api.operation import Kind
 from mneme.api.pools import Pools
 from mneme.api.threads import Threads
-from mneme.client.home import Place, asked_server, opened_at, operations_at, warn_of_absent_teams
+from mneme.client.home import Place, absent_teams, asked_server, opened_at, operations_at, warn
 from mneme.client.remote import api_key, gone
 from mneme.core import errors
 from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, ModelUnavailable, TooMany
@@ -416,6 +416,6 @@ class TeamSession(Generic[Owned]):
 async def open_team(kind: type[Owned], team: str, *graphs: str) -> AsyncIterator[TeamSession[Owned]]:
     """Open a session with these graphs in this process, or on the server that has the ledger open."""
     async with open_workflows(*graphs) as flows:
-        await warn_of_absent_teams(flows.place, {"team": team})
+        warn(await absent_teams(flows.place, {"team": team}))
         name = await flows.operations(Cards, team).whose()
         yield TeamSession(name, flows.operations(kind, team), flows)

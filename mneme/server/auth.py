@@ -72,7 +72,7 @@ def _refusal(status: int, why: str) -> Exception:
 
 def _refuse_strangers(headers: Headers, scope: dict[str, Any]) -> None:
     """Refuse other machines, other host names (DNS rebinding) and other web pages."""
-    if not _is_loopback((scope.get("client") or ("", 0))[0]):
+    if not is_loopback((scope.get("client") or ("", 0))[0]):
         raise _refusal(403, "Without MNEME_AUTH this server answers only its own machine.")
     host, origin = (headers.get(each, b"").decode("latin-1") for each in (b"host", b"origin"))
     if not _is_here(_hostname(f"//{host}")):
@@ -90,7 +90,7 @@ def _hostname(url: str) -> str:
         return ""
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     try:
         address = ip_address(host)
     except ValueError:
@@ -100,7 +100,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _is_here(hostname: str) -> bool:
-    return hostname == "localhost" or _is_loopback(hostname)
+    return hostname == "localhost" or is_loopback(hostname)
 
 
 # With keys: several people, each with data of their own

@@ -37,8 +37,9 @@ from mneme.server.page import Console
 from mneme.server.problems import not_taken, not_understood, not_valid, refused
 from mneme.server.rest import Api, Opened, Segments, offer, refuse_all_else
 from mneme.server.users import warn_of_no_users
-from mneme.stores.access import audit, drop_old_readings, own_team, own_user, roles
+from mneme.stores.access import own_team, own_user, roles
 from mneme.stores.answers import KEPT_FOR, drop_old_answers
+from mneme.stores.audit import audit, drop_old_readings
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.users.promotion import end_sharing
 

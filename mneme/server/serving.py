@@ -5,6 +5,7 @@ processes may have the same ledger open.
 """
 
 import asyncio
+import logging
 import os
 import socket
 import time
@@ -21,6 +22,8 @@ from mneme.api.server_state import ServerState
 from mneme.client.home import OWN_SERVER, Place, announced
 from mneme.client.workflows import MemoryAgents
 from mneme.core.errors import MnemeError
+from mneme.core.settings import settings
+from mneme.server.auth import is_loopback
 from mneme.server.opened import store
 from mneme.server.routes import api_of
 from mneme.stores.access import roles
@@ -29,6 +32,11 @@ from mneme.stores.users.inbox import Inbox
 
 Ready = Callable[[str], Awaitable[None]]
 POLL = 0.05
+FOR_STRANGERS = (
+    "Other machines get 403: without users the server answers this machine alone. To let others in, set "
+    "MNEME_AUTH to a file, and add each with `mneme users add NAME`."
+)
+log = logging.getLogger(__name__)
 LOOK_SECONDS = 5.0
 """Between two looks whether nobody has asked for long."""
 
@@ -42,6 +50,8 @@ async def serve(host: str, port: int, idle_minutes: float, ready: Ready) -> None
     listening = _listening(host, port)
     await store()  # before uvicorn, which would print a traceback of what is wrong
     await asyncio.to_thread(roles)
+    if settings().auth is None and not is_loopback(listening.getsockname()[0]):
+        log.warning(FOR_STRANGERS)
     url = f"http://{_here(host)}:{listening.getsockname()[1]}"
     used = _Used()
     app = api_of(ServerState(), _agents.remember, lambda ledger: _serving(ledger, url))

@@ -11,11 +11,10 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import Any, TypeVar
 
 import ormsgpack
@@ -37,7 +36,7 @@ from langgraph.types import Overwrite, Send
 from pydantic import BaseModel
 
 from mneme.core.errors import BadInput, Damaged
-from mneme.stores.checkpoints.files import DIGITS, KEPT, KEYS, ROWS_MADE, UNCOUNT
+from mneme.stores.checkpoints.files import KEYS, ROWS_MADE, UNCOUNT
 from mneme.stores.checkpoints.threads import (
     COLUMNS,
     COUNT,
@@ -59,7 +58,7 @@ from mneme.stores.checkpoints.threads import (
     unused,
     uses_deltas,
 )
-from mneme.stores.database import Cursor, Database, Worker, upsert
+from mneme.stores.database import Cursor, Database, Worker, note_written, upsert
 from mneme.stores.ledger.reading import each_value
 
 T = TypeVar("T")
@@ -89,15 +88,15 @@ class Checkpoints(BaseCheckpointSaver[str]):
     """Checkpoints in a database that several processes may use at once.
 
     `run` is the run that a checkpoint is of, as SQL of the dialect; of each thread the last `turns` are kept,
-    or all where it is 0; in a `file` rows are counted (`files.py`). Deleting erases: in Postgres the server
+    or all where it is 0; in a file rows are counted (`files.py`). Deleting erases: in Postgres the server
     overwrites the bytes later (VACUUM, recycling of its write-ahead log). What waits does the same as its
     synchronous method, in a thread; what it writes is written to its end, also where the caller is cancelled.
     """
 
-    def __init__(self, database: Database, run: str, file: Path | None = None, turns: int = 0) -> None:
+    def __init__(self, database: Database, run: str, turns: int = 0) -> None:
         super().__init__(serde=JsonPlusSerializer(pickle_fallback=False, allowed_msgpack_modules=None))
         self.database, self.place, self.turns = database, database.place, turns
-        self._run, self._file, self._worker = run, file, Worker(database, database.writers)
+        self._run, self._worker = run, Worker(database, database.writers)
 
     def close(self) -> None:
         """Wait for what is being written, and close the database."""
@@ -282,14 +281,13 @@ class Checkpoints(BaseCheckpointSaver[str]):
             cursor.executemany(f"UPDATE checkpoints SET metadata = ? WHERE {_AT}", named)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = KEEP_LATEST) -> None:
+        check_strategy(strategy)
         for thread in thread_ids:  # one after the other, so that what others write goes between
             await self._worker.to_the_end(partial(self.prune, [thread], strategy=strategy))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = KEEP_LATEST) -> None:
         """Keep only the latest checkpoint of every namespace, or, with `delete`, nothing at all."""
-        if strategy not in (KEEP_LATEST, *DELETE):
-            hint = f"One of {KEEP_LATEST}, {', '.join(DELETE)}."
-            raise BadInput(f"{strategy} is not a way to prune.", hint)
+        check_strategy(strategy)
         for thread in map(str, thread_ids):
             if strategy in DELETE:
                 self.delete_thread(thread)
@@ -336,7 +334,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
     def _delete(self, cursor: Cursor, table: str, where: str, rows: Sequence[Sequence[Any]]) -> None:
         if rows:
             cursor.executemany(f"DELETE FROM {table} WHERE {where}", rows)
-            if self._file:
+            if self.database.kept:
                 cursor.execute(UNCOUNT, (cursor.rowcount, table))
 
     async def read(self, work: Callable[[Cursor], T]) -> T:
@@ -366,7 +364,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
 
     async def give_back(self) -> None:
         """Give the space of what was deleted back to the disk, where the database does not do so itself."""
-        if self._file:
+        if self.database.kept:
 
             def vacuum() -> None:
                 with self.database.reading() as cursor:
@@ -382,13 +380,17 @@ class Checkpoints(BaseCheckpointSaver[str]):
             for thread in sorted(threads) if self.database.taken else ():  # all take them in one order
                 cursor.execute(self.database.taken, (thread,))
             yield cursor
-            made = cursor.execute(ROWS_MADE).fetchone()[0] if self._file else 0
-        if self._file:
-            # It was written: where this fails, the note beside the file says a little less.
-            with suppress(OSError), Path(f"{self._file}{KEPT}").open("r+b") as note:
-                note.write(b"%0*d" % (DIGITS, made))
+            made = cursor.execute(ROWS_MADE).fetchone()[0] if self.database.kept else 0
+        note_written(self.database.kept, made)
         if erases:
             self.database.erased()
+
+
+def check_strategy(strategy: str) -> None:
+    """Refuse an unknown way to prune. Raises BadInput."""
+    if strategy not in (KEEP_LATEST, *DELETE):
+        hint = f"One of {KEEP_LATEST}, {', '.join(DELETE)}."
+        raise BadInput(f"{strategy} is not a way to prune.", hint)
 
 
 def plain(value: Any) -> Any:

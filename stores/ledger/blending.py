@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from mneme.stores.database import Cursor
 from mneme.stores.ledger.index import Scores
 from mneme.stores.ledger.query import DENSE, SPARSE, Query, passes
-from mneme.stores.ledger.reading import around, heads_of, vectors_by_ids
+from mneme.stores.ledger.reading import Read, around, heads_of, vectors_by_ids
 from mneme.stores.ledger.records import Hit, Version
 from mneme.stores.ledger.words import words_in
 
@@ -140,13 +140,13 @@ class Own(NamedTuple):
     head: Version
 
 
-def blended(cursor: Cursor, pool: Mapping[str, Scores], query: Query, hints: Hints) -> list[Hit]:
+def blended(cursor: Cursor, read: Read, pool: Mapping[str, Scores], query: Query, hints: Hints) -> list[Hit]:
     """Search in the mode `blend`; a score's parts are `dense`, `bm25` and `words`, the hints, and `lent`.
 
     The cosine and BM25 propose their best records, the `pool`, and the best of these are weighed in full. A
     record that words did not propose counts as sharing none.
     """
-    scoring = _Scoring(cursor, pool, query, hints)
+    scoring = _Scoring(cursor, read, pool, query, hints)
     own = {each.record: each for each in scoring.weigh(scoring.promising())}
     lenders = [each for each in sorted(own.values(), reverse=True)[:LENDERS] if each.thread]
     sides = around(cursor, [each.head for each in lenders], REACH)
@@ -168,8 +168,10 @@ def blended(cursor: Cursor, pool: Mapping[str, Scores], query: Query, hints: Hin
 class _Scoring:
     """The scores of records by themselves, for one query."""
 
-    def __init__(self, cursor: Cursor, pool: Mapping[str, Scores], query: Query, hints: Hints) -> None:
-        self._cursor, self._query, self._hints = cursor, query, hints
+    def __init__(
+        self, cursor: Cursor, read: Read, pool: Mapping[str, Scores], query: Query, hints: Hints
+    ) -> None:
+        self._cursor, self._read, self._query, self._hints = cursor, read, query, hints
         self._cosines, self._words = pool.get(DENSE, {}), pool.get(SPARSE, {})
         best = max(self._words.values(), default=0.0) or 1.0
         self._shares = {record: WORDS_WEIGHT * score / best for record, score in self._words.items()}
@@ -195,7 +197,7 @@ class _Scoring:
         """
         heads = {
             record: head
-            for record, head in heads_of(self._cursor, records).items()
+            for record, head in heads_of(self._cursor, records, self._read).items()
             if head.is_searched and all(passes(head.value, each) for each in self._query.where.conditions)
         }
         named = {record: self._hints.names(head.value) for record, head in heads.items()}

@@ -47,14 +47,16 @@ from mneme.stores.ledger.index import (
     stamp_of,
 )
 from mneme.stores.ledger.query import DENSE, LAST, SPARSE, Where, section_of
-from mneme.stores.ledger.reading import State, check_embedder, current_state
+from mneme.stores.ledger.reading import State, check_embedder, current_state, version_in
+from mneme.stores.ledger.records import Version
 
 COPY = "index-"
 POLL_SECONDS = 0.5
 """Seconds between two looks whether another process has written."""
+KEPT_VERSIONS, KEPT_CHARS = 4096, 4096
+"""How many versions a copy keeps once they were found, and the characters of the longest of them."""
 
 log = logging.getLogger(__name__)
-_text_of = lru_cache(maxsize=2**15)(str)  # to write an id takes as long as to read it from the engine
 SCHEMAS = {"keyword": edge.KeywordIndexParams, "float": edge.FloatIndexParams}
 
 
@@ -93,8 +95,18 @@ class EdgeEngine(Engine):
         """Open the shard in a folder, or make one of a dimension in an empty folder."""
         self.path, self.folder, self.lock = path, path.parent, lock
         self._known, self.scopes = set[str](), list[str]()
+        self._kept = lru_cache(KEPT_VERSIONS)(version_in)
         with guarded():
             self.shard = edge.EdgeShard.load(str(path)) if dimension is None else _made(path, dimension)
+
+    def read(self, nonce: bytes, body: str, digest: bytes) -> Version | None:
+        """Take a version from an entry; to parse one takes as long as to find it, so the last ones are kept.
+
+        Nobody may change what is in their values. They go with the copy, which is built anew after an
+        erasure: a search that began before it, and so may read what was erased, keeps that in the old copy.
+        """
+        read = self._kept if len(body or "") <= KEPT_CHARS else version_in
+        return read(nonce, body, digest)
 
     @guarded()
     def read_stamp(self) -> State | None:
@@ -151,7 +163,7 @@ class EdgeEngine(Engine):
     @guarded()
     def ask(self, requests: Sequence[Any]) -> list[Scores]:
         answers: list[Any] = [self.shard.query(request) for request in requests]
-        return [{_text_of(each.id): each.score for each in answer} for answer in answers]
+        return [{str(each.id): each.score for each in answer} for answer in answers]
 
     @guarded()
     def index_field(self, path: str, schema: Literal["keyword", "float"]) -> None:
@@ -183,17 +195,16 @@ class EdgeIndex:
         self._copy: EdgeEngine | None = None
         self._has_remains = False
 
-    def follow(self) -> int:
-        """Bring the copy to the end of the log; return up to which entry it has followed it."""
+    def follow(self) -> None:
+        """Bring the copy to the end of the log."""
         copy = self.opened()
         state = current_state(self._database)
         if state.seq == copy.state.seq:
-            return state.seq
+            return
         check_embedder(str(self._folder), state, copy.state.embedder, copy.state.dimension)
         with self._following:
             self._check_space()
             self._catch_up(self.opened())
-        return state.seq
 
     def _catch_up(self, copy: EdgeEngine) -> None:
         with self._database.reading(snapshot=True) as cursor:

@@ -37,6 +37,7 @@ from mneme.stores.ledger.query import (
 )
 from mneme.stores.ledger.reading import (
     SUM,
+    Read,
     State,
     entries_after,
     heads_of,
@@ -84,9 +85,7 @@ def changes(cursor: Cursor, after: int) -> Changes:
     touched = dict.fromkeys(record for _, record in entries if record)
     points = points_of(cursor, touched, state)
     gone = touched.keys() - {point.id for point in points}
-    if erases := any(kind in ("forget", "drop") for kind, _ in entries):
-        version_in.cache_clear()
-    return Changes(state, points, [*gone], erases)
+    return Changes(state, points, [*gone], any(kind in ("forget", "drop") for kind, _ in entries))
 
 
 def build(database: Database, upsert: Callable[[list[Point]], object]) -> State:
@@ -204,6 +203,8 @@ class Engine(ABC):
     """What the log said of itself at the entry up to which the collection is known to have followed it."""
     indexed: Set[str] = frozenset()
     """The fields of the payload that are known to be indexed."""
+    read: Read = staticmethod(version_in)
+    """Takes a version that a search has found from its entry in the log."""
 
     @abstractmethod
     def ask(self, requests: Sequence[Any]) -> list[Scores]:

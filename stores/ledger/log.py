@@ -29,8 +29,8 @@ from uuid import uuid4
 
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random
 
-from mneme.core.errors import Conflict, Damaged, MnemeError, NotFound
-from mneme.stores.database import REPAIR, Cursor, Database, Sqlite, Worker, make, upsert
+from mneme.core.errors import Conflict, Damaged, NotFound
+from mneme.stores.database import REPAIR, Cursor, Database, Sqlite, Worker, make, note_written, upsert
 from mneme.stores.ledger.query import FORMAT, scope, scope_of
 from mneme.stores.ledger.reading import (
     NEVER,
@@ -43,7 +43,6 @@ from mneme.stores.ledger.reading import (
     heads_of,
     state_of,
     tombstones_of,
-    version_in,
     versions_of,
 )
 from mneme.stores.ledger.records import (
@@ -66,12 +65,9 @@ CREATE TABLE IF NOT EXISTS ledger_entries (seq {serial} PRIMARY KEY, kind TEXT, 
     nonce {blob}, body TEXT, digest {blob}, chain {blob});
 CREATE INDEX IF NOT EXISTS ledger_entries_record ON ledger_entries (record, number);
 CREATE TABLE IF NOT EXISTS ledger_heads (record TEXT PRIMARY KEY, seq BIGINT, number INTEGER,
-    searched INTEGER, scope {text}, created BIGINT, updated BIGINT, expires DOUBLE PRECISION,
-    contradicts {text}){compact};
+    searched INTEGER, scope {text}, created BIGINT, updated BIGINT, expires DOUBLE PRECISION){compact};
 CREATE INDEX IF NOT EXISTS ledger_heads_scope ON ledger_heads (scope, created);
 CREATE INDEX IF NOT EXISTS ledger_heads_expires ON ledger_heads (expires) WHERE expires IS NOT NULL;
-CREATE INDEX IF NOT EXISTS ledger_heads_contradicts ON ledger_heads (contradicts)
-    WHERE contradicts IS NOT NULL;
 CREATE TABLE IF NOT EXISTS ledger_receipts (id TEXT PRIMARY KEY, record TEXT, number INTEGER){compact};
 CREATE INDEX IF NOT EXISTS ledger_receipts_record ON ledger_receipts (record);
 CREATE TABLE IF NOT EXISTS ledger_tombstones (id TEXT PRIMARY KEY, scope {text}, created BIGINT, last INTEGER,
@@ -83,9 +79,10 @@ CREATE INDEX IF NOT EXISTS ledger_sources_source ON ledger_sources (source);
 CREATE TABLE IF NOT EXISTS ledger_vectors (record TEXT, embedder TEXT, dense {blob}, sum BIGINT,
     PRIMARY KEY (record, embedder));
 """
+# A table may have columns beside these, of a version before: every statement names those that it means.
 COLUMNS = {
     "entries": ("seq", "kind", "record", "number", "nonce", "body", "digest", "chain"),
-    "heads": ("record", "seq", "number", "searched", "scope", "created", "updated", "expires", "contradicts"),
+    "heads": ("record", "seq", "number", "searched", "scope", "created", "updated", "expires"),
     "receipts": ("id", "record", "number"),
     "sources": ("id", "record", "source", "number"),
     "tombstones": ("id", "scope", "created", "last", "body"),
@@ -143,8 +140,7 @@ class Transaction:
 
     def _put_head(self, seq: int, version: Version) -> None:
         """Put the rows that follow from a record's last version."""
-        record, contradicts = version.record, version.value.get("may_contradict")
-        expires: Any = version.value.get("expires")
+        record, expires = version.record, cast(Any, version.value.get("expires"))
         head = (
             record,
             seq,
@@ -154,7 +150,6 @@ class Transaction:
             microseconds(version.created),
             microseconds(version.at),
             float(expires) if type(expires) in (int, float) else None,
-            contradicts if isinstance(contradicts, str) else None,
         )
         self.rows["heads"].append(head)
         if version.idempotency_key:
@@ -170,6 +165,14 @@ class Transaction:
         self.rows["tombstones"].append((id, place, note["created"], note["last"], body))
         for each in note["receipts"]:
             self.rows["receipts"].append((each, record, 0))
+
+    def add_version(self, version: Version, vectors: Mapping[str, Sequence[float]]) -> None:
+        """Add a version with the vector of its text, where it has one; those of the text before it go."""
+        self.add("version", version=version)
+        if version.version > version.first:  # there may be one by another embedder, too
+            self.delete("vectors", [version.record])
+        if version.live and version.text in vectors:
+            self.put_vector(version.record, vectors[version.text])
 
     def put_vector(self, record: str, dense: Sequence[float], embedder: str = "") -> None:
         """Keep the vector of a record's text as it is now, by the ledger's embedder or another."""
@@ -195,7 +198,8 @@ Work = Callable[[Transaction], T]
 def transact(database: Database, works: Sequence[Work[Any]]) -> list[Any]:
     """Do several pieces of work in one transaction, and block meanwhile.
 
-    Return the result of each, or its refusal, of which nothing stays.
+    Return the result of each, or the error with which it failed, of which nothing stays. What fails them all
+    is raised.
     """
     results = list[Any]()
     with database.writing() as cursor:
@@ -205,26 +209,30 @@ def transact(database: Database, works: Sequence[Work[Any]]) -> list[Any]:
             before = transaction.state
             cursor.execute("SAVEPOINT work")
             try:
-                result = work(transaction)
-            except MnemeError as refusal:
-                result, transaction.state = refusal, before
-                transaction.rows.clear()
-                cursor.execute("ROLLBACK TO SAVEPOINT work")
-            for table, rows in transaction.rows.items():
-                cursor.executemany(UPSERTS[table], rows)
+                with database.failures():
+                    result = work(transaction)
+                    for table, rows in transaction.rows.items():
+                        cursor.executemany(UPSERTS[table], rows)
+            except Exception as failure:  # noqa: BLE001  (it goes to whoever waits for this work)
+                result, transaction.state = failure, before
+                try:
+                    cursor.execute("ROLLBACK TO SAVEPOINT work")
+                except Exception:  # noqa: BLE001  (the database has ended the transaction, or is gone)
+                    raise failure from None
             transaction.rows.clear()
             cursor.execute("RELEASE SAVEPOINT work")
             results.append(result)
         if transaction.state != state:
             changed = "format = ?, embedder = ?, dimension = ?, seq = ?, chain = ?, indexed = ?"
             cursor.execute(f"UPDATE ledger_state SET {changed}", [*transaction.state[1:]])
+    note_written(database.kept, transaction.state.seq)
     return results
 
 
 def commit(database: Database, work: Work[T]) -> T:
-    """Do one piece of work in a transaction, and block meanwhile. Raises its refusal."""
+    """Do one piece of work in a transaction, and block meanwhile. Raises the error with which it failed."""
     [result] = transact(database, [work])
-    if isinstance(result, MnemeError):
+    if isinstance(result, Exception):
         raise result
     return cast(T, result)
 
@@ -265,7 +273,6 @@ class Log(Worker):
         self._writer.submit(self._drain)
         result = await asyncio.wrap_future(done)
         if erases:
-            version_in.cache_clear()
             await asyncio.wrap_future(self._writer.submit(self.database.erased))
         return result
 
@@ -314,11 +321,7 @@ def append(
             heads[record] = known[made] = version
             if receipt:
                 done[receipt] = made
-            transaction.add("version", version=version)
-            if version.live and version.text in vectors:
-                transaction.put_vector(record, vectors[version.text])
-            elif version.version > version.first:  # the vector is another text's
-                transaction.delete("vectors", [record])
+            transaction.add_version(version, vectors)
         elif made[1] == 0:
             raise NotFound(f"Record {write.key} has been forgotten; a replayed write does not bring it back.")
         elif made not in known and (head := heads.get(record)) and made[1] < head.first:

@@ -7,8 +7,7 @@ Each function takes a cursor, so that several read one state.
 import hashlib
 import zlib
 from array import array
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -32,11 +31,11 @@ BODY = "e.seq, e.record, e.nonce, e.body, e.digest"
 HEADS = """SELECT e.seq, h.record, e.nonce, e.body, e.digest FROM ledger_heads h
     LEFT JOIN ledger_entries e ON e.seq = h.seq AND e.record = h.record"""
 """Reads records as they are now: see `versions_in`."""
-KEPT_VERSIONS, KEPT_CHARS = 4096, 4096
-"""How many versions are kept in memory once they were read, and the characters of the longest of them."""
 
 Sides = tuple[Sequence[str], Sequence[str]]
 """The ids of the records before and after a record, the nearest first."""
+Read = Callable[[bytes, str, bytes], Version | None]
+"""Returns the version in the nonce, body and digest of an entry: see `version_in`."""
 
 
 class State(NamedTuple):
@@ -152,22 +151,16 @@ def chained(before: bytes, entry: tuple[int, str, str, int], digest: bytes) -> b
     return hashlib.sha256(before + what + digest).digest()[:SUM]
 
 
-@lru_cache(KEPT_VERSIONS)  # to parse a version takes as long as to find ten
 def version_in(nonce: bytes, body: str, digest: bytes) -> Version | None:
-    """Return the version in an entry; None where it is damaged.
-
-    Those read last are kept, until somebody learns that one was erased. Their values are shared, so nobody
-    may change what is in them.
-    """
+    """Return the version in an entry; None where it is damaged."""
     return Version.model_validate_json(body) if is_whole(nonce, body, digest) else None
 
 
-def versions_in(rows: Iterable[Sequence[Any]]) -> list[Version]:
+def versions_in(rows: Iterable[Sequence[Any]], read: Read = version_in) -> list[Version]:
     """Return the versions in entries, of which `BODY` was read. Raises Damaged."""
     found = list[Version]()
-    for seq, record, *content in (row[:5] for row in rows):
-        read = version_in if len(content[1] or "") <= KEPT_CHARS else version_in.__wrapped__
-        if (version := read(*content)) is None:
+    for seq, record, nonce, body, digest, *_ in rows:
+        if (version := read(nonce, body, digest)) is None:
             raise Damaged(
                 f"Entry {seq} of the ledger's log, of record {record}, is damaged or missing.", REPAIR
             )
@@ -175,10 +168,10 @@ def versions_in(rows: Iterable[Sequence[Any]]) -> list[Version]:
     return found
 
 
-def heads_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Version]:
+def heads_of(cursor: Cursor, records: Iterable[str], read: Read = version_in) -> dict[str, Version]:
     """Return the latest versions of those of the records that are there."""
     rows = each_value(cursor, f"{HEADS} WHERE h.record IN ({{}})", records)
-    return {row[1]: version for row, version in zip(rows, versions_in(rows), strict=True)}
+    return {row[1]: version for row, version in zip(rows, versions_in(rows, read), strict=True)}
 
 
 def entries_after(cursor: Cursor, seq: int) -> list[tuple[str, str]]:

@@ -25,6 +25,7 @@ MAX_VALUE_DEPTH = 64
 MAX_VALUE_BYTES = 8 * 1024 * 1024  # bytes; a record is something remembered, not a file
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
 SHELF = r"^[a-z]*(/[\w.~%-]*)?$"
+REFERENCE = r"[\w-]+@[0-9]{1,10}"
 SEPARATOR = "\x1f"  # cannot occur inside a part: control characters are refused
 
 
@@ -236,6 +237,11 @@ def team_namespace(team: str, *below: str) -> Namespace:
     return check_namespace(("teams", escaped(check_name(team, "team")), *below))
 
 
+def thread_root(user: str) -> Namespace:
+    """Return where the root of a user's thread ids is; once it is forgotten, all names have other ids."""
+    return check_namespace(("threads", escaped(check_name(user, "user id"))))
+
+
 def escaped(name: str) -> str:
     """Return a name as a part of a namespace.
 
@@ -251,11 +257,16 @@ def unescaped(part: str) -> str:
 
 
 def check(record: Write | Version) -> None:
-    """Refuse what cannot be kept without loss: unclear names, non-finite or huge numbers, huge values."""
+    """Refuse what cannot be kept without loss: unclear names, non-finite or huge numbers, huge values.
+
+    Raises BadInput.
+    """
     check_namespace(record.namespace)
     check_name(record.key, "key")
     if record.idempotency_key is not None:
         check_name(record.idempotency_key, "idempotency key")
+    if unnamed := [each for each in record.change.source.records if not re.fullmatch(REFERENCE, each)]:
+        raise BadInput(f"A source is named by its record and version, not {unnamed[0]!r}.")
     for each, depth in _nested(record.value):
         if depth > MAX_VALUE_DEPTH:
             raise BadInput(f"A value may be nested {MAX_VALUE_DEPTH} levels deep.")

@@ -104,15 +104,18 @@ class Search:
         """
         index, hits = self._store.index, list[Hit]()
         for attempt in range(ATTEMPTS):
-            followed = index.follow() if attempt else index.opened().state.seq
-            ranked, parts = index.opened().search(asked)
+            if attempt:
+                index.follow()
+            engine = index.opened()
+            followed = engine.state.seq
+            ranked, parts = engine.search(asked)
             with self._log.database.reading(snapshot=True) as cursor:
                 changed = {record for _, record in entries_after(cursor, followed)}
                 if changed and not attempt:
                     continue
                 if hints is not None:
-                    return blended(cursor, parts, asked, hints)
-                heads = heads_of(cursor, ranked)
+                    return blended(cursor, engine.read, parts, asked, hints)
+                heads = heads_of(cursor, ranked, engine.read)
             hits = [
                 Hit(heads[record], score, {name: of[record] for name, of in parts.items() if record in of})
                 for record, score in ranked.items()

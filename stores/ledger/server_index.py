@@ -203,15 +203,14 @@ class ServerIndex(Engine):
         """What answers searches."""
         return self
 
-    def follow(self) -> int:
-        """Bring the index to the end of the log; return up to which entry it has followed it."""
+    def follow(self) -> None:
+        """Bring the index to the end of the log."""
         state = current_state(self._database)
         check_embedder(self.name, state, self.state.embedder, self.state.dimension)
         if state.indexed < state.seq:
             with self._following:
                 self._catch_up()
         self.state = state
-        return state.seq
 
     def written(self) -> None:
         """Follow what was written; where the server is away, the next search does so: the write is safe."""

@@ -66,13 +66,15 @@ def bring_in(transaction: Transaction, points: Iterable[tuple[str, Payload]]) ->
 
 
 def is_older(folder: Folder) -> bool:
-    """Say whether a folder has a ledger of an older format; remove what an upgrade left."""
-    generations = [*folder.path.glob(GENERATIONS)]
-    if folder.log.exists():
-        for path in [*generations, folder.path / MAKING]:
-            shutil.rmtree(path, ignore_errors=True)
-        return False
-    return bool(generations) or (folder.path / MANIFEST).exists()
+    """Say whether a folder has a ledger of an older format, which nobody has upgraded."""
+    left = any(folder.path.glob(GENERATIONS)) or (folder.path / MANIFEST).exists()
+    return left and not folder.log.exists()
+
+
+def remove_older(folder: Folder) -> None:
+    """Remove what is left where a ledger was upgraded: what is forgotten must not stay in it."""
+    for path in [*folder.path.glob(GENERATIONS), folder.path / MAKING]:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def upgrade(folder: Folder) -> None:
@@ -100,7 +102,7 @@ def upgrade(folder: Folder) -> None:
                 "`mneme repair` of the version that wrote it says what is lost. Or restore a backup.",
             )
     folder.note_format(FORMAT, newest.embedder, newest.dimension)
-    is_older(folder)
+    remove_older(folder)
 
 
 def read_manifest(path: Path) -> Manifest | None:

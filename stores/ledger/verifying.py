@@ -12,9 +12,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from mneme.core.durable import write_durably
 from mneme.core.errors import Damaged, MnemeError
 from mneme.models.embedding.embedders import Embedder
-from mneme.stores.database import Database
+from mneme.stores.database import Database, kept_of, noted
 from mneme.stores.ledger.addresses import place_of
 from mneme.stores.ledger.checking import READ, problems_in, problems_of, replay
 from mneme.stores.ledger.folder import LOG, MANIFEST, Folder, refuse_gone, unseal
@@ -110,7 +111,9 @@ def _repair_log(folder: Folder, wrong: list[str]) -> tuple[list[str], str]:
         unseal(folder.path)
         with folder.new_log() as path:
             lost = _rewritten(folder, path)
-            return lost, str(folder.set_aside(f"is damaged ({wrong[0]}), and has been built anew"))
+            old = folder.set_aside(f"is damaged ({wrong[0]}), and has been built anew")
+        write_durably(kept_of(folder.path), "", 0o600)  # what is lost is said, and missed no more
+        return lost, str(old)
     finally:
         folder.release()
 
@@ -128,6 +131,7 @@ def _rewritten(folder: Folder, path: Path) -> list[str]:
     finally:
         connection.close()
     embedder, dimension, last = state
+    last = max(last, noted(kept_of(folder.path)))
     return write_log(path, (embedder, dimension), lambda given: _salvaged(given, rows, vectors, last))
 
 

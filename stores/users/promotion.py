@@ -17,7 +17,8 @@ from uuid import uuid4
 from pydantic import BaseModel
 
 from mneme.core.errors import Conflict
-from mneme.stores.access import SHARED, audited, check_right, may, roles
+from mneme.stores.access import check_right, may, roles
+from mneme.stores.audit import SHARED, audited
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.log import retry_on_conflict
 from mneme.stores.ledger.reading import heads_of, links_of

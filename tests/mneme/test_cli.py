@@ -94,6 +94,7 @@ def test_what_is_not_there_is_said_before_anybody_is_asked(mneme: Run) -> None:
 def test_a_team_that_is_not_there_is_named_beside_the_result(mneme: Run) -> None:
     key = json.loads(mneme("add", "Reporting runs on PostgreSQL.", "--json").stdout)["key"]
     assert mneme("stale", "--team", "nosuch").stderr == "There is no team nosuch.\n"
+    failed(mneme("promote", "zz", "analysts"), "mneme: local has no memory zz.")
     made = mneme("promote", key, "analysts")
     assert made.returncode == 0
     assert made.stderr == "There is no team analysts yet: what is written for it makes it one of your own.\n"

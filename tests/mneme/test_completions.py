@@ -111,6 +111,12 @@ def test_a_users_file_that_is_not_there_lets_nobody_in_and_is_named(tmp_path: Pa
     assert "every request is refused" in complaints and "nofile.json" in complaints
 
 
+def test_a_server_that_listens_for_others_without_users_says_what_they_get(tmp_path: Path) -> None:
+    with own_server(tmp_path, "--host", "0.0.0.0") as server:
+        complaints = server.running.complaints()
+    assert "Other machines get 403" in complaints and "mneme users add" in complaints
+
+
 def test_with_keys_each_user_has_a_memory_and_nobody_the_provider_s_key(
     tmp_path: Path, model: ChatServer
 ) -> None:

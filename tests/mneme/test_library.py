@@ -137,6 +137,20 @@ async def test_an_edited_memory_has_the_names_and_the_words_of_its_new_text() ->
         assert [each.memory.content for each in then] == ["Max lives in Portland with Emily."]
 
 
+async def test_a_period_added_to_what_is_known_is_a_change_of_it() -> None:
+    async with mneme.open("ann") as memory:
+        added = await memory.memories.add("Ann lives in Oslo.", since="2024")
+        ended = await memory.memories.add("Ann lives in Oslo.", until="2026-06")
+        assert (ended.key, ended.version, ended.is_new) == (added.key, 2, True)
+        assert (ended.memory.since, ended.memory.until) == ("2024", "2026-06")
+        again = await memory.memories.add("ann lives in oslo", since="2024", until="2026-06")
+        assert (again.version, again.is_new) == (2, False)
+        _, latest = await memory.memories.history(added.key)
+        assert (latest.event, latest.change.reason) == ("update", "its period was added by hand")
+        later = await memory.memories.add("Ann lives in Oslo.", since="2027")
+        assert later.key != added.key, "it holds at another time"
+
+
 async def test_what_is_not_remembered_in_time_goes_on_and_what_fails_says_so() -> None:
     async with mneme.open("eve") as memory:
         (told,) = await memory.remember("I live in Rome.", **RULES, seconds=0)

@@ -1,17 +1,21 @@
 """What a newcomer meets on the command line: version, completion, mistakes and what is said of them."""
 
 import asyncio
+import fcntl
 import json
 import os
 import pty
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+import termios
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx
 import pytest
@@ -181,6 +185,88 @@ def test_a_terminal_of_which_columns_says_nothing_is_printed_on(tmp_path: Path) 
     os.close(master)
 
 
+QUESTIONS = {
+    ("memories", "forget"): "Erase it?",
+    ("threads", "delete", "main"): "Erase it?",
+    ("setup",): "[Y/n]",
+    ("chat",): "you: ",
+}
+
+
+@pytest.mark.parametrize("words", QUESTIONS, ids=" ".join)
+def test_ctrl_c_at_a_question_ends_at_once_and_changes_nothing(
+    mneme: Run, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    added = json.loads(mneme("add", "I have a cat.", "--json").stdout)["key"]
+    editors = {"CODEX_HOME": str(tmp_path / "codex"), "MNEME_SETTINGS": str(tmp_path / "settings.env")}
+    (tmp_path / "codex").mkdir()
+    key = [added] if "forget" in words else []
+    with at_a_terminal(*words, *key, **quiet(tmp_path / "home", **editors)) as (process, seen, _):
+        seen(QUESTIONS[words])
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+    assert not list((tmp_path / "codex").iterdir())
+    assert "I have a cat." in mneme("memories", "list").stdout
+
+
+@pytest.mark.parametrize("words", [("chat",), ("remember", "-")], ids=" ".join)
+def test_ctrl_c_while_a_pipe_is_read_ends_at_once(tmp_path: Path, words: tuple[str, ...]) -> None:
+    command, pipe = [sys.executable, "-m", "mneme", *words], subprocess.PIPE
+    environment = quiet(tmp_path / "home")
+    with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        while unread(process.stdin):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+        _, complaints = process.communicate()
+    assert b"Fatal" not in complaints and b"Traceback" not in complaints
+
+
+def test_the_chat_asks_before_it_erases(mneme: Run, tmp_path: Path) -> None:
+    key = json.loads(mneme("add", "I have a cat.", "--json").stdout)["key"]
+    with at_a_terminal("chat", **quiet(tmp_path / "home")) as (process, seen, typed):
+        seen("you: ")
+        typed(f"/forget {key}\n")
+        seen("Erase it?")
+        typed("n\n/quit\n")
+        assert process.wait(30) == 0
+    assert "I have a cat." in mneme("memories", "list").stdout
+    failed(mneme("chat", stdin=f"/forget {key}\n"), "no terminal to ask", "Add --yes")
+    assert "forgotten: 1 fact" in mneme("chat", stdin=f"/forget {key} --yes\n").stdout
+
+
+def unread(pipe: IO[bytes]) -> int:
+    """Return how many bytes in a pipe nobody has read yet."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+@contextmanager
+def at_a_terminal(
+    *words: str, **environment: str
+) -> Iterator[tuple[subprocess.Popen[bytes], Callable[[str], None], Callable[[str], object]]]:
+    """Run a command at a terminal; yield its process, what waits for words to be seen, and what types."""
+    master, terminal = pty.openpty()
+    shown = ""
+
+    def seen(text: str) -> None:
+        nonlocal shown
+        while text not in (shown := shown + os.read(master, 4096).decode()):
+            pass
+        shown = shown.partition(text)[2]
+
+    command = [sys.executable, "-m", "mneme", *words]
+    with subprocess.Popen(
+        command, env=environment, stdin=terminal, stdout=terminal, stderr=terminal
+    ) as process:
+        os.close(terminal)
+        yield process, seen, lambda text: os.write(master, text.encode())
+    os.close(master)
+
+
 def test_a_port_that_is_taken_is_named(mneme: Run) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -192,7 +278,7 @@ def test_a_port_that_is_taken_is_named(mneme: Run) -> None:
 @pytest.mark.long
 @pytest.mark.xdist_group("server")
 def test_an_unknown_key_beside_a_server_is_an_error_and_ends_no_chat(server: Server) -> None:
-    words = "/history zzzz\n/forget zzzz\nI live in Ulm.\n/quit\n"
+    words = "/history zzzz\n/forget zzzz --yes\nI live in Ulm.\n/quit\n"
     done: Done = server.mneme("chat", "--user", "kay", stdin=words)
     assert done.stderr.count("kay has no memory zzzz.") == 2
     assert "Ulm" in done.stdout and "Unexpected" not in done.stderr
@@ -292,7 +378,8 @@ async def test_what_is_forgotten_in_a_chat_is_waited_for_no_more(
         return (await asyncio.to_thread(run_mneme, words, environment, "")).stdout
 
     known = json.loads(await eventually(listed))
-    said, complaints = await asyncio.wait_for(chatting.communicate(f"/forget {known['key']}\n".encode()), 60)
+    forget = f"/forget {known['key']} --yes\n".encode()
+    said, complaints = await asyncio.wait_for(chatting.communicate(forget), 60)
     assert not complaints and chatting.returncode == 0
     assert b"chess" not in said and b'"asked"' in said.splitlines()[-1]
 

@@ -16,6 +16,7 @@ from mneme.models.ollama.catalogue import Facts, Server
 from mneme.models.ollama.catalogue import survey as real_survey
 from tests.doubles.command_line import failed, run_mneme
 from tests.doubles.ollama import Model
+from tests.doubles.quiet import quiet
 from tests.doubles.served import served
 
 SMALL, LARGE = "llama3.2:3b", "qwen2.5:32b"
@@ -53,6 +54,15 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(setting_up, "_check", check)
     return names
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_what_is_said_is_broken_between_words(tmp_path: Path, columns: int) -> None:
+    settings = {"MNEME_SETTINGS": str(tmp_path / "none"), "COLUMNS": str(columns)}
+    told = run_mneme(("setup", "--dry-run"), quiet(tmp_path, **settings)).stdout
+    explained = told[told.index("No Ollama answers") : told.index("The embedder")]
+    assert all(len(line) <= columns for line in explained.splitlines())
+    assert {"another", "provider:", "MNEME_AUTO=openai:NAME.", "discussions"} <= set(explained.split())
 
 
 async def test_a_model_that_fits_is_pulled_chosen_and_tested_once(
@@ -126,7 +136,7 @@ async def test_without_ollama_it_says_what_works_and_how_to_get_one(
     assert "no GPU found" in told and "https://ollama.com/download" in told and "rules remember" in told
     monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
     await setup(yes=True)
-    assert "ollama serve" in capsys.readouterr().out
+    assert "ollama serve" in " ".join(capsys.readouterr().out.split())
 
 
 def test_what_fits_is_recommended_and_what_was_measured_fit_goes_first(

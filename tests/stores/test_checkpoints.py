@@ -132,6 +132,8 @@ async def test_an_unknown_way_to_prune_deletes_nothing(saver: Saver) -> None:
     await put(saver, "t", 1)
     with pytest.raises(BadInput, match="not a way to prune"):
         await saver.aprune(["t"], strategy="keep_some")
+    with pytest.raises(BadInput, match="not a way to prune"):
+        await saver.aprune([], strategy="keep_some")
     assert await values(saver, "t") == [1]
 
 

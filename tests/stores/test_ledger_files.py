@@ -1,6 +1,7 @@
 """The embedded ledger as files: many processes, sudden death, erasure that is real."""
 
 import asyncio
+import gc
 import json
 import os
 import random
@@ -12,19 +13,25 @@ import sys
 import threading
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 import pytest
 
 from mneme.core.errors import Damaged, LedgerMismatch, NotFound, StorageFailure
+from mneme.stores.database import Cursor, Sqlite
+from mneme.stores.ledger import search
 from mneme.stores.ledger.ledger import Ledger, open_ledger, reembed
+from mneme.stores.ledger.log import commit
 from mneme.stores.ledger.log import forget as erase
-from mneme.stores.ledger.records import Forgotten
+from mneme.stores.ledger.reading import entries_after
+from mneme.stores.ledger.records import Forgotten, Version
 from mneme.stores.ledger.verifying import verify
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.ledger_files import ROOT, check, files_with
 from tests.doubles.ledgers import ALICE, SAID, forget, put
-from tests.doubles.waiting import Turns
+from tests.doubles.waiting import Turns, until
+
+T = TypeVar("T")
 
 
 def start_writer(location: Path, seed: int = 0, forgetting: float = 0) -> subprocess.Popen[str]:
@@ -47,6 +54,10 @@ def until_forgotten(output: IO[str]) -> list[str]:
 
 def names_in(folder: Path, pattern: str = "*") -> list[str]:
     return [path.name for path in folder.glob(pattern)]
+
+
+def objects_in_memory(kind: type[T]) -> list[T]:
+    return [each for each in gc.get_objects() if isinstance(each, kind)]
 
 
 class TestOwnership:
@@ -212,6 +223,24 @@ class TestEmbedders:
         assert [hit.version for hit in await again.search(ALICE, "tea", mode="dense")] == [made]
         await again.close()
 
+    async def test_what_changes_beside_reembedding_has_the_vector_of_its_new_text(
+        self, tmp_path: Path, embedder: WordEmbedder
+    ) -> None:
+        def interrupted(_: int) -> None:
+            raise StorageFailure("Interrupted.")
+
+        ledger, other = await open_ledger(str(tmp_path), embedder), WordEmbedder("test:other", 32)
+        made = await put(ledger, "tea")
+        with pytest.raises(StorageFailure):
+            await reembed(str(tmp_path), other, progress=interrupted)
+        await ledger.update(ALICE, made.key, {}, text="coffee", change=SAID, expected_version=1)
+        await ledger.close()
+        await reembed(str(tmp_path), other, progress=print)
+        after = await open_ledger(str(tmp_path), other)
+        [hit] = await after.search(ALICE, "coffee", mode="dense")
+        assert hit.score > 0.99
+        await after.close()
+
     async def test_there_must_be_a_ledger_to_reembed(self, tmp_path: Path, embedder: WordEmbedder) -> None:
         for path in (tmp_path, tmp_path / "nowhere"):
             with pytest.raises(LedgerMismatch):
@@ -326,6 +355,36 @@ class TestForgetting:
         assert (await verify(str(tmp_path / "ledger"))).problems == []
         await ledger.close()
         assert shard not in names_in(tmp_path / "ledger" / "index-1"), "its files still hold the vector"
+
+    async def test_a_search_that_began_before_an_erasure_keeps_nothing_in_memory(
+        self, tmp_path: Path, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ledger = await open_ledger(str(tmp_path / "ledger"), embedder)
+        made = await put(ledger, "Ann lives in Oslo.", key="erased")
+        await ledger.search(ALICE, "Oslo")
+        [shard] = names_in(tmp_path / "ledger" / "index-1", "0*")
+        has_begun, is_erased = threading.Event(), threading.Event()
+
+        def slow(cursor: Cursor, seq: int) -> list[tuple[str, str]]:
+            entries = entries_after(cursor, seq)  # from now on the search sees this state of the log
+            has_begun.set()
+            is_erased.wait()
+            return entries
+
+        monkeypatch.setattr(search, "entries_after", slow)
+        searching = asyncio.create_task(ledger.search(ALICE, "Oslo"))
+        await until(has_begun.is_set)
+        database = Sqlite(tmp_path / "ledger" / "log.sqlite")
+        mark = Forgotten(at=made.at, reason="", actor="")
+        commit(database, partial(erase, heads=[made], rewritten=[], dropped=[], mark=mark))
+        database.close()
+        await until(lambda: shard not in names_in(tmp_path / "ledger" / "index-1", "0*"))
+        is_erased.set()
+        found = await searching
+        assert [hit.version for hit in found] == [made]
+        del made, searching, found
+        await until(lambda: "erased" not in [each.key for each in objects_in_memory(Version)])
+        await ledger.close()
 
     async def test_searches_go_on_while_something_is_forgotten(self, edge_ledger: Ledger) -> None:
         made = [await put(edge_ledger, f"tea {n}") for n in range(50)]

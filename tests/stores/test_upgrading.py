@@ -18,6 +18,7 @@ from qdrant_client import AsyncQdrantClient, models
 
 from mneme.core.errors import Damaged, LedgerMismatch, NotFound
 from mneme.stores.ledger import upgrading
+from mneme.stores.ledger.folder import Folder
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.records import (
     Change,
@@ -204,6 +205,17 @@ async def test_a_kill_half_way_loses_nothing(tmp_path: Path, moment: str) -> Non
     assert await ledger.history(ALICE, "k") == made
     await ledger.close()
     assert not [*(tmp_path / "ledger").glob("generation-*")]
+
+
+async def test_whether_a_ledger_is_older_is_asked_without_a_change(tmp_path: Path) -> None:
+    await (await open_ledger(str(tmp_path / "ledger"), embedder())).close()
+    (left := tmp_path / "ledger" / "generation-000001").mkdir()
+    folder = Folder(tmp_path / "ledger")
+    assert not upgrading.is_older(folder)
+    assert left.exists()
+    folder.release()
+    await (await open_ledger(str(tmp_path / "ledger"), embedder())).close()
+    assert not left.exists()
 
 
 async def _open_and_die(location: str, moment: str) -> None:

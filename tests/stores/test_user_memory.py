@@ -11,7 +11,7 @@ from mneme.api.memories import Memories
 from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.stores.ledger import reading
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.reading import versions_in
+from mneme.stores.ledger.reading import Read, versions_in
 from mneme.stores.ledger.records import Change, Source, Version, unescaped, user_namespace
 from mneme.stores.users.inbox import Inbox, Message
 from mneme.stores.users.memories import UserMemories
@@ -263,8 +263,8 @@ class TestAttention:
         await alice.insert(memory("Another: \0."), change=SAID)
         counts = list[int]()
 
-        def counted(rows: Iterable[Sequence[Any]]) -> list[Version]:
-            found = versions_in(rows)
+        def counted(rows: Iterable[Sequence[Any]], *read: Read) -> list[Version]:
+            found = versions_in(rows, *read)
             counts.append(len(found))
             return found
 

@@ -4,9 +4,9 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from functools import partial
 from io import TextIOWrapper
 from textwrap import shorten
-from threading import Thread
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -20,10 +20,12 @@ from mneme.cli.derived import Fields
 from mneme.cli.show import (
     SHORT,
     SIGNS,
+    confirmed,
     console,
     count_of,
     emit,
     errors,
+    from_person,
     must_be_unicode,
     print_error,
     print_outcome,
@@ -77,28 +79,15 @@ async def chat(
 
 
 async def _lines() -> AsyncIterator[str]:
-    """Yield what the user types, line by line, until the end of the input.
-
-    A daemon thread reads, so that Ctrl-C at the prompt ends the process at once.
-    """
+    """Yield what the user types, line by line, until the end of the input."""
     if isinstance(sys.stdin, TextIOWrapper):
         sys.stdin.reconfigure(errors="surrogateescape")  # one line of broken text is refused, no other
     prompt = "you: " if sys.stdin.isatty() and not prints_json() else ""
-    loop = asyncio.get_running_loop()
     while True:
-        line: asyncio.Future[str] = loop.create_future()
-        Thread(target=_read_line, args=(prompt, loop, line), daemon=True).start()
         try:
-            yield await line
+            yield await from_person(partial(input, prompt))
         except EOFError:
             return
-
-
-def _read_line(prompt: str, loop: asyncio.AbstractEventLoop, line: "asyncio.Future[str]") -> None:
-    try:
-        loop.call_soon_threadsafe(line.set_result, input(prompt))
-    except EOFError:
-        loop.call_soon_threadsafe(line.set_exception, EOFError())
 
 
 class Terminal(AbstractAsyncContextManager["Terminal"]):
@@ -232,10 +221,13 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
         elif command == "/history":
             print_result(await memories.history(argument))
         elif command == "/forget":
-            if failure := await self._memory_agent.wait():  # else it would write the old words again
-                raise failure
-            await self._memory_agent.stop_rereading()
-            print_erased(await memories.forget(argument, reason="requested in the chat"))
+            key = argument.removesuffix(" --yes")
+            await memories.history(key)  # one that is not there is said before a person is asked
+            if await from_person(partial(confirmed, key != argument)):
+                if failure := await self._memory_agent.wait():  # else it would write the old words again
+                    raise failure
+                await self._memory_agent.stop_rereading()
+                print_erased(await memories.forget(key, reason="requested in the chat"))
         elif command == "/undo":
             print_result(await memories.undo())
         else:

@@ -1,6 +1,7 @@
 """`mneme memories …`: what does more than call an operation and print its result."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from mneme.cli.show import (
     count_of,
     emit,
     errors,
+    from_person,
     is_written,
     print_error,
     print_fields,
@@ -123,7 +125,7 @@ async def forget(
             raise Forbidden(f"Your key is {name}'s, not {everything_of}'s.", f"Say --everything-of {name}.")
         if key:
             await memories.history(key)  # one that is not there is said before a person is asked
-        if not confirmed(yes):
+        if not await from_person(partial(confirmed, yes)):
             return 0
         if everything_of or everything:
             whole = with_threads or bool(everything_of)

@@ -1,6 +1,5 @@
 """`mneme discuss TASK`: run a discussion, or continue one, with a person at the terminal."""
 
-import asyncio
 import json
 import os
 import re
@@ -8,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
@@ -22,7 +22,7 @@ from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.discussion.show import WAITING, print_end, print_step, write_files
 from mneme.cli.options import by_role
-from mneme.cli.show import console, emit, print_code, prints_json, read_file, say
+from mneme.cli.show import console, emit, from_person, print_code, prints_json, read_file, say
 from mneme.client.workflows import GraphRun, Workflows, open_workflows
 from mneme.core.errors import BadAnswer, BadInput, ModelUnavailable, NotFound
 from mneme.library.teams.team import load_team, shipped
@@ -171,7 +171,7 @@ async def _run(flows: Workflows, config: RunnableConfig, given: Values, context:
             print_step(event)
         if not run.questions:
             return run.values
-        answer = await asyncio.to_thread(answer_of, run.questions[0].value)
+        answer = await from_person(partial(answer_of, run.questions[0].value))
         if answer is None:
             return None
         step = Command(resume=answer)

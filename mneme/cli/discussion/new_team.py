@@ -1,9 +1,9 @@
 """`mneme discuss new-team`: make a team with memory templates, which a person reviews."""
 
-import asyncio
 import re
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ import yaml
 from mneme.cli.chat.responders import show_notice
 from mneme.cli.discussion.discuss import agrees, task_of
 from mneme.cli.options import Agents
-from mneme.cli.show import emit, print_code, prints_json, say
+from mneme.cli.show import emit, from_person, print_code, prints_json, say
 from mneme.core.errors import BadInput, StorageFailure
 from mneme.library.teams.team import Delegated, Document, RoundRobin, Team, load_team, read_team
 from mneme.models.asking.asking import ask, resolve
@@ -67,7 +67,7 @@ async def new_team(
     print_code(text, "yaml")
     asks = sys.stdin.isatty() and not prints_json()
     accepted = "Have you read the templates, and may they be used?"
-    reviewed = yes or (asks and await asyncio.to_thread(agrees, accepted))
+    reviewed = yes or (asks and await from_person(partial(agrees, accepted)))
     try:
         path.write_text(text.replace("reviewed: false", f"reviewed: {str(reviewed).lower()}", 1), "utf-8")
     except OSError as error:

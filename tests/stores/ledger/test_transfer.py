@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.verifying import repair, verify
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.ledgers import ALICE, BOB, SAID, forget, put, texts
 
@@ -100,3 +101,21 @@ class TestTransfer:
         assert (await ledger.import_(lines)).imported == 1200
         exported = [line async for line in ledger.export()]
         assert sorted(exported) == sorted([*lines, line])
+
+    async def test_a_column_of_an_earlier_version_stays_and_is_not_read(
+        self, location: str, embedder: WordEmbedder
+    ) -> None:
+        ledger = await open_ledger(location, embedder)
+        made = await put(ledger, "tea", key="k")
+        with ledger._log.database.writing() as cursor:
+            cursor.execute("ALTER TABLE ledger_heads ADD COLUMN contradicts TEXT")
+            cursor.execute("CREATE INDEX ledger_heads_contradicts ON ledger_heads (contradicts)")
+            cursor.execute("UPDATE ledger_heads SET contradicts = 'another'")
+        await ledger.close()
+        ledger = await open_ledger(location, embedder)
+        await ledger.update(ALICE, made.key, {}, text="coffee", change=SAID, expected_version=1)
+        await forget(ledger, ALICE, (await put(ledger, "milk")).key)
+        await ledger.close()
+        assert (await verify(location)).problems == []
+        assert (await repair(location, embedder)).lost == []
+        assert ((found := await verify(location)).records, found.problems) == (1, [])

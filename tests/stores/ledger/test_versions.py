@@ -2,15 +2,19 @@
 
 import asyncio
 import json
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from mneme.core.errors import BadInput, Conflict, NotFound
+from mneme.core.errors import BadInput, Conflict, MnemeError, NotFound
+from mneme.stores.ledger.checking import problems_of
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Version, Write, make_write
+from mneme.stores.ledger.log import Transaction
+from mneme.stores.ledger.records import Source, Version, Write, make_write, record_id
 from tests.doubles.ledgers import ALICE, BOB, SAID, forget, put, restore, rollback, texts
+from tests.doubles.waiting import until
 
 
 class TestVersions:
@@ -233,3 +237,45 @@ class TestBatches:
         with pytest.raises(Conflict):
             await edge_ledger.write([fresh, taken, other])
         assert await edge_ledger.count() == 1
+
+    async def test_only_the_one_that_fails_fails_where_writes_share_a_transaction(
+        self, ledger: Ledger
+    ) -> None:
+        log, begun, goes_on = ledger._log, threading.Event(), threading.Event()
+
+        def waits(_: Transaction) -> None:
+            begun.set()
+            goes_on.wait()
+
+        def divides(transaction: Transaction) -> None:
+            transaction.cursor.execute("DELETE FROM ledger_heads")
+            transaction.delete("heads", [record_id(ALICE, "tea")])
+            raise ZeroDivisionError
+
+        def asks(transaction: Transaction) -> None:
+            transaction.cursor.execute("SELECT * FROM nothing")
+
+        def adds_half_a_row(transaction: Transaction) -> None:
+            transaction.rows["sources"] += [("too", "few")]  # only the writing of the rows fails
+
+        first = asyncio.create_task(log.write(waits))
+        await asyncio.to_thread(begun.wait)
+        works = [put(ledger, "tea", key="tea"), *map(log.write, (divides, asks, adds_half_a_row))]
+        together = [asyncio.create_task(each) for each in [*works, put(ledger, "coffee", key="coffee")]]
+        await until(lambda: len(log._waiting) == len(together))
+        goes_on.set()
+        await first
+        tea, *failed, coffee = await asyncio.gather(*together, return_exceptions=True)
+        assert isinstance(failed[0], ZeroDivisionError)
+        assert isinstance(failed[1], MnemeError)
+        assert isinstance(failed[2], Exception)
+        assert [await ledger.history(ALICE, key) for key in ("tea", "coffee")] == [[tea], [coffee]]
+        assert problems_of(log.database) == []
+
+    async def test_a_source_that_names_no_version_is_refused(self, ledger: Ledger) -> None:
+        made = await put(ledger, "tea", key="k")
+        for named in ("k", f"{made.record}@first", f"a\x00@{2**70}"):
+            change = SAID.model_copy(update={"source": Source(records=[named])})
+            with pytest.raises(BadInput, match="source"):
+                await ledger.insert(ALICE, {}, text="coffee", change=change)
+        assert await ledger.count() == 1
