@@ -102,7 +102,7 @@ class Run:
         try:
             lock.acquire()
         except Timeout as failure:
-            another = "Wait until it ends, or play another one: --name NAME."
+            another = "Wait until it ends, or play another one: --id ID."
             raise Conflict(f"Another process plays the run {self.name}.", another) from failure
         try:
             yield
@@ -136,7 +136,7 @@ def runs() -> Iterator[Run]:
     return (Run(path.stem) for path in found)
 
 
-def checked(name: str, field: str = "--name") -> str:
+def checked(name: str, field: str = "--id") -> str:
     """Return a run's name that can name a file. Raises BadInput, naming the field."""
     if not NAME.fullmatch(name):
         raise BadInput(f"{field}: {name!r} is not a valid name.", "Use letters, digits, '-', '_' and '.'.")
@@ -182,7 +182,7 @@ def to_play(wanted: str | None, described: str, request: Request) -> Run:
     if begun is not None and (others := request.differs(run, begun)):
         raise BadInput(
             f"{', '.join(others)}: the run {wanted!r} was begun with another value.",
-            "Continue it with the command that began it, or give another --name.",
+            "Continue it with the command that began it, or give another --id.",
         )
     return run
 

@@ -52,9 +52,7 @@ def ended(told: Done) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def tea(home: Path) -> dict[str, Any]:
     """Play one run that the tests look at."""
-    return ended(
-        mneme(home, "run", "--task", "Prepare Tea", "--seed", "24", "--name", "tea", *RULES, "--json")
-    )
+    return ended(mneme(home, "run", "--task", "Prepare Tea", "--seed", "24", "--id", "tea", *RULES, "--json"))
 
 
 def copied(trace: Path, other: Path, **more: str) -> None:
@@ -126,7 +124,7 @@ class TestRuns:
             "24",
             "--method",
             "alone",
-            "--name",
+            "--id",
             "glass",
             *RULES,
         )
@@ -194,7 +192,7 @@ class TestRuns:
         assert "Alice" in views[-1], "who acts is shown in the smallest window"
 
     def test_a_name_that_is_over_is_not_played_again(self, home: Path, tea: dict[str, Any]) -> None:
-        again = mneme(home, "run", "--name", "tea", *RULES, status=1)
+        again = mneme(home, "run", "--id", "tea", *RULES, status=1)
         assert "is over" in again.stderr
 
     def test_what_never_began_is_a_row_among_others(self, home: Path, tea: dict[str, Any]) -> None:
@@ -215,7 +213,7 @@ class TestRuns:
         trace = here / "household" / "kk.jsonl"
         trace.parent.mkdir(parents=True)
         trace.write_text("".join(json.dumps(line) + "\n" for line in begun))
-        play = ("--name", "kk", "--task", "Prepare Tea", "--members", "4", "--seed", "24")
+        play = ("--id", "kk", "--task", "Prepare Tea", "--members", "4", "--seed", "24")
         told = refused(*play, "--no-allocation", "--manager", "auto", *RULES)
         assert told == "--manager, --allocation, --members: the run 'kk' was begun with another value."
         assert trace.read_text().count("\n") == 9
@@ -233,7 +231,7 @@ class TestRuns:
 
     def test_a_model_that_does_not_answer_leaves_no_run(self, home: Path, tea: dict[str, Any]) -> None:
         before = {*(home / "household").iterdir()}
-        told = mneme(home, "run", "--seed", "24", "--name", "mute", "--agents", "ollama:nope", status=1)
+        told = mneme(home, "run", "--seed", "24", "--id", "mute", "--agents", "ollama:nope", status=1)
         assert "Ollama" in told.stderr
         assert {*(home / "household").iterdir()} == before
 
@@ -246,7 +244,7 @@ class TestRuns:
         play = ("run", "--task", "Wash Dishes", "-n2", "--seed", "1", *RULES)
         with household_runs.Run("wash-dishes-2-1").played_alone():
             told = mneme(here, *play, status=1)
-        assert "Another process plays the run wash-dishes-2-1." in told.stderr and "--name" in told.stderr
+        assert "Another process plays the run wash-dishes-2-1." in told.stderr and "--id" in told.stderr
         assert mneme(here, *play).stdout.startswith("wash-dishes-2-1 begins")
 
     def test_watching_shows_rooms_hands_and_the_synopsis(self, home: Path) -> None:
@@ -266,7 +264,7 @@ class TestKilled:
     def test_a_killed_run_goes_on_to_the_same_end(
         self, home: Path, tea: dict[str, Any], tmp_path: Path
     ) -> None:
-        play = ("run", "--task", "Prepare Tea", "--seed", "24", "--name", "killed", *RULES, "--json")
+        play = ("run", "--task", "Prepare Tea", "--seed", "24", "--id", "killed", *RULES, "--json")
         trace = home / "household" / "killed.jsonl"
         with Running(("household", *play), quiet(home), piped=True) as command:
             while not (trace.exists() and trace.read_text().count('"step"') > 12):
@@ -284,7 +282,7 @@ class TestKilled:
         trace = home / "household" / "early.jsonl"
         unknown = json.dumps(json.loads(begun) | {"thread": "household/early/nowhere"})
         trace.write_text("\n".join([unknown, *others[:6], others[6][:20]]))
-        play = ("run", "--task", "Prepare Tea", "--seed", "24", "--name", "early", *RULES, "--json")
+        play = ("run", "--task", "Prepare Tea", "--seed", "24", "--id", "early", *RULES, "--json")
         again = ended(mneme(home, *play))
         assert {**again, "name": "tea", "trace": tea["trace"]} == tea
         assert [line["step"] for line in lines(trace) if line["kind"] == "step"] == [
@@ -296,7 +294,7 @@ class TestKilled:
     @pytest.mark.parametrize("more", [(), ("--method", "coela")])
     def test_a_trace_that_was_cut_short_is_written_anew(self, home: Path, more: tuple[str, ...]) -> None:
         name = "-".join(("whole", *more[1:]))
-        play = ("run", "--task", "Prepare Tea", "--seed", "24", "--name", name, *more, *RULES, "--json")
+        play = ("run", "--task", "Prepare Tea", "--seed", "24", "--id", name, *more, *RULES, "--json")
         ended(mneme(home, *play))
         trace = home / "household" / f"{name}.jsonl"
         whole = trace.read_text()
@@ -331,8 +329,8 @@ class TestBadInput:
             (("--members", "0"), "0 agents"),
             (("--members", "50"), "50 agents"),
             (("--task", "Fly a kite"), "--task"),
-            (("--name", "../up"), "--name"),
-            (("--name", ""), "--name"),
+            (("--id", "../up"), "--id"),
+            (("--id", ""), "--id"),
             (("--episode", "nowhere.json"), "nowhere.json"),
             (("--watch", "--json"), "--watch"),
             (("--agents", "nobody"), "nobody"),
@@ -369,7 +367,7 @@ def test_a_manager_that_never_answers_does_not_look_like_mita(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = "no usable allocation in "
-    played = ("--task", "Set up Table", "--members", "2", "--seed", "4", "--name", "mute", "--no-summary")
+    played = ("--task", "Set up Table", "--members", "2", "--seed", "4", "--id", "mute", "--no-summary")
     with served(monkeypatch, Model("large"), brain=lambda _: Reply("I would love to help!")):
         settings.cache_clear()
         told = CliRunner().invoke(app, ["household", "run", *played, *RULES, "--manager", "ollama:large"])

@@ -109,8 +109,8 @@ def kill_the_client(server: Server, trace: Path, *words: str) -> str:
 async def test_what_the_server_played_without_its_client_is_told_all_the_same(server: Server) -> None:
     home = Path(server.environment["MNEME_HOME"])
     killed, whole = (home / "household" / f"{name}.jsonl" for name in ("killed", "whole"))
-    assert server.mneme(*PLAY, "--name", "whole").returncode == 0
-    thread = kill_the_client(server, killed, *PLAY, "--name", "killed")
+    assert server.mneme(*PLAY, "--id", "whole").returncode == 0
+    thread = kill_the_client(server, killed, *PLAY, "--id", "killed")
     async with server.client() as client:
 
         async def is_over() -> bool:
@@ -120,7 +120,7 @@ async def test_what_the_server_played_without_its_client_is_told_all_the_same(se
     assert len(steps_of(killed)) < len(steps_of(whole)), "the client was killed too late"
     cut_short = server.mneme("household", "replay", "killed")
     assert "was interrupted" in cut_short.stderr, cut_short.stderr
-    again = server.mneme(*PLAY, "--name", "killed")
+    again = server.mneme(*PLAY, "--id", "killed")
     assert again.returncode == 0, again.stderr
     told = [server.mneme("household", "replay", name) for name in ("killed", "whole")]
     assert steps_of(killed) == steps_of(whole)

@@ -49,7 +49,7 @@ def test_a_run_that_is_killed_at_any_step_goes_on_and_writes_its_card_once(
     assert json.loads(mneme("cards", "metrics", "--json").stdout)["tasks"] == 1, "it went on by itself"
     cards = [json.loads(line) for line in mneme("cards", "list", "--json").stdout.splitlines()]
     assert len(cards) <= 1, "none where a busy machine measured no gain"
-    assert json.loads(mneme("cards", "trend", "--by", "week", "--json").stdout)["learned"] == len(cards)
+    assert json.loads(mneme("cards", "trend", "--period", "week", "--json").stdout)["learned"] == len(cards)
     for card in cards:
         (task,) = card["evidence"]["task_ids"]
         assert len(mneme("cards", "history", card["id"], "--json").stdout.splitlines()) == 1
