@@ -160,6 +160,7 @@ async def test_the_evaluation_can_be_interrupted_and_goes_on(
     cached = whole.summary["compared"]["put once more"]["prompt cache"]
     assert cached["model calls"]["theirs"] == 0, "the cache asks nobody what it was asked before"
     assert whole.plots[0].stat().st_size > 10_000
+    assert any("Solutions are timed" in each for each in whole.notes)
     lines = whole.raw.read_text().splitlines()
     whole.raw.write_text("\n".join([*lines[:7], lines[7][: len(lines[7]) // 2]]))
     again = await evaluation.run(options)

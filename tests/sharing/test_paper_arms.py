@@ -117,7 +117,7 @@ async def test_agents_of_different_models_share_a_pool(edge_ledger: Ledger) -> N
 
 def test_arms_are_the_models() -> None:
     who = Identity(responder="rules")
-    arms = arms_of(Options(models=["a:1", "b:2", "a:1"]), who)
+    arms = arms_of(Options(agents=["a:1", "b:2", "a:1"]), who)
     assert {name: each.answerer for name, each in arms.items()} == {"a:1": "a:1", "b:2": "b:2"}
     assert {each.scorer for each in arms.values()} == {"rules"}
     assert [*arms_of(Options(), who)] == [""]
