@@ -133,7 +133,8 @@ class Fields:
         except ValidationError as error:
             first = error.errors()[0]
             option = self.declared(str(first["loc"][0]))[0].partition("/")[0]
-            wrong = f"{option} {str(first['input']) or '“”'}: {first['msg']}."
+            told = first["msg"].removeprefix("Value error, ")
+            wrong = f"{option} {str(first['input']) or '“”'}: {told}."
             raise BadInput(wrong, f"See `{command} --help`.") from error
         if self._whole:
             return found

@@ -241,14 +241,16 @@ class TestRuns:
             assert "run: '' is not a valid name." in mneme(home, "replay", *words, status=1).stderr
 
     def test_a_run_that_another_process_plays_is_refused(self, home: Path, here: Path) -> None:
-        play = ("run", "--task", "Wash Dishes", "-n2", "--seed", "1", *RULES)
+        play = ("run", "--task", "Wash Dishes", "--members", "2", "--seed", "1", *RULES)
         with household_runs.Run("wash-dishes-2-1").played_alone():
             told = mneme(here, *play, status=1)
         assert "Another process plays the run wash-dishes-2-1." in told.stderr and "--id" in told.stderr
         assert mneme(here, *play).stdout.startswith("wash-dishes-2-1 begins")
 
     def test_watching_shows_rooms_hands_and_the_synopsis(self, home: Path) -> None:
-        shown = mneme(home, "run", "--task", "Wash Dishes", "--seed", "2", "-n2", *RULES, "--watch")
+        shown = mneme(
+            home, "run", "--task", "Wash Dishes", "--seed", "2", "--members", "2", *RULES, "--watch"
+        )
         for words in ("kitchen", "Alice", "proposes", "is to do", "synopsis", "of"):
             assert words in shown.stdout
         assert "\ndone in" in shown.stdout
