@@ -11,6 +11,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from mneme.core.errors import BadInput, Conflict, NotFound
+from mneme.core.private import close_to_others, is_shared, make_private_folder
 from mneme.core.settings import settings
 from mneme.environments.household.episode import Episode, parse_episode
 from mneme.environments.household.generator import generate
@@ -97,7 +98,9 @@ class Run:
     def played_alone(self) -> Iterator[None]:
         """Hold the run while this process plays it. Raises Conflict where another process does."""
         path = folder() / f"{self.name}.lock"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
+        if not is_shared(path.parent):
+            close_to_others(path.parent)  # earlier versions left it open
         lock = FileLock(path, timeout=0, mode=0o600)
         try:
             lock.acquire()
