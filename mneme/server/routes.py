@@ -88,6 +88,7 @@ def api_of(state: ServerState, remembering: Remembering | None, serving: Serving
     rows: Mapping[type[Operations], dict[str, Any]] = {
         Memories: {"state": state, "remembering": remembering},
         Threads: {"state": state},
+        Household: {"state": state},
     }
     opened = {kind: opens(kind, **rows.get(kind, {})) for kind in KINDS}
     running: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
@@ -104,7 +105,8 @@ def api_of(state: ServerState, remembering: Remembering | None, serving: Serving
         await asyncio.to_thread(roles)  # read once: no request waits for a file
         if (users := settings().auth) is not None:
             await asyncio.to_thread(warn_of_no_users, users)
-            await end_sharing(ledger)
+            if ended := await end_sharing(ledger):
+                log.warning("Nothing is shared any more with teams without roles: %s.", ", ".join(ended))
         dropping = asyncio.create_task(_dropping(ledger))
         try:
             async with serving(ledger), running():

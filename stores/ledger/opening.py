@@ -123,13 +123,12 @@ def _opened(place: Place, embedder: str, dimension: int, api_key: str) -> Store:
 def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
     """Open the log in a folder, which is checked where no other process has it open."""
     folder.check_space()
-    if not folder.is_alone():
+    while not folder.is_alone():
         folder.share()
-        return Sqlite(folder.log, kept=kept_of(folder.path))
+        if folder.log.exists():  # else who had it alone ended before there was one
+            return Sqlite(folder.log, kept=kept_of(folder.path))
     if is_older(folder):
         upgrade(folder)
-    elif folder.log.exists():
-        remove_older(folder)
     is_trusted = is_sealed(folder.path, LOG_FILES)
     if not folder.log.exists():
         if copies_in(folder.path):
@@ -146,6 +145,7 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
         if not is_trusted and (wrong := problems_of(database)):
             more = f" and {len(wrong) - 1} more" if wrong[1:] else ""
             raise Damaged(f"The ledger's log {database.place} is damaged: {wrong[0]}{more}.", REPAIR)
+        remove_older(folder)
         unseal(folder.path)
         with database.writing() as cursor:
             make_tables(cursor, database, embedder, dimension)

@@ -87,13 +87,14 @@ async def repair(location: str, embedder: Embedder, api_key: str = "") -> Repair
     """Build the index of a ledger anew from its log, and a damaged log from the entries that are whole.
 
     What is whole stays as it is. The damaged files are set aside. Raises LedgerInUse, LedgerMismatch,
-    StorageFailure.
+    StorageFailure, and Damaged where an older ledger cannot be upgraded.
     """
     found = await verify(location, api_key)
     folder, lost, old = place_of(location).folder, list[str](), found.location if found.problems else ""
     if found.problems:
-        if folder is not None and (wrong := await asyncio.to_thread(problems_in, folder / LOG)):
-            lost, old = await asyncio.to_thread(_repair_log, Folder(folder), wrong)
+        path = folder and folder / LOG  # not there where an older ledger could not be upgraded
+        if path and path.exists() and (wrong := await asyncio.to_thread(problems_in, path)):
+            lost, old = await asyncio.to_thread(_repair_log, Folder(path.parent), wrong)
         ledger = await open_ledger(location, embedder, api_key=api_key)
         try:
             await asyncio.to_thread(ledger.rebuild_index)
