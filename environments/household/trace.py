@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from mneme.core.errors import BadInput
-from mneme.core.private import make_private_file, make_private_folder
 from mneme.environments.household.play import Frame
 
 
@@ -18,23 +17,10 @@ class Trace:
 
     def append(self, kind: str, **values: Any) -> None:
         """Write one line: its kind ("episode", "step", "decision", …) and plain values."""
-        self._make()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as out:
             out.write(json.dumps({"kind": kind, **values}, ensure_ascii=False) + "\n")
 
-<<<<<<< HEAD
-    def rewrite(self, lines: Iterable[Mapping[str, Any]]) -> None:
-        """Write all lines anew."""
-        self._make()
-        written = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-        self.path.write_text(written, encoding="utf-8")
-
-    def _make(self) -> None:
-        make_private_folder(self.path.parent)
-        make_private_file(self.path)
-
-=======
->>>>>>> main
     def read(self) -> Iterator[dict[str, Any]]:
         """Read the lines back; a last line cut short by a kill is left out."""
         if not self.path.exists():

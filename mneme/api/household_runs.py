@@ -12,13 +12,8 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-<<<<<<< HEAD
-from mneme.core.errors import BadInput, Conflict, NotFound
-from mneme.core.private import close_to_others, is_shared, make_private_folder
-=======
 from mneme.core.errors import BadInput, Conflict, Damaged, NotFound
-from mneme.core.private import make_private_folder
->>>>>>> main
+from mneme.core.private import close_to_others, is_shared, make_private_folder
 from mneme.core.settings import settings
 from mneme.environments.household.episode import Episode, parse_episode
 from mneme.environments.household.generator import generate
@@ -112,16 +107,10 @@ class Run:
     @contextmanager
     def played_alone(self) -> Iterator[None]:
         """Hold the run while this process plays it. Raises Conflict where another process does."""
-<<<<<<< HEAD
-        path = folder() / f"{self.name}.lock"
-        make_private_folder(path.parent)
-        if not is_shared(path.parent):
-            close_to_others(path.parent)  # earlier versions left it open
-        lock = FileLock(path, timeout=0, mode=0o600)
-=======
         make_private_folder(folder())
+        if not is_shared(folder()):
+            close_to_others(folder())  # earlier versions left it open
         lock = FileLock(self._lock, timeout=0, mode=0o600)
->>>>>>> main
         try:
             lock.acquire()
         except Timeout as failure:

@@ -92,7 +92,6 @@ async def test_what_a_home_that_everybody_may_enter_holds_is_private(embedder: W
         await ledger.insert(ALICE, {}, text="tea", change=SAID)
         await ledger.search(ALICE, "tea")
         with Run("tea").played_alone():
-            Run("tea").trace.append("episode")
             assert readable_by_others(home) == [home], "while it is in use"
         await ledger.close()
     assert readable_by_others(home) == [home]
