@@ -21,13 +21,14 @@ from pathlib import Path
 from mneme.core.durable import sync, write_durably
 from mneme.core.errors import Damaged, LedgerInUse, LedgerMismatch, NotWritable
 from mneme.core.private import (
+    close_all_to_others,
     close_to_others,
     is_open_to_all,
     is_shared,
     make_private_file,
     make_private_folder,
 )
-from mneme.stores.database import storage_errors
+from mneme.stores.database import kept_of, storage_errors
 
 LOCK, LOG, MANIFEST = "mneme.lock", "log.sqlite", "mneme.json"
 LOG_FILES = f"{LOG}*"
@@ -52,16 +53,11 @@ def has_ledger(path: Path) -> bool:
 
 def refuse_gone(path: Path) -> None:
     """Raise Damaged where there was a ledger in a folder, and its log is missing."""
-    if _note(path).exists() and not has_ledger(path):
+    if kept_of(path).exists() and not has_ledger(path):
         raise Damaged(
             f"The ledger at {path} is gone: it was there, and its log is missing.",
-            f"`mneme restore` brings back a backup. Or remove {_note(path)}, to begin without memories.",
+            f"`mneme restore` brings back a backup. Or remove {kept_of(path)}, to begin without memories.",
         )
-
-
-def _note(path: Path) -> Path:
-    """Return the empty file beside a ledger's folder which says that a ledger has been made there."""
-    return path.with_name(f"{path.name}-kept")
 
 
 class Folder:
@@ -163,24 +159,22 @@ class Folder:
             if embedder and (not file.exists() or file.read_text(errors="replace") != text):
                 write_durably(file, text)
         with suppress(OSError):  # somebody else's folder: then nobody misses the ledger
-            make_private_file(_note(self.path))
+            make_private_file(kept_of(self.path))
 
     def keep_private(self) -> None:
         """Close every file to others, unless the folder is open to its group alone: that was on purpose."""
         if is_shared(self.path):
             return
-        if is_open_to_all(self.path):
+        was_open = is_open_to_all(self.path)
+        close_to_others(kept_of(self.path))
+        close_all_to_others(self.path)
+        if was_open and not is_open_to_all(self.path):
             log.warning(
                 "Everybody on this machine could read %s; only you can from now on. "
                 "To share it with a group: chmod -R g+rwX %s.",
                 self.path,
                 self.path,
             )
-        close_to_others(_note(self.path))
-        for folder, _, files in os.walk(self.path):  # another process may be removing some of them
-            close_to_others(Path(folder))
-            for name in files:
-                close_to_others(Path(folder, name))
 
     def close(self) -> None:
         """Seal the log where no other process has it open, and let go of the folder."""
