@@ -117,7 +117,7 @@ def _report(rows: list[Row], journal: Journal, who: str) -> Report:
     bars = [partial(_bars, of=of, title=str(family)) for family, of in largest]
     made.with_plots("Which memory for which work", *bars)
     made.plots.insert(0, journal.path.with_suffix(".html"))
-    write_durably(made.plots[0], _page(rows, who))
+    write_durably(made.plots[0], _page(rows, who), 0o666)
     return made
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from mneme.core.errors import BadInput, Conflict, Damaged, NotFound
-from mneme.core.private import close_to_others, is_open_to_all, make_private_folder
+from mneme.core.private import close_to_others, is_shared, make_private_folder
 from mneme.core.settings import settings
 from mneme.environments.household.episode import Episode, parse_episode
 from mneme.environments.household.generator import generate
@@ -108,8 +108,8 @@ class Run:
     def played_alone(self) -> Iterator[None]:
         """Hold the run while this process plays it. Raises Conflict where another process does."""
         make_private_folder(folder())
-        if is_open_to_all(folder()):  # as an earlier version made it
-            close_to_others(folder())
+        if not is_shared(folder()):
+            close_to_others(folder())  # earlier versions left it open
         lock = FileLock(self._lock, timeout=0, mode=0o600)
         try:
             lock.acquire()
