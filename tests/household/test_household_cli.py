@@ -256,9 +256,7 @@ class TestRuns:
         assert mneme(here, *play).stdout.startswith("wash-dishes-2-1 begins")
 
     def test_watching_shows_rooms_hands_and_the_synopsis(self, home: Path) -> None:
-        shown = mneme(
-            home, "run", "--task", "Wash Dishes", "--seed", "2", "--members", "2", *RULES, "--watch"
-        )
+        shown = mneme(home, "run", "--task", "Wash Dishes", "--seed", "2", "--members=2", *RULES, "--watch")
         for words in ("kitchen", "Alice", "proposes", "is to do", "synopsis", "of"):
             assert words in shown.stdout
         assert "\ndone in" in shown.stdout
