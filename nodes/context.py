@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.core.errors import BadInput
-from mneme.stores.access import ALONE, StartedLedger, own_team, own_user
+from mneme.stores.access import ALONE, own_team, own_user
+from mneme.stores.audit import StartedLedger
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import LOCAL
 

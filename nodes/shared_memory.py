@@ -13,17 +13,8 @@ from pydantic import BaseModel, Field
 
 from mneme.models.asking.counting import tokens
 from mneme.nodes.context import authenticated, ledger_of
-from mneme.stores.access import (
-    Agent,
-    Recallable,
-    asker_of,
-    audit,
-    is_own,
-    may_read,
-    own_team,
-    roles,
-    was_shown,
-)
+from mneme.stores.access import Agent, Recallable, is_own, may_read, own_team, roles
+from mneme.stores.audit import asker_of, audit, was_shown
 from mneme.stores.ledger.records import LOCAL, user_namespace
 from mneme.stores.recall import read_again, recall
 

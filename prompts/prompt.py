@@ -265,16 +265,11 @@ def _choices(offered: Sequence[Any]) -> str:
     return " or ".join(json.dumps(each) for each in offered)
 
 
-def one_of(count: int, *others: int) -> Schema:
-    """Return the schema of the number of an offered item, from 0 on, or one of the others."""
-    return one_of_ids({*others, *range(count)})
+def one_of(numbers: Collection[int]) -> Schema:
+    """Return the schema of one of the numbers that are offered; of -1, which nothing has, where none is."""
+    return {"enum": sorted(numbers) or NOTHING_OFFERED}
 
 
-def one_of_ids(ids: Collection[int]) -> Schema:
-    """Return the schema of one of these ids; -1, which nothing has, where there are none."""
-    return {"enum": sorted(ids) or NOTHING_OFFERED}
-
-
-def some_of(path: str, ids: Collection[int]) -> Schemas:
-    """Return the schemas of a list of some of these ids."""
-    return {path: {"maxItems": len(ids)}, f"{path}[]": one_of_ids(ids)}
+def some_of(path: str, numbers: Collection[int]) -> Schemas:
+    """Return the schemas of a list of some of the numbers that are offered."""
+    return {path: {"maxItems": len(numbers)}, f"{path}[]": one_of(numbers)}

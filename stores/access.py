@@ -1,47 +1,25 @@
-"""Who may do what with the memory of a user or a team, and the notes of who was shown what.
+"""Who may do what with the memory of a user or a team.
 
 Without a roles file (`MNEME_ROLES`) nobody shares anything: each user of a server has teams of their own, and
 whoever uses a machine alone has all of it. With it, a member of a team has the rights that it names, and no
 others; who is no member does not learn that the team is there.
 
-Of a shared team its audit says who read it, of a user's memories their readings say which program was shown
-which. Of what was asked nothing is kept. The ids of a user's threads are made here, so that nobody else can
-guess them.
+The ids of a user's threads are made here, so that nobody else can guess them.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
-from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from mneme.core.errors import BadInput, Forbidden, MnemeError, StorageFailure, first_fault
+from mneme.core.errors import BadInput, Forbidden, StorageFailure, first_fault
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.reading import Order, heads_of
-from mneme.stores.ledger.records import (
-    LOCAL,
-    Change,
-    Namespace,
-    Version,
-    Write,
-    check_name,
-    escaped,
-    make_write,
-    microseconds,
-    record_id,
-    team_namespace,
-    unescaped,
-    user_namespace,
-)
-from mneme.stores.shelf import Shelf, kind_of, readable
+from mneme.stores.ledger.records import LOCAL, Change, Namespace, thread_root, unescaped
 
 Recallable = Literal["fact", "card", "agreement", "synopsis", "pair"]
 RECALLABLE: tuple[Recallable, ...] = get_args(Recallable)
@@ -226,57 +204,6 @@ def team_sees(team: str) -> Callable[[Namespace], bool]:
     return lambda namespace: settings().auth is None or unescaped(namespace[1]) == seen.get(namespace[0])
 
 
-SHARED = "shared"
-"""The reason of a note that somebody shared something with a team."""
-
-
-class Seen(BaseModel):
-    """That somebody read a shared team's memory, or shared something with it: who and how, never what."""
-
-    by: str
-    what: str
-
-
-async def asker_of(ledger: Ledger, caller: str | None, user: str, teams: Sequence[str]) -> Asker:
-    """Return who asks, by the names under which teams are kept, and note in the audits that they read."""
-    opened = roles().opened(teams)
-    read = dict.fromkeys([*teams, *(each.team for each in opened)])
-    if notes := [note for team in read for note in audited(ledger, caller, team, "recall")]:
-        await ledger.write(notes)
-    return Asker(user, tuple(teams), opened)
-
-
-class StartedLedger(Ledger):
-    """A ledger as it serves a run that a user of a server started: who did stands in all that it writes."""
-
-    __slots__ = ("_user",)
-
-    def __init__(self, ledger: Ledger, user: str) -> None:
-        self.__dict__ = ledger.__dict__  # it is the same ledger, with what it has read
-        self._user = user
-
-    async def write(self, writes: Sequence[Write]) -> list[Version]:
-        """Store a batch as `Ledger.write` does."""
-        said = [each.change for each in writes]
-        by = [each.model_copy(update={"actor": ", ".join({self._user: 1, each.actor: 1})}) for each in said]
-        told = zip(writes, by, strict=True)
-        return await super().write([each.model_copy(update={"change": change}) for each, change in told])
-
-
-async def audit(ledger: Ledger, user: str | None, team: str, what: str) -> None:
-    """Note in a shared team's audit that somebody read its memory."""
-    if writes := audited(ledger, user, team, what):
-        await ledger.write(writes)
-
-
-def audited(ledger: Ledger, user: str | None, team: str, what: str, reason: str = "read") -> Sequence[Write]:
-    """Return the note in a shared team's audit of what somebody did; one's own team has none."""
-    if user is None or is_own(user, team):
-        return []
-    shelf = Shelf[Seen, Seen](ledger, team_namespace(team, "audit"), kind_of(Seen))
-    return [shelf.write(None, Seen(by=user, what=what), Change(reason=reason, actor=user))]
-
-
 async def thread_id(ledger: Ledger, user: str, name: str) -> str:
     """Return the id of a user's thread of that name: always the same one, which nobody else can guess.
 
@@ -296,81 +223,3 @@ async def thread_id(ledger: Ledger, user: str, name: str) -> str:
 def known_id(name: str) -> str:
     """Return the id that earlier versions gave to the thread of that name, which everybody can work out."""
     return str(uuid5(NAMESPACE_URL, f"mneme:{name}"))
-
-
-def thread_root(user: str) -> Namespace:
-    """Return where the root of a user's thread ids is; once it is forgotten, all names have other ids."""
-    return ("threads", escaped(check_name(user, "user id")))
-
-
-READINGS = "readings"
-"""The section of a user's namespace with the notes of which program was shown which memories."""
-READINGS_KEPT_FOR = timedelta(days=90)
-READINGS_DROPPED_EVERY = timedelta(days=1)
-GATHERING_SECONDS = 0.25
-_gathered: WeakKeyDictionary[Ledger, list[tuple[str, str, list[str]]]] = WeakKeyDictionary()
-"""Whose memories, who was shown them, and their keys: what is still to be noted."""
-
-
-class Reading(BaseModel):
-    """That a program was shown memories, and when."""
-
-    at: datetime
-    by: str
-    keys: list[str]
-
-    @classmethod
-    def of(cls, note: Version) -> "Reading":
-        """Read a note back from its version."""
-        return cls.model_validate({"at": note.at, "by": note.change.actor, "keys": note.value.get("keys")})
-
-
-def was_shown(ledger: Ledger, user: str, by: str, keys: Iterable[str]) -> None:
-    """Note what a program is shown, beside what the caller goes on with, which does not fail with it."""
-    if shown := [*keys]:
-        waiting = _gathered.setdefault(ledger, [])
-        waiting.append((user, by, shown))
-        if len(waiting) == 1:
-            ledger.begin(_note(ledger))
-
-
-async def _note(ledger: Ledger) -> None:
-    """Write what has gathered for a moment at once: with each entry, searches read the log anew.
-
-    What was forgotten meanwhile is noted no more.
-    """
-    await asyncio.sleep(GATHERING_SECONDS)
-    shown, left = _gathered.pop(ledger), list[Write]()
-    with suppress(MnemeError):
-        memories = {user: user_namespace(user, "memories") for user, _, _ in shown}
-        ids = [record_id(memories[user], key) for user, _, keys in shown for key in keys]
-        known = await ledger.read(heads_of, ids)
-        for user, by, keys in shown:
-            if kept := [key for key in keys if record_id(memories[user], key) in known]:
-                place, change = user_namespace(user, READINGS), Change(reason="shown", actor=by)
-                note = make_write(
-                    event="insert", namespace=place, value={"keys": kept}, text="", change=change
-                )
-                left.append(note)
-        if left:
-            await ledger.write(left)
-        for place in {each.namespace for each in left}:
-            first = await ledger.records(place, limit=1)
-            if first and datetime.now(UTC) - first[0].created > READINGS_KEPT_FOR + READINGS_DROPPED_EVERY:
-                await drop_old_readings(ledger)  # where no server does that
-
-
-async def readings(ledger: Ledger, user: str, key: str, limit: int) -> list[Reading]:
-    """Return which programs were shown memories, or one of them, the newest first."""
-    of_one = {"keys": {"$in": [key]}} if key else {}
-    recent = Order(descending=True, since=microseconds(datetime.now(UTC) - READINGS_KEPT_FOR))
-    found = await ledger.records(user_namespace(user, READINGS), filter=of_one, limit=limit, order=recent)
-    return readable(Reading.of, found)
-
-
-async def drop_old_readings(ledger: Ledger) -> None:
-    """Erase what is over 90 days old, of all users."""
-    until = Order(until=microseconds(datetime.now(UTC) - READINGS_KEPT_FOR))
-    for place in await ledger.namespaces(("users",)):
-        if place[2:] == (READINGS,) and (old := await ledger.records(place, limit=None, order=until)):
-            await ledger.forget_records(dropped=old)

@@ -5,6 +5,7 @@
 
 import asyncio
 import errno
+import fcntl
 import sqlite3
 import time
 from abc import ABC, abstractmethod
@@ -23,6 +24,9 @@ from mneme.core.private import make_private_file
 T = TypeVar("T")
 P = ParamSpec("P")
 READERS = 4
+KEPT = "-kept"
+DIGITS = 20
+"""The digits of the number in a note, which is written over the one before."""
 BUSY_SECONDS = 60.0
 """The longest that a write waits for other processes, which hold the database for milliseconds each."""
 LOG_WAITS = (0.0, 0.01, 0.05, 0.1, 0.2, *[0.4] * 75)
@@ -43,6 +47,32 @@ def storage_errors(what: str) -> Iterator[None]:
         reason = refusal.strerror or str(refusal)
         kind = NotWritable if refusal.errno in NO_WRITING else StorageFailure
         raise kind(f"Cannot {what}: {reason}.", SPACE) from refusal
+
+
+def kept_of(path: Path) -> Path:
+    """Return the note beside checkpoints, or a ledger: that they were made, and how much was written."""
+    return Path(f"{path}{KEPT}")
+
+
+def noted(note: Path | None) -> int:
+    """Return how much had been written by the note beside a database's file; 0 where that says nothing."""
+    text = note.read_bytes() if note and note.exists() else b""
+    return int(text) if text.isdigit() else 0
+
+
+def note_written(note: Path | None, number: int) -> None:
+    """Note how much has been written, once it is on the disk: a file that has lost its end has less.
+
+    Where this fails the note says a little less. Of several processes the one that wrote last counts.
+    """
+    if note is None:
+        return
+    with suppress(OSError), note.open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        text = file.read()
+        if not text.isdigit() or int(text) < number:
+            file.seek(0)
+            file.write(b"%0*d" % (DIGITS, number))
 
 
 class Cursor(Protocol):
@@ -71,6 +101,7 @@ class Database(ABC):
     blob, text, locked, alone, begin, snapshot = "BLOB", "TEXT", "", "", "BEGIN IMMEDIATE", "BEGIN"
     taken, writers, serial, compact = "", 1, "INTEGER", " WITHOUT ROWID"
     field = "json_extract(e.body, '$.value.{}')"
+    kept: Path | None = None
     place: str
 
     def reading(self, *, snapshot: bool = False) -> AbstractContextManager[Cursor]:
@@ -83,7 +114,7 @@ class Database(ABC):
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Cursor]:
-        with self._connection() as connection:
+        with self.failures(), self._connected() as connection:
             if begin:
                 connection.execute(begin)
             try:
@@ -95,11 +126,6 @@ class Database(ABC):
                 with suppress(Exception):  # the connection may be gone
                     connection.rollback()
                 raise
-
-    @contextmanager
-    def _connection(self) -> Iterator[Any]:
-        with self.failures(), self._connected() as connection:
-            yield connection
 
     @abstractmethod
     def failures(self) -> AbstractContextManager[None]:
@@ -173,15 +199,15 @@ class Worker:
 class Sqlite(Database):
     """An SQLite file: readers never wait, writers for one another's transaction alone.
 
-    `remedy` is what to do where it is damaged.
+    `remedy` is what to do where it is damaged, `kept` the note beside it, by which a lost end is noticed.
     """
 
-    def __init__(self, path: Path, remedy: str = REPAIR) -> None:
-        self.path, self.place, self._remedy = path, str(path), remedy
+    def __init__(self, path: Path, remedy: str = REPAIR, kept: Path | None = None) -> None:
+        self.path, self.place, self.kept, self._remedy = path, str(path), kept, remedy
         self._idle: deque[sqlite3.Connection] = deque()
         with storage_errors(f"write {path}"):
             make_private_file(path)
-        with self._connection():
+        with self.reading():
             pass  # what is wrong with the file is said now
 
     def erased(self) -> None:
@@ -191,8 +217,8 @@ class Sqlite(Database):
         """
         for wait in LOG_WAITS:
             time.sleep(wait)
-            with self._connection() as connection:
-                busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            with self.reading() as cursor:
+                busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if not busy:
                 return
         raise StorageFailure(

@@ -7,7 +7,7 @@ search looks at, and in which part of the namespace it stands. Lifecycles are pu
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from mneme.core.errors import BadInput, Conflict, NotFound, first_fault
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.log import retry_on_conflict
-from mneme.stores.ledger.reading import heads_of
+from mneme.stores.ledger.reading import heads_of, vectors_by_ids
 from mneme.stores.ledger.records import Change, Hit, Namespace, Value, Version, Write, make_write, record_id
 
 log = logging.getLogger(__name__)
@@ -96,6 +96,12 @@ class Shelf(Generic[Stored, Record]):
         ids = [record_id(self.namespace, key) for key in keys]
         found = await self.ledger.read(heads_of, ids)
         return [found[each] for each in ids if each in found]
+
+    async def vectors(self, keys: Iterable[str]) -> Mapping[str, Sequence[float]]:
+        """Return the vectors of these records, by their keys; those that have none are left out."""
+        named = {record_id(self.namespace, key): key for key in keys}
+        found = await self.ledger.read(vectors_by_ids, [*named])
+        return {named[record]: vector for record, vector in found.items()}
 
     async def count(self, **options: Any) -> int:
         """Return the number of records; `options` are those of `Ledger.count`."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mneme.api.copies import backups_with
 from mneme.core.settings import settings
-from mneme.stores.access import SHARED
+from mneme.stores.audit import SHARED
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.reading import Order
 from mneme.stores.ledger.records import Forgotten, Version, microseconds, team_namespace, unescaped

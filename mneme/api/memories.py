@@ -13,10 +13,10 @@ from mneme.api.times import DAY, SINCE, UNTIL, AsOf, At, Since, Until
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.models.asking.lazily import import_lazily
-from mneme.stores.access import Reading, readings, thread_root
+from mneme.stores.audit import Reading, readings
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import Mode
-from mneme.stores.ledger.records import Forgotten, Version, check_name, unescaped
+from mneme.stores.ledger.records import Forgotten, Version, check_name, thread_root, unescaped
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.provenance import told_again
 from mneme.stores.users.inbox import Inbox, complete

@@ -13,8 +13,8 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast, get_type_hi
 from pydantic import Field, TypeAdapter, ValidationError
 
 from mneme.core.errors import BadInput, MnemeError, NotFound
-from mneme.stores.access import was_shown
 from mneme.stores.answers import KeptAnswers
+from mneme.stores.audit import was_shown
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, check_name, team_namespace, user_namespace
 

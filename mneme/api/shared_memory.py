@@ -12,17 +12,8 @@ from mneme.api.operation import Key, Limit, Operations, Reason, changes, only, r
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.models.asking.counting import tokens
-from mneme.stores.access import (
-    RECALLABLE,
-    Opened,
-    Recallable,
-    Right,
-    asker_of,
-    audit,
-    may_read,
-    own_team,
-    roles,
-)
+from mneme.stores.access import RECALLABLE, Opened, Recallable, Right, may_read, own_team, roles
+from mneme.stores.audit import asker_of, audit
 from mneme.stores.discussions.discussions import AgreementChange, Discussions
 from mneme.stores.ledger.reading import heads_of, links_of, versions_of
 from mneme.stores.ledger.records import (

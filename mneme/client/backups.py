@@ -22,8 +22,8 @@ from mneme.core.errors import BadInput, Damaged, LedgerMismatch
 from mneme.core.private import make_private_file, make_private_folder
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import Embedder
-from mneme.stores.checkpoints.files import KEPT, check_sqlite, copy_sqlite, refuse_gone
-from mneme.stores.database import Sqlite, storage_errors
+from mneme.stores.checkpoints.files import check_sqlite, copy_sqlite, refuse_gone
+from mneme.stores.database import Sqlite, kept_of, storage_errors
 from mneme.stores.ledger.addresses import place_of
 from mneme.stores.ledger.checking import problems_in
 from mneme.stores.ledger.folder import GENERATIONS, LOG, MANIFEST
@@ -96,12 +96,13 @@ async def restore(file: Path, embedder: Embedder) -> Backup:
         told = await asyncio.to_thread(_told, file, room / LOG, (room / CHECKPOINTS).exists())
         with storage_errors(f"write {folder}"):
             await asyncio.to_thread(make_private_folder, folder)
+            kept_of(folder).unlink(missing_ok=True)
             await asyncio.to_thread(make_private_file, folder / LOG)
             await asyncio.to_thread(shutil.copyfile, room / LOG, folder / LOG)
             await asyncio.to_thread(sync_all, folder)
         if told.checkpoints:
             await asyncio.to_thread(make_private_folder, checkpoints.parent)
-            Path(f"{checkpoints}{KEPT}").unlink(missing_ok=True)
+            kept_of(checkpoints).unlink(missing_ok=True)
             await asyncio.to_thread(copy_sqlite, room / CHECKPOINTS, checkpoints)
         try:
             store = await asyncio.to_thread(open_store, str(folder), embedder.name, embedder.dimension)

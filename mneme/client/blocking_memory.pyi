@@ -16,7 +16,7 @@ import mneme.client.blocking
 import mneme.client.spoken
 import mneme.library.agents.rubric
 import mneme.nodes.learning.verdicts
-import mneme.stores.access
+import mneme.stores.audit
 import mneme.stores.cards.card
 import mneme.stores.cards.card_files
 import mneme.stores.cards.disputes
@@ -76,7 +76,7 @@ class BlockingMemories:
     ) -> mneme.stores.ledger.transfer.ImportReport: ...
     def readings(
         self, key: builtins.str = ..., limit: builtins.int = ...
-    ) -> collections.abc.Sequence[mneme.stores.access.Reading]: ...
+    ) -> collections.abc.Sequence[mneme.stores.audit.Reading]: ...
     def remember(
         self,
         messages: collections.abc.Sequence[mneme.api.inbox.ChatMessage],

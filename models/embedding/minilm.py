@@ -120,6 +120,8 @@ UNUSED = ("pooler_", "embeddings_position_", "embeddings_token_type_")
 
 
 def _session() -> Session:
+    # Else ONNX Runtime reports to its makers which machine runs which model; it looks only as it is imported.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     runtime = _loaded("onnxruntime")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = min(THREADS, os.cpu_count() or 1)

@@ -27,7 +27,7 @@ from mneme.nodes.messages import EXAMPLE, turn
 from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.nodes.workflow import Update, counted
 from mneme.prompts.chat.chatbot import Turn, reply
-from mneme.stores.access import was_shown
+from mneme.stores.audit import was_shown
 from mneme.stores.users.inbox import PRECEDING, Inbox, Message, is_new
 
 SHOWN_BEFORE = 20

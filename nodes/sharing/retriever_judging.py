@@ -17,7 +17,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from statistics import fmean
 from typing import NamedTuple
 
@@ -26,7 +25,6 @@ import numpy as np
 from mneme.models.retriever.retriever import Examples, Matrix, QueryEncoder
 from mneme.nodes.sharing.choosing import found_by
 from mneme.nodes.sharing.pools import LookUp
-from mneme.stores.ledger.reading import vectors_by_ids
 from mneme.stores.pools.lessons import MARGIN, HeldOut, RetrieverLesson
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.pools.retrievers import Gain, Judged
@@ -121,16 +119,6 @@ class Material:
         """Return (key of the memory, label) for each of a lesson's labelled candidates."""
         labelled = [(key, 1) for key in lesson.positives] + [(key, 0) for key in lesson.negatives]
         return [(key, label) for key, label in labelled if key in self.memories]
-
-
-async def material_of(
-    pool: MemoryPool, lessons: Sequence[RetrieverLesson], held_out: Sequence[HeldOut], questions: Vectors
-) -> Material:
-    """Read the vectors that lessons speak of."""
-    spoken = chain.from_iterable((each.key, *(one.key for one in each.candidates)) for each in lessons)
-    points = {pool.point(key): key for key in dict.fromkeys(spoken)}
-    found = await pool.ledger.read(vectors_by_ids, list(points))
-    return Material(lessons, questions, {points[point]: vector for point, vector in found.items()}, held_out)
 
 
 class Judging(NamedTuple):

@@ -19,6 +19,7 @@ from grades and from whose the memories are (models/retriever/retriever.py), not
 import asyncio
 import time
 from collections.abc import Sequence
+from itertools import chain
 from typing import Annotated, Any, Literal
 
 from langgraph.managed import RemainingSteps
@@ -36,7 +37,7 @@ from mneme.models.retriever.retriever import Learning, device, load
 from mneme.nodes.sharing.context import PoolContext, PoolRuntime
 from mneme.nodes.sharing.exchange import Exchange, example_of, question_of
 from mneme.nodes.sharing.pools import agents_in, opened, pool_named, retrievers_of, rubric_of
-from mneme.nodes.sharing.retriever_judging import HELD_OUT_MOST, Material, better, judge, material_of
+from mneme.nodes.sharing.retriever_judging import HELD_OUT_MOST, Material, better, judge
 from mneme.nodes.workflow import Plain, Typed, Update
 from mneme.prompts.sharing.answering import Asked, answer
 from mneme.prompts.sharing.grading import Comparison, grade_contradiction
@@ -211,8 +212,10 @@ async def _material(pool: MemoryPool, retrievers: Retrievers, new: Sequence[Retr
     keys = list(dict.fromkeys([*known, *learned]))[:REPLAYED]
     known |= {each.key: each for each in await lessons.of([key for key in keys if key not in known])}
     held = await lessons.held_out(HELD_OUT_MOST)
-    questions = await lessons.vectors([*dict.fromkeys([*keys, *(each.key for each in held)])])
-    return await material_of(pool, [known[key] for key in keys if key in known], held, questions)
+    questions = await lessons.questions.vectors([*dict.fromkeys([*keys, *(each.key for each in held)])])
+    trained = [known[key] for key in keys if key in known]
+    spoken = [[each.key, *(one.key for one in each.candidates)] for each in trained]
+    return Material(trained, questions, await pool.vectors(chain.from_iterable(spoken)), held)
 
 
 async def _trained(

@@ -18,8 +18,7 @@ from mneme.prompts.chat.memory_agent.reading import (
     Incoming,
     Quote,
     Route,
-    check_candidates,
-    check_index,
+    check_candidate,
     check_quote,
     written_bounds,
 )
@@ -165,7 +164,8 @@ A first reader noticed: $noticed
 @compose_memories.check
 def check_composed(given: Composing, answer: Candidates) -> None:
     """Check every memory against the message."""
-    check_candidates(given, answer.memories)
+    for number, memory in enumerate(answer.memories):
+        check_candidate(given, memory, f"memories[{number}].")
 
 
 check_conflict = Prompt(
@@ -255,8 +255,15 @@ $message
 $memories
 </memories>
 """,
-    bounds=[lambda given: {"index": one_of(len(given.memories), -1)}],
+    bounds=[lambda given: {"index": one_of({-1, *range(len(given.memories))})}],
 )
+
+
+def check_index(index: int, count: int) -> None:
+    """Reject a number that was not offered."""
+    if not 0 <= index < count:
+        offered = f"0 to {count - 1}" if count else "none"
+        raise ValueError(f"index {index} is not among the memories offered ({offered}).")
 
 
 @route_upsert.check

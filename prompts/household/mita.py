@@ -75,7 +75,7 @@ $usual
 
 Options:
 $options""",
-    bounds=[lambda given: {"choice": one_of(len(given.options))}],
+    bounds=[lambda given: {"choice": one_of(range(len(given.options)))}],
 )
 
 
@@ -176,7 +176,7 @@ $members""",
 @allocate_actions.bound
 def an_option_for_each_member(given: CrossContext) -> Schemas:
     """Demand of each member, by its name, the number of one of its own options."""
-    options = {report.worker.name: one_of(len(report.options)) for report in given.members}
+    options = {report.worker.name: one_of(range(len(report.options))) for report in given.members}
     return {"choices": {"properties": options, "required": [*options], "additionalProperties": False}}
 
 

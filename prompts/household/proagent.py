@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from mneme.prompts.household.household import Spot, View
-from mneme.prompts.prompt import PLAIN, Prompt, Reason, Schemas, one_of, one_of_ids
+from mneme.prompts.prompt import PLAIN, Prompt, Reason, Schemas, one_of
 
 UNKNOWN = -1
 
@@ -122,9 +122,9 @@ def of_what_is_known(given: Scene) -> Schemas:
     count = len(given.observed)
     return {
         "intentions": {"minItems": count, "maxItems": count},
-        "intentions[].teammate": one_of_ids({each.teammate for each in given.observed}),
-        "intentions[].target": one_of_ids({UNKNOWN, *(spot.id for spot in known)}),
-        "option": one_of(len(given.options)),
+        "intentions[].teammate": one_of({each.teammate for each in given.observed}),
+        "intentions[].target": one_of({UNKNOWN, *(spot.id for spot in known)}),
+        "option": one_of(range(len(given.options))),
     }
 
 

@@ -10,7 +10,7 @@ import re
 from pydantic import BaseModel, Field
 
 from mneme.prompts.household.household import DATA, Container, Item, Room, Worker
-from mneme.prompts.prompt import Prompt, Schemas, one_of_ids, some_of
+from mneme.prompts.prompt import Prompt, Schemas, one_of, some_of
 
 NAMED = re.compile(r"<([^<>]+)> ?\((\d+)\)")
 EMPTY = re.compile(
@@ -117,8 +117,8 @@ def of_what_was_told(given: Passage) -> Schemas:
     }
     return {
         "found": {"maxItems": len(loose)},
-        "found[].thing": one_of_ids(loose),
-        "found[].place": one_of_ids({place for thing in loose for place in _places_of(given, thing)}),
+        "found[].thing": one_of(loose),
+        "found[].place": one_of({place for thing in loose for place in _places_of(given, thing)}),
         **{path: each for name, ids in lists.items() for path, each in some_of(name, ids).items()},
     }
 

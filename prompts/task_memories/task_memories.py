@@ -249,7 +249,7 @@ $failed""",
 def offers_rules(given: Rulebook) -> Schemas:
     """Offer the rules that stand; where none does, a rule can only be added."""
     kinds = ["ADD", "EDIT", "AGREE", "REMOVE"] if given.rules else ["ADD"]
-    return {"operations[].rule": one_of(len(given.rules), -1), "operations[].kind": {"enum": kinds}}
+    return {"operations[].rule": one_of({-1, *range(len(given.rules))}), "operations[].kind": {"enum": kinds}}
 
 
 @revise_insights.check

@@ -7,12 +7,10 @@ from itertools import product
 
 from mneme.prompts.chat.evidence import NUMBER, STEM, WORD, sentences, words
 from mneme.prompts.chat.memory_agent.comparing import Relation
-from mneme.rules.chat.english import ENGLISH, PATTERNS, content_of
+from mneme.rules.chat.english import DAY, ENGLISH, REFERS, content_of, pattern
 
-CORRECTING, NOT_BUT, NOT_SO, MEANT, VALUE, SUBJECT, CHANGED = (
-    re.compile(PATTERNS[name])
-    for name in ("correcting", "not_but", "not_so", "meant", "value", "subject", "changed")
-)
+CORRECTING, CHANGED, ADDING = pattern("announcing", "correcting"), pattern("changed"), pattern("adding")
+NOT_BUT, NOT_SO, VALUE, SUBJECT = pattern("not_but"), pattern("not_so"), pattern("value"), pattern("subject")
 TOPICS, ONE_AT_A_TIME = ENGLISH["topics"], ENGLISH["one_at_a_time"]
 MEASURES = {each[:STEM] for each in words(ENGLISH["measures"])}
 """Words that two statements may share without being of one thing."""
@@ -32,7 +30,8 @@ def relations(
         if count(fact, memory):
             yield at, "duplicate", "", ""
         elif at == meant:
-            yield at, "correction", wrong, corrected(memory, fact, wrong, right)
+            told = " ".join(each for each in sentences(fact) if each not in before)
+            yield at, "correction", wrong, corrected(memory, told, wrong, right)
         elif any(_differ(one, other) for one in sentences(fact) for other in sentences(memory)):
             yield at, "unclear", "", ""
 
@@ -44,12 +43,11 @@ def correction(fact: str, said: str, memories: Sequence[str], before: str) -> Co
     """
     named, restated = set[Correction](), set[Correction]()
     for sentence, (number, memory) in product(sentences(said), enumerate(memories)):
-        subject = _subject(CORRECTING.sub("", sentence))
-        is_about = subject in {_subject(memory), "it's", "that's"} or (
-            subject != "i" and count(subject, memory)
-        )
-        for wrong, right in _named(sentence, before):
-            if count(wrong, before) == 1 or (is_about and _shares(sentence, wrong, memory)):
+        plain = CORRECTING.sub("", sentence)
+        for wrong, right in _named(plain, memory):
+            is_value = count(_subject(plain), right)  # no subject: `I meant Thursday, not Tuesday`
+            is_meant = is_value or (_is_about(plain, memory) and _shares(sentence, wrong, memory))
+            if count(wrong, before) == 1 or is_meant:
                 named |= {(number, wrong, right)} if {*words(right)} <= {*words(fact)} else set()
         if CORRECTING.search(said):
             restated |= {(number, *pair) for pair in _restated(fact, memory) if count(pair[0], before) == 1}
@@ -57,6 +55,12 @@ def correction(fact: str, said: str, memories: Sequence[str], before: str) -> Co
     number, wrong, right = found[0] if len(found) == 1 else (-1, "", "")
     is_sure = number >= 0 and _shares(f"{said} {before}", wrong, memories[number])
     return (number, wrong, right) if is_sure else None
+
+
+def _is_about(sentence: str, memory: str) -> bool:
+    """Tell whether a sentence may have a memory's subject: `Leo lives in Porto` of `My brother Leo …`."""
+    of, known = (f" {_subject(each)}" for each in (sentence, memory))
+    return of in {" it's", " that's", " the"} or of.endswith(known) or known.endswith(of)
 
 
 def _shares(text: str, wrong: str, memory: str) -> bool:
@@ -70,21 +74,30 @@ def corrected(memory: str, fact: str, wrong: str, right: str) -> str:
     return " ".join([new, *more])
 
 
-def _named(sentence: str, before: str) -> Iterator[tuple[str, str]]:
-    """Yield the wrong and the right words of `not X but Y`, `Y, not X`, and `I meant Y` just after X."""
+def _named(sentence: str, memory: str) -> Iterator[tuple[str, str]]:
+    """Yield the wrong and the right words of `not X but Y` and of `Y, not X`."""
     if found := NOT_BUT.search(sentence):
         yield found[1], found[2].strip()
     elif found := NOT_SO.search(sentence):
-        yield from _paired(found[2], found[1])
-    elif found := MEANT.search(sentence):
-        yield from (pair[::-1] for pair in _paired(found[1], before))
+        yield from _paired(_known(found[2], memory), found[1], memory)
 
 
-def _paired(value: str, text: str) -> Iterator[tuple[str, str]]:
-    """Yield a value and what stands for it in a text: the end alike, the only number or name, what it is."""
+def _known(text: str, memory: str) -> str:
+    """Return the first words of a text that stand in a memory, where it has what follows them, too."""
+    said = text.split()
+    for size in range(len(said), 0, -1):
+        part, others = " ".join(said[:size]), " ".join(said[size:])
+        if content_of(said[size - 1]) and count(part, memory) and stems(others) <= stems(memory):
+            return part
+    return text
+
+
+def _paired(value: str, text: str, memory: str) -> Iterator[tuple[str, str]]:
+    """Yield a memory's value and what a text has for it: the end alike, the only new one, what it is."""
     read, size = VALUE.findall(text), len(VALUE.findall(value))
     tail = read[-size:] if size > 1 else []
-    same = {each for each in read[1:] if _sort(each) == _sort(value) != "word" and each != value.strip()}
+    new = [each for each in read[len(read) > 1 :] if not count(each, memory) and each != value.strip()]
+    same = {each for each in new if _sort(each) == _sort(value) != "word"}
     if tail and any(words(" ".join(tail))[at] == words(value)[at] for at in (0, -1)):
         yield value.strip(), " ".join(tail)
     elif size == len(same) == 1:
@@ -94,7 +107,9 @@ def _paired(value: str, text: str) -> Iterator[tuple[str, str]]:
 
 
 def _sort(value: str) -> str:
-    return "number" if NUMBER.search(value) else "name" if value[:1].isupper() else "word"
+    if NUMBER.search(value):
+        return "number"
+    return "day" if DAY.fullmatch(value) else "name" if value[:1].isupper() else "word"
 
 
 def count(part: str, text: str) -> int:
@@ -104,7 +119,11 @@ def count(part: str, text: str) -> int:
 
 def _restated(fact: str, memory: str) -> Iterator[tuple[str, str]]:
     """Yield the words of a memory and of a fact, both of one sort, in which alone two sentences differ."""
-    for said, known in product(sentences(CORRECTING.sub("", fact)), sentences(memory)):
+    for sentence, known in product(sentences(fact), sentences(memory)):
+        if value := _revalued(sentence, known):
+            yield value
+            continue
+        said = CORRECTING.sub("", sentence)
         new, old = ([*WORD.finditer(each)] for each in (said, known))
         now, then = ([each[0].casefold() for each in read] for read in (new, old))
         steps = [each for each in SequenceMatcher(None, then, now, False).get_opcodes() if each[0] != "equal"]
@@ -113,8 +132,24 @@ def _restated(fact: str, memory: str) -> Iterator[tuple[str, str]]:
             wrong = known[old[of[1]].start() : old[of[2] - 1].end()]
             right = said[new[of[3]].start() : new[of[4] - 1].end()]
             is_value = _sort(right) != "word" or now[of[3] - 1] in BEFORE_VALUES
-            if (_sort(wrong) == _sort(right) and is_value) or now[of[3] - 1] in {"a", "an"}:
+            is_value &= _sort(wrong.split()[0]) == _sort(right.split()[0])
+            if is_value or now[of[3] - 1] in {"a", "an"}:
                 yield wrong, right
+
+
+def _revalued(sentence: str, known: str) -> tuple[str, str] | None:
+    """Return the one number, name or day of a memory for which a sentence that adds nothing has another."""
+    said = CORRECTING.sub("", sentence)
+    found = [VALUE.findall(text) for text in (said, known)]
+    values = [{each for each in read[len(read) > 1 :] if _sort(each) != "word"} for read in found]
+    new, old = values[0] - values[1], values[1] - values[0]
+    if len(new) != 1 or len(old) != 1 or ADDING.search(said):
+        return None
+    (right,), (wrong,) = new, old
+    forms = {re.sub(r"\d+", "0", each) if _sort(each) == "number" else _sort(each) for each in (right, wrong)}
+    beside, is_end = stems(said) - stems(right), bool(CHANGED.search(said)) != bool(CHANGED.search(known))
+    is_about = REFERS.match(sentence) or (beside and _is_about(said, known))
+    return (wrong, right) if is_about and len(forms) == 1 and not is_end and beside <= stems(known) else None
 
 
 def _differ(fact: str, memory: str) -> bool:

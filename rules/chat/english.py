@@ -23,17 +23,22 @@ GRAMMAR, REACTION, ASKING, TASK, WANTED = (
     frozenset(words(ENGLISH["words"][name])) for name in ("grammar", "reaction", "asking", "task", "wanted")
 )
 EMPTY = GRAMMAR | REACTION
-PATTERNS = {name: "".join(parts) for name, parts in ENGLISH["patterns"].items()}
-PERSON, NAMED, IS, THAT, SEARCHING, MAKING, EVER, CLAUSES, PASTED, WISHING, REFERS, VERBATIM, ANNOUNCING = (
-    re.compile(PATTERNS[name])
-    for name in (
-        *("person", "named", "is", "that", "searching", "making", "ever"),
-        *("clauses", "pasted", "wishing", "referring", "verbatim", "announcing"),
-    )
-)
-STATING = re.compile(PATTERNS["stating"])
-TIED = re.compile(PATTERNS["person"] + PATTERNS["tied"])
-STANDING = re.compile(PATTERNS["ever"] + PATTERNS["standing"])
+
+
+def pattern(*names: str) -> re.Pattern[str]:
+    """Return a pattern of English, or several in a row."""
+    return re.compile("".join(part for name in names for part in ENGLISH["patterns"][name]))
+
+
+PERSON, TIED, NAMED, IS = pattern("person"), pattern("person", "tied"), pattern("named"), pattern("is")
+STATING, THAT, GREETING, EVER = pattern("stating"), pattern("that"), pattern("greeting"), pattern("ever")
+SEARCHING, MAKING, STANDING = pattern("searching"), pattern("making"), pattern("ever", "standing")
+CLAUSES, PASTED, WISHING = pattern("clauses"), pattern("pasted"), pattern("wishing")
+WEEKDAY, DAY = pattern("weekday"), pattern("weekday", "month")
+REFERS, VERBATIM, ANNOUNCING = pattern("referring"), pattern("verbatim"), pattern("announcing")
+CAPITAL = rf"(?!I['’ ]|(?:{WEEKDAY.pattern}|(?<=\w )(?:{DAY.pattern}))\b)[A-Z][\w'’-]*"
+NAME = re.compile(f"{CAPITAL}(?: {CAPITAL})*")
+"""A month is taken for a person where it begins a sentence: `April is our landlady`, but `In April`."""
 TAG = re.compile(r", \w+\?+$")  # `No jokes, ok?`
 OPENING = REACTION | {"so", "and", "but", "now", "then", "btw", "also", "kindly"}
 ALWAYS_ASKING = frozenset(words("is are does"))
@@ -94,7 +99,7 @@ def asks(sentence: str) -> bool:
     """Tell whether a sentence is a question or sets a task."""
     said = TAG.sub("", sentence).rstrip(")\"'”’ ")
     opened = _opened(said)
-    first, second, *rest = read = [_core(each) for each in words(opened)[:9]] + ["", ""]
+    first, second, *rest = read = [core(each) for each in words(opened)[:9]] + ["", ""]
     if first in {"can", "could", "will"} and second in {"you", "u"} and STANDING.search(opened):
         return False
     if VERBATIM.fullmatch(sentence) or SEARCHING.search(said):
@@ -116,14 +121,15 @@ def says(sentence: str, known: bool = False) -> bool:
 
     It needs fewer where another sentence of the message is `known` to state something.
     """
-    clauses = [each for each in CLAUSES.split(sentence) if TIED.search(each) and not asks(each)]
+    told = GREETING.sub("", sentence)
+    clauses = [each for each in CLAUSES.split(told) if TIED.search(each) and not asks(each)]
     is_tied = any(len(content_of(each)) > bool(THAT.match(_opened(each))) for each in clauses)
-    reacts = not (REACTION | {"you"}).isdisjoint(map(_core, words(sentence)[:1]))
+    reacts = not (REACTION | {"you"}).isdisjoint(map(core, words(sentence)[:1]))
     stating = STATING.match(sentence)
-    is_short = stating is not None and EMPTY.isdisjoint(map(_core, words(stating[2])))
+    is_short = stating is not None and EMPTY.isdisjoint(map(core, words(stating[2])))
     least = 2 if is_short else 3 if IS.search(sentence) else 8 if UNSPACED.search(sentence) else 4
     least += reacts - 2 * known
-    return is_tied or len(content_of(sentence)) >= max(least, 1)
+    return is_tied or len(content_of(told)) >= max(least, 1)
 
 
 def says_beside(question: str) -> bool:
@@ -137,17 +143,17 @@ def says_beside(question: str) -> bool:
 
 def details(sentence: str) -> bool:
     """Tell whether a sentence after a task only says more of it: `Around 300 words, with a sad ending.`"""
-    read = [_core(each) for each in words(sentence)[:1]]
+    read = [core(each) for each in words(sentence)[:1]]
     return not (PERSON.search(sentence) or EVER.search(sentence) or DETAIL.isdisjoint(read))
 
 
 def content_of(text: str) -> list[str]:
     """Return the words of a text that are neither of grammar nor of courtesy."""
-    found = map(_core, words(text))
+    found = map(core, words(text))
     return [each for each in found if each not in EMPTY and not re.fullmatch("[a-z]?", each)]
 
 
-def _core(word: str) -> str:
+def core(word: str) -> str:
     """Return a word without contractions and stretched letters."""
     plain = re.sub(r"(\w)\1{2,}", r"\1", word.lower().replace("’", "'"))
     return re.sub(r"(?:n't|'\w+)$", "", plain).strip("_")
@@ -156,6 +162,6 @@ def _core(word: str) -> str:
 def _opened(sentence: str) -> str:
     """Return a sentence without the courtesies at its beginning."""
     sentence = WISHING.sub("", sentence)
-    while (first := re.match(r"\W*([\w’']+)\W*", sentence)) and _core(first[1]) in OPENING:
+    while (first := re.match(r"\W*([\w’']+)\W*", sentence)) and core(first[1]) in OPENING:
         sentence = sentence[first.end() :]
     return sentence

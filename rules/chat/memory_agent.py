@@ -9,7 +9,7 @@ from mneme.prompts.chat.memory_agent import comparing, forgetting, reading, rewr
 from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.prompts.chat.memory_agent.reading import MAX_CHARS, MAX_ITEMS
 from mneme.rules.chat.comparison import corrected, correction, count, relations, stems
-from mneme.rules.chat.english import CLAUSES, GRAMMAR, MAX_READ, OPENING, asks, says, statements
+from mneme.rules.chat.english import CLAUSES, GRAMMAR, MAX_READ, NAME, OPENING, asks, core, says, statements
 from mneme.rules.registry import rule
 
 FORGET = re.compile(
@@ -26,7 +26,6 @@ REASONS: dict[Relation, str] = {
     "correction": "An explicit correction, which only this memory can mean.",
     "unclear": "It may contradict the memory.",
 }
-NAME = re.compile(r"(?!I['’ ])[A-Z][\w'’-]*(?: [A-Z][\w'’-]*)*")
 
 
 def read_message(given: reading.Incoming, most: int = reading.MAX_STATED) -> reading.Reading:
@@ -72,7 +71,7 @@ def entities_of(content: str) -> list[str]:
         name = each[0].removesuffix("'s").removesuffix("’s")
         first, _, others = name.partition(" ")
         begins = content[: each.start()].rstrip()[-1:] in {"", ".", "!", "?", ":"}
-        found.append(others if begins and first.lower() in GRAMMAR | OPENING else name)
+        found.append(others if begins and core(first) in GRAMMAR | OPENING else name)
     return [each for each in dict.fromkeys(found) if len(each) > 1][:MAX_ITEMS]
 
 

@@ -54,7 +54,6 @@ from mneme.stores.ledger.records import Change, team_namespace
 from mneme.stores.shelf import Shelf, kind_of
 
 FIGURE, NAME = "[figure]", "[name {}]"
-PLACEHOLDER = re.compile(r"\[(?:figure|name \d+)\]")
 FIGURE_PIECE = re.compile(r"(?<![\w.])\d[\d.,:/-]*(?<![.,:/-])(?![\w])")
 """A figure, a date or a time by itself; within a word it makes the word a name."""
 PIECES = re.compile(

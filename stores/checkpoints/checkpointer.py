@@ -62,18 +62,18 @@ def _opened(location: str, turns: int) -> "Checkpoints":
     return Checkpoints(*_database(location), turns)
 
 
-def _database(location: str) -> tuple[Database, str, Path | None]:
-    """Open the database with its tables; return it, the run that a checkpoint is of as SQL, and the file."""
+def _database(location: str) -> tuple[Database, str]:
+    """Open the database with its tables; return it, and the run that a checkpoint is of as SQL."""
     if location.startswith(POSTGRES):
         with needs("A Postgres database for checkpoints", "postgres"):
             from mneme.stores.checkpoints import postgres  # noqa: PLC0415  (an extra)
-        return postgres.open_postgres(location), postgres.RUN, None
+        return postgres.open_postgres(location), postgres.RUN
     if "://" in location:
         raise BadInput(
             f"{location.partition('://')[0]}:// cannot hold checkpoints.",
             "Set MNEME_CHECKPOINTS to a file's path or to a postgresql:// URL.",
         )
-    return open_file(_path(location)), RUN, _path(location)
+    return open_file(_path(location)), RUN
 
 
 def _path(location: str) -> Path:

@@ -20,7 +20,7 @@ from mneme.core.durable import sync
 from mneme.core.errors import BadInput, Damaged, MnemeError, StorageFailure
 from mneme.core.private import close_to_others, is_shared, make_private_file, make_private_folder
 from mneme.stores.checkpoints.threads import TABLES
-from mneme.stores.database import Cursor, Sqlite, make, storage_errors
+from mneme.stores.database import KEPT, Cursor, Sqlite, kept_of, make, noted, storage_errors
 
 _JSON = "CAST(metadata AS TEXT)"
 RUN = f"CASE WHEN json_valid({_JSON}) THEN json_extract({_JSON}, '$.run_id') END"
@@ -31,11 +31,7 @@ ROOM = 4 * 2**20
 """Bytes that must be free for the shared memory that SQLite makes beside a file to read it."""
 RESTORE = "Restore a backup, or move {path}* away to begin without conversations."
 
-KEPT = "-kept"
-"""What follows the file's name in that of the note beside it: that it was made, and how much was written."""
 MADE = "made"
-DIGITS = 20
-"""The digits of the number in that note, which is written over the one before."""
 REMEDY = "Restore a backup. Or go on with what is there: `mneme repair`."
 KEYS = {
     "checkpoints": ("thread_id", "checkpoint_ns", "checkpoint_id"),
@@ -69,7 +65,7 @@ UNCOUNT = "UPDATE counted SET rows = rows - ? WHERE name = ?"
 
 def refuse_gone(path: Path) -> None:
     """Raise Damaged where there were checkpoints, and the file is missing or empty."""
-    note = Path(f"{path}{KEPT}")
+    note = kept_of(path)
     if note.exists() and not (path.exists() and path.stat().st_size):  # in this order: others may make both
         raise Damaged(
             f"The checkpoints at {path} are gone: the file was there, and is missing or empty.",
@@ -91,7 +87,7 @@ def open_file(path: Path) -> Sqlite:
             raise BadInput(f"{path} is not an SQLite file.", "Set MNEME_CHECKPOINTS to another file.")
     remedy = f"`mneme verify` lists all damage. Restore a backup, or move {path}* away ({KEPT} too)."
     with ExitStack() as opened:
-        database = Sqlite(path, remedy)
+        database = Sqlite(path, remedy, kept_of(path))
         opened.callback(database.close)
         with database.reading() as cursor:
             _check(cursor, path, remedy)
@@ -103,7 +99,7 @@ def open_file(path: Path) -> Sqlite:
             for statement in (f"CREATE INDEX IF NOT EXISTS checkpoints_run ON checkpoints ({RUN})", *SET_UP):
                 cursor.execute(statement)
         _note_kept(path)
-        before = noted(path)  # before what it is compared with: others write, too
+        before = noted(database.kept)  # before what it is compared with: others write, too
         with database.reading() as cursor:
             if gone := newest_gone(path, before, cursor.execute(ROWS_MADE).fetchone()[0]):
                 raise Damaged(gone[0], REMEDY)
@@ -134,7 +130,7 @@ def _check(cursor: Cursor, path: Path, remedy: str) -> None:
 
 def _note_kept(path: Path) -> None:
     """Note that the file has been made, once its name survives a power cut."""
-    note = Path(f"{path}{KEPT}")
+    note = kept_of(path)
     with storage_errors(f"write {note}"):
         if not note.exists():
             sync(path.parent)
@@ -155,7 +151,7 @@ def check_sqlite(path: Path) -> list[str]:
     try:
         with _reading(path) as cursor:
             rows = cursor.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})").fetchall()
-            missing = missing_rows(cursor, path) if Path(f"{path}{KEPT}").exists() else []
+            missing = missing_rows(cursor, path) if kept_of(path).exists() else []
     except MnemeError as refusal:
         return [f"{refusal} {refusal.hint}"]
     told = (f"{each} {REMEDY}" for each in missing)
@@ -174,7 +170,7 @@ def accept_missing(path: Path) -> list[str]:
         found = missing_rows(cursor, path)
         for table in KEYS:
             cursor.execute(f"UPDATE counted SET rows = (SELECT count(*) FROM {table}) WHERE name = '{table}'")
-        cursor.execute("UPDATE counted SET rows = max(rows, ?) WHERE name = ?", (noted(path), MADE))
+        cursor.execute("UPDATE counted SET rows = max(rows, ?) WHERE name = ?", (noted(kept_of(path)), MADE))
     return found
 
 
@@ -215,12 +211,6 @@ def readable(path: Path) -> Iterator[Path]:
         yield Path(room, path.name)
 
 
-def noted(path: Path) -> int:
-    """Return how many rows were noted; 0 where nothing is noted yet."""
-    text = Path(f"{path}{KEPT}").read_bytes()
-    return int(text) if text.isdigit() else 0
-
-
 def newest_gone(path: Path, before: int, made: int) -> list[str]:
     """Say where fewer rows were made than had been noted `before`."""
     gone = f"The newest {before - made} rows of the checkpoints at {path} are gone: its write-ahead log was"
@@ -233,7 +223,7 @@ def missing_rows(cursor: Cursor, path: Path) -> list[str]:
         counts = dict(cursor.execute("SELECT name, rows FROM counted").fetchall())
     except sqlite3.OperationalError:  # of an earlier version, and not opened since; or it was dropped
         counts = {}
-    found = newest_gone(path, noted(path), counts.pop(MADE, 0))
+    found = newest_gone(path, noted(kept_of(path)), counts.pop(MADE, 0))
     for table, expected in counts.items():
         (rows,) = cursor.execute(f"SELECT count(*) FROM {table}").fetchone()
         if rows < expected:

@@ -11,11 +11,10 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import ormsgpack
@@ -37,7 +36,7 @@ from langgraph.types import Overwrite, Send
 from pydantic import BaseModel
 
 from mneme.core.errors import BadInput, Damaged
-from mneme.stores.checkpoints.files import DIGITS, KEPT, KEYS, ROWS_MADE, UNCOUNT
+from mneme.stores.checkpoints.files import KEYS, ROWS_MADE, UNCOUNT
 from mneme.stores.checkpoints.threads import (
     COLUMNS,
     COUNT,
@@ -59,7 +58,7 @@ from mneme.stores.checkpoints.threads import (
     unused,
     uses_deltas,
 )
-from mneme.stores.database import Cursor, Database, Worker, upsert
+from mneme.stores.database import Cursor, Database, Worker, note_written, upsert
 from mneme.stores.ledger.reading import each_value
 
 Change = Callable[[str, bytes], bytes]
@@ -88,15 +87,15 @@ class Checkpoints(BaseCheckpointSaver[str]):
     """Checkpoints in a database that several processes may use at once.
 
     `run` is the run that a checkpoint is of, as SQL of the dialect; of each thread the last `turns` are kept,
-    or all where it is 0; in a `file` rows are counted (`files.py`). Deleting erases: in Postgres the server
+    or all where it is 0; in a file rows are counted (`files.py`). Deleting erases: in Postgres the server
     overwrites the bytes later (VACUUM, recycling of its write-ahead log). What waits does the same as its
     synchronous method, in a thread; what it writes is written to its end, also where the caller is cancelled.
     """
 
-    def __init__(self, database: Database, run: str, file: Path | None = None, turns: int = 0) -> None:
+    def __init__(self, database: Database, run: str, turns: int = 0) -> None:
         super().__init__(serde=JsonPlusSerializer(pickle_fallback=False, allowed_msgpack_modules=None))
         self.database, self.place, self.turns = database, database.place, turns
-        self._run, self._file, self._worker = run, file, Worker(database, database.writers)
+        self._run, self._worker = run, Worker(database, database.writers)
 
     def close(self) -> None:
         """Wait for what is being written, and close the database."""
@@ -334,7 +333,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
     def _delete(self, cursor: Cursor, table: str, where: str, rows: Sequence[Sequence[Any]]) -> None:
         if rows:
             cursor.executemany(f"DELETE FROM {table} WHERE {where}", rows)
-            if self._file:
+            if self.database.kept:
                 cursor.execute(UNCOUNT, (cursor.rowcount, table))
 
     async def threads(self) -> Sequence[Kept]:
@@ -360,7 +359,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
 
     async def give_back(self) -> None:
         """Give the space of what was deleted back to the disk, where the database does not do so itself."""
-        if self._file:
+        if self.database.kept:
 
             def vacuum() -> None:
                 with self.database.reading() as cursor:
@@ -376,11 +375,8 @@ class Checkpoints(BaseCheckpointSaver[str]):
             for thread in sorted(threads) if self.database.taken else ():  # all take them in one order
                 cursor.execute(self.database.taken, (thread,))
             yield cursor
-            made = cursor.execute(ROWS_MADE).fetchone()[0] if self._file else 0
-        if self._file:
-            # It was written: where this fails, the note beside the file says a little less.
-            with suppress(OSError), Path(f"{self._file}{KEPT}").open("r+b") as note:
-                note.write(b"%0*d" % (DIGITS, made))
+            made = cursor.execute(ROWS_MADE).fetchone()[0] if self.database.kept else 0
+        note_written(self.database.kept, made)
         if erases:
             self.database.erased()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mneme.core.errors import MnemeError
-from mneme.stores.database import Cursor, Database, Sqlite
+from mneme.stores.database import Cursor, Database, Sqlite, kept_of, noted
 from mneme.stores.ledger.log import COLUMNS, Transaction
 from mneme.stores.ledger.reading import SUM, chained, is_whole, state_of
 from mneme.stores.ledger.records import Version, gaps
@@ -68,9 +68,10 @@ def replay(transaction: Transaction, entries: Iterable[tuple[Any, ...]]) -> Repl
 
 def problems_of(database: Database) -> list[str]:
     """Read everything in a log; return in words what is wrong."""
+    written = noted(database.kept)  # before what it is compared with: others write, too
     try:
         with database.reading(snapshot=True) as cursor:
-            return next(filter(None, _checks(cursor, is_file=isinstance(database, Sqlite))), [])
+            return next(filter(None, _checks(cursor, written, is_file=isinstance(database, Sqlite))), [])
     except MnemeError as failure:
         return [str(failure)]
 
@@ -78,13 +79,13 @@ def problems_of(database: Database) -> list[str]:
 def problems_in(path: Path) -> list[str]:
     """Read everything in a log's file; return in words what is wrong."""
     try:
-        with closing(Sqlite(path)) as database:
+        with closing(Sqlite(path, kept=kept_of(path.parent))) as database:
             return problems_of(database)
     except MnemeError as failure:
         return [str(failure)]
 
 
-def _checks(cursor: Cursor, *, is_file: bool) -> Iterator[list[str]]:
+def _checks(cursor: Cursor, written: int, *, is_file: bool) -> Iterator[list[str]]:
     """Yield the problems that each check finds; the later ones make sense where the earlier found none."""
     if is_file:
         yield [row[0] for row in cursor.execute("PRAGMA integrity_check").fetchall() if row != ("ok",)]
@@ -92,8 +93,9 @@ def _checks(cursor: Cursor, *, is_file: bool) -> Iterator[list[str]]:
     transaction = Transaction(cursor, state._replace(seq=0, chain=bytes(SUM)))
     found = replay(transaction, cursor.execute(f"{READ['entries']} ORDER BY seq"))
     yield found.problems
-    if (found.seq, found.chain) != (state.seq, state.chain):
-        yield [f"the log ends at entry {found.seq}, and {state.seq} were written"]
+    if (found.seq, found.chain) != (written := max(written, state.seq), state.chain):
+        lost = "its end was lost, or an older copy was put in its place"
+        yield [f"the log ends at entry {found.seq}, and {written} were written: {lost}"]
     yield [problem for table in DERIVED for problem in _differences(table, cursor, transaction.rows[table])]
     missing = gaps(found.heads, found.known)
     yield [f"{found.heads[record].key}, version {number} is missing" for record, number in missing]

@@ -27,7 +27,7 @@ from mneme.core.private import (
     make_private_file,
     make_private_folder,
 )
-from mneme.stores.database import storage_errors
+from mneme.stores.database import kept_of, storage_errors
 
 LOCK, LOG, MANIFEST = "mneme.lock", "log.sqlite", "mneme.json"
 LOG_FILES = f"{LOG}*"
@@ -52,16 +52,11 @@ def has_ledger(path: Path) -> bool:
 
 def refuse_gone(path: Path) -> None:
     """Raise Damaged where there was a ledger in a folder, and its log is missing."""
-    if _note(path).exists() and not has_ledger(path):
+    if kept_of(path).exists() and not has_ledger(path):
         raise Damaged(
             f"The ledger at {path} is gone: it was there, and its log is missing.",
-            f"`mneme restore` brings back a backup. Or remove {_note(path)}, to begin without memories.",
+            f"`mneme restore` brings back a backup. Or remove {kept_of(path)}, to begin without memories.",
         )
-
-
-def _note(path: Path) -> Path:
-    """Return the empty file beside a ledger's folder which says that a ledger has been made there."""
-    return path.with_name(f"{path.name}-kept")
 
 
 class Folder:
@@ -163,7 +158,7 @@ class Folder:
             if embedder and (not file.exists() or file.read_text(errors="replace") != text):
                 write_durably(file, text)
         with suppress(OSError):  # somebody else's folder: then nobody misses the ledger
-            make_private_file(_note(self.path))
+            make_private_file(kept_of(self.path))
 
     def keep_private(self) -> None:
         """Close every file to others, unless the folder is open to its group alone: that was on purpose."""
@@ -176,7 +171,7 @@ class Folder:
                 self.path,
                 self.path,
             )
-        close_to_others(_note(self.path))
+        close_to_others(kept_of(self.path))
         for folder, _, files in os.walk(self.path):  # another process may be removing some of them
             close_to_others(Path(folder))
             for name in files:

@@ -125,11 +125,6 @@ class Ledger(Search):
         order = order or Order(descending=newest_first)
         return await self.read(reading.records, where, limit, offset, order)
 
-    async def vectors(self, namespace: Namespace, shelf: str) -> Mapping[str, Sequence[float]]:
-        """Return the vectors of the live records on a shelf, by the ids of the records."""
-        where = where_below(namespace, shelf=shelf)
-        return await self.read(reading.vectors_by_ids, await self.read(reading.column, "h.record", where))
-
     async def derived(self, namespace_prefix: Namespace) -> list[Version]:
         """Return the live records below a prefix that were made from others."""
         return await self.read(reading.derived, where_below(namespace_prefix))

@@ -30,7 +30,7 @@ from uuid import uuid4
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random
 
 from mneme.core.errors import Conflict, Damaged, NotFound
-from mneme.stores.database import REPAIR, Cursor, Database, Sqlite, Worker, make, upsert
+from mneme.stores.database import REPAIR, Cursor, Database, Sqlite, Worker, make, note_written, upsert
 from mneme.stores.ledger.query import FORMAT, scope, scope_of
 from mneme.stores.ledger.reading import (
     NEVER,
@@ -166,6 +166,14 @@ class Transaction:
         for each in note["receipts"]:
             self.rows["receipts"].append((each, record, 0))
 
+    def add_version(self, version: Version, vectors: Mapping[str, Sequence[float]]) -> None:
+        """Add a version with the vector of its text, where it has one; those of the text before it go."""
+        self.add("version", version=version)
+        if version.version > version.first:  # there may be one by another embedder, too
+            self.delete("vectors", [version.record])
+        if version.live and version.text in vectors:
+            self.put_vector(version.record, vectors[version.text])
+
     def put_vector(self, record: str, dense: Sequence[float], embedder: str = "") -> None:
         """Keep the vector of a record's text as it is now, by the ledger's embedder or another."""
         blob = array("f", dense).tobytes()
@@ -217,6 +225,7 @@ def transact(database: Database, works: Sequence[Work[Any]]) -> list[Any]:
         if transaction.state != state:
             changed = "format = ?, embedder = ?, dimension = ?, seq = ?, chain = ?, indexed = ?"
             cursor.execute(f"UPDATE ledger_state SET {changed}", [*transaction.state[1:]])
+    note_written(database.kept, transaction.state.seq)
     return results
 
 
@@ -312,11 +321,7 @@ def append(
             heads[record] = known[made] = version
             if receipt:
                 done[receipt] = made
-            transaction.add("version", version=version)
-            if version.live and version.text in vectors:
-                transaction.put_vector(record, vectors[version.text])
-            elif version.version > version.first:  # the vector is another text's
-                transaction.delete("vectors", [record])
+            transaction.add_version(version, vectors)
         elif made[1] == 0:
             raise NotFound(f"Record {write.key} has been forgotten; a replayed write does not bring it back.")
         elif made not in known and (head := heads.get(record)) and made[1] < head.first:

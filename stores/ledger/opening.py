@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from mneme.core.errors import Damaged, LedgerMismatch, NotWritable, StorageFailure, needs
-from mneme.stores.database import REPAIR, Database, Sqlite, storage_errors
+from mneme.stores.database import REPAIR, Database, Sqlite, kept_of, note_written, noted, storage_errors
 from mneme.stores.ledger.addresses import Place, place_of
 from mneme.stores.ledger.checking import problems_of
 from mneme.stores.ledger.edge_index import EdgeIndex, copies_in
@@ -123,13 +123,12 @@ def _opened(place: Place, embedder: str, dimension: int, api_key: str) -> Store:
 def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
     """Open the log in a folder, which is checked where no other process has it open."""
     folder.check_space()
-    if not folder.is_alone():
+    while not folder.is_alone():
         folder.share()
-        return Sqlite(folder.log)
+        if folder.log.exists():  # else who had it alone ended before there was one
+            return Sqlite(folder.log, kept=kept_of(folder.path))
     if is_older(folder):
         upgrade(folder)
-    elif folder.log.exists():
-        remove_older(folder)
     is_trusted = is_sealed(folder.path, LOG_FILES)
     if not folder.log.exists():
         if copies_in(folder.path):
@@ -140,15 +139,18 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
             write_log(path, (embedder, dimension), lambda transaction: None)
         is_trusted = True
     with ExitStack() as opened:
-        database = Sqlite(folder.log)
+        database = Sqlite(folder.log, kept=kept_of(folder.path))
         opened.callback(database.close)
+        is_trusted = is_trusted and current_state(database).seq >= noted(database.kept)
         if not is_trusted and (wrong := problems_of(database)):
             more = f" and {len(wrong) - 1} more" if wrong[1:] else ""
             raise Damaged(f"The ledger's log {database.place} is damaged: {wrong[0]}{more}.", REPAIR)
+        remove_older(folder)
         unseal(folder.path)
         with database.writing() as cursor:
             make_tables(cursor, database, embedder, dimension)
         folder.note_format(FORMAT, embedder, dimension)
+        note_written(database.kept, current_state(database).seq)  # an earlier version noted no number
         opened.pop_all()
     folder.share()
     return database
@@ -173,7 +175,7 @@ def _copy(location: str, embedder: str, dimension: int, why: NotWritable) -> Sto
     path = place.folder
     if path is None or not has_ledger(path):
         raise why
-    files = [*path.glob(LOG_FILES), path / MANIFEST, *path.glob(f"{GENERATIONS}/{JOURNAL}")]
+    files = [kept_of(path), *path.glob(LOG_FILES), path / MANIFEST, *path.glob(f"{GENERATIONS}/{JOURNAL}")]
     files = [file for file in files if file.exists() and not file.name.endswith("-shm")]
     with storage_errors(f"copy the ledger at {path} to read it"), ExitStack() as copied:
         needed, places = 5 * sum(file.stat().st_size for file in files) + RESERVE, [MEMORY]
@@ -183,13 +185,13 @@ def _copy(location: str, embedder: str, dimension: int, why: NotWritable) -> Sto
         room = Path(tempfile.mkdtemp(prefix="mneme-reading-", dir=next(roomy, None)))
         copied.callback(shutil.rmtree, room, ignore_errors=True)
         for file in files:
-            copy = room / "ledger" / file.relative_to(path)
+            copy = room / file.relative_to(path.parent)
             copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             shutil.copyfile(file, copy)
         try:
-            store = open_store(str(room / "ledger"), embedder, dimension)
+            store = open_store(str(room / path.name), embedder, dimension)
         except Damaged as damage:
-            told = str(damage).replace(str(room / "ledger"), str(path))
+            told = str(damage).replace(str(room / path.name), str(path))
             raise Damaged(told, f"{why} {why.hint} Then: {damage.hint}") from damage
         copied.pop_all()
     store.refusal, store.origin, store.room = why, place, room

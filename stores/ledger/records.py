@@ -237,6 +237,11 @@ def team_namespace(team: str, *below: str) -> Namespace:
     return check_namespace(("teams", escaped(check_name(team, "team")), *below))
 
 
+def thread_root(user: str) -> Namespace:
+    """Return where the root of a user's thread ids is; once it is forgotten, all names have other ids."""
+    return check_namespace(("threads", escaped(check_name(user, "user id"))))
+
+
 def escaped(name: str) -> str:
     """Return a name as a part of a namespace.
 

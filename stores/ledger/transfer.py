@@ -126,9 +126,5 @@ def _brought_in(
         raise Conflict("the ledger holds another history of this record")
     missing = [version for each, version in versions.items() if each not in known]
     for version in missing:
-        transaction.add("version", version=version)
-    if missing:
-        transaction.delete("vectors", [root])
-    if missing and missing[-1].live and missing[-1].text in vectors:
-        transaction.put_vector(root, vectors[missing[-1].text])
+        transaction.add_version(version, vectors)
     return len(missing)

@@ -102,7 +102,6 @@ def upgrade(folder: Folder) -> None:
                 "`mneme repair` of the version that wrote it says what is lost. Or restore a backup.",
             )
     folder.note_format(FORMAT, newest.embedder, newest.dimension)
-    remove_older(folder)
 
 
 def read_manifest(path: Path) -> Manifest | None:

@@ -8,7 +8,7 @@ versions are judged, and it grows with the pool.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Literal
 
@@ -16,8 +16,7 @@ from pydantic import BaseModel, Field
 
 from mneme.core.errors import Conflict
 from mneme.stores.ledger.log import retry_on_conflict
-from mneme.stores.ledger.reading import vectors_by_ids
-from mneme.stores.ledger.records import Change, Write, record_id
+from mneme.stores.ledger.records import Change, Write
 from mneme.stores.pools.memory_pool import MemoryPool, Pair, Pooled
 from mneme.stores.shelf import Shelf, kind_of
 
@@ -159,12 +158,6 @@ class RetrieverLessons(Shelf[RetrieverLesson, RetrieverLesson]):
             for each in writes:
                 with suppress(Conflict):
                     await self.ledger.write([each])
-
-    async def vectors(self, keys: Sequence[str]) -> Mapping[str, Sequence[float]]:
-        """Return the vectors of the questions of these memories, of those that are there."""
-        points = {record_id(self.questions.namespace, key): key for key in keys}
-        found = await self.ledger.read(vectors_by_ids, list(points))
-        return {points[point]: vector for point, vector in found.items()}
 
 
 def group_of(pair: Pooled) -> str:

@@ -7,7 +7,7 @@ the lack of them as a limitation.
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from operator import mul
 from typing import Annotated, Literal
 from uuid import uuid4
@@ -18,7 +18,7 @@ from mneme.core.errors import BadInput, NotFound
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.log import retry_on_conflict
 from mneme.stores.ledger.query import Mode
-from mneme.stores.ledger.records import Change, Namespace, Version, record_id, team_namespace
+from mneme.stores.ledger.records import Change, Namespace, Version, team_namespace
 from mneme.stores.shelf import RecordKind, Shelf
 from mneme.stores.write_gate import PAIRS, SAME_ANSWER, SAME_QUESTION, may_be_reworded, near
 
@@ -233,14 +233,6 @@ class MemoryPool(Shelf[Pair, Pooled]):
         asks, asked, answers, answered = (vectors[each] for each in texts)
         question, answer = float(sum(map(mul, asks, asked))), float(sum(map(mul, answers, answered)))
         return question >= SAME_QUESTION and answer >= SAME_ANSWER
-
-    async def vectors(self) -> Mapping[str, Sequence[float]]:
-        """Return the vectors of all pairs, by their point ids."""
-        return await self.ledger.vectors(self.namespace, SHELF)
-
-    def point(self, key: str) -> str:
-        """Return the id under which a pair's vector is."""
-        return record_id(self.namespace, key)
 
     async def rate(self, key: str, up: bool, *, change: Change) -> Pooled:
         """Let a person's thumb enter a pair's score. Raises NotFound, BadInput."""

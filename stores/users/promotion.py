@@ -17,7 +17,8 @@ from uuid import uuid4
 from pydantic import BaseModel
 
 from mneme.core.errors import Conflict
-from mneme.stores.access import SHARED, audited, check_right, may, roles
+from mneme.stores.access import check_right, may, roles
+from mneme.stores.audit import SHARED, audited
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.log import retry_on_conflict
 from mneme.stores.ledger.reading import heads_of, links_of
@@ -126,13 +127,13 @@ def policies_of(ledger: Ledger, user: str) -> Shelf[Policy, Policy]:
 
 
 @retry_on_conflict
-async def end_sharing(ledger: Ledger) -> None:
+async def end_sharing(ledger: Ledger) -> set[str]:
     """Set policies to never, and take back questions and proposals, for teams that the roles no longer name.
 
-    A later team of such a name has other members. What the team was told stays in its place.
+    A later team of such a name has other members. What the team was told stays. Return the names.
     """
     change = Change(reason="the team is no more", actor="roles")
-    known = {*roles().teams, *roles().organisations}
+    known, ended = {*roles().teams, *roles().organisations}, set[str]()
     for place in await ledger.namespaces(("users",)):
         if place[2:] == ("policies",):
             user = unescaped(place[1])
@@ -141,11 +142,14 @@ async def end_sharing(ledger: Ledger) -> None:
                     await _end_questions(UserMemories(ledger, user), head.key, change)
                     policy = Policy(team=head.key, share="never")
                     await policies_of(ledger, user).put(head.key, policy, change=change)
+                    ended.add(head.key)
     for place in await ledger.namespaces(("teams",)):
         if place[2:] == ("proposals",) and "/" not in (team := unescaped(place[1])) and team not in known:
             heads = await ledger.records(place, limit=None)
             waiting = TeamFacts(ledger, team, "proposals")
             await ledger.write([waiting.retirement(each.key, change, each.version) for each in heads])
+            ended.add(team)
+    return ended
 
 
 async def _end_questions(memories: UserMemories, team: str, change: Change) -> None:

@@ -71,6 +71,9 @@ def relations(fact: str, memories: list[str], said: str = "", before: str = "") 
         ("Thanks! I don't eat meat anymore", ["I don't eat meat anymore."]),
         ("Any gift for my aunt Ines? She paints.", ["Any gift for my aunt Ines? She paints."]),
         ("Remember that Bo is 7.", ["Remember that Bo is 7."]),
+        ("Hi I'm Yuki", ["Hi I'm Yuki."]),
+        ("Hi Anna, I moved to Rome", ["Hi Anna, I moved to Rome."]),
+        ("Let's meet Anna on Friday.", ["Let's meet Anna on Friday."]),
         ("Ich wohne in Bonn. Wo wohnst du?", ["Ich wohne in Bonn."]),
         ("I was wrong before. The moor is wet.", ["I was wrong before. The moor is wet."]),
         ("Bo: My mistake! Sorry. My aunt is 70.", ["Bo: My mistake! Sorry. My aunt is 70."]),
@@ -92,6 +95,7 @@ def test_a_statement_is_kept_in_the_users_words(message: str, expected: list[str
         "Sara plays cello.", "The bakery closed.", "Kim drives a van.", "The wifi drops daily.",
         "Lunch is at noon.", "Bees like lavender.", "anna works nights", "The heating broke.",
         "The roof leaks", "Cats hate water.", "Olga went home.", "The upstairs tenant smokes.",
+        "Cars park outside.", "Trains stop at seven.", "Birds sing.",
     ],
 )  # fmt: skip
 def test_a_subject_and_a_verb_are_a_statement_however_short(message: str) -> None:
@@ -104,6 +108,7 @@ def test_a_subject_and_a_verb_are_a_statement_however_short(message: str) -> Non
         "That is great.", "It works.", "Sounds good.", "Makes sense.", "This works well.", "It rains again.",
         "That helps a lot.", "You are right.", "The answer is wrong.", "The joke was funny.", "Time flies.",
         "The first option sounds best.", "The summary looks good.", "gosh its cold today", "Well played.",
+        "Hello Anna.", "Happy birthday, Tom!", "Let us start.", "Symptoms of flu",
         "Many thanks indeed.", "Dinner ideas", "Problem solved.", "Is Anna a nurse?", "What a mess.",
     ],
 )  # fmt: skip
@@ -189,6 +194,27 @@ def test_only_a_repetition_is_a_duplicate_and_a_contradiction_is_linked(
         ("Actually, Ole is black, not grey.", "", ["My cat Ole is grey."], "My cat Ole is black."),
         ("Ole is black, not grey.", "", ["Ole has a grey couch."], ""),
         ("The printer is black, not grey.", "", ["The cat is grey."], ""),
+        (
+            "Actually, Leo lives in Porto, not Lisbon.",
+            "",
+            ["My brother Leo lives in Lisbon."],
+            "Leo lives in Porto.",
+        ),
+        (
+            "We're doing Naples instead of Rome for the jubilee.",
+            "",
+            ["We're going to Rome for our jubilee."],
+            "to Naples",
+        ),
+        ("Leo lives in Porto, not Lisbon.", "", ["Leo's sister lives in Lisbon."], ""),
+        ("Leo's sister lives in Porto, not Lisbon.", "", ["Leo lives in Lisbon."], ""),
+        ("Anna lives in Porto, not Lisbon.", "", ["My brother married Anna in Lisbon."], ""),
+        ("I take the bus instead of the train on Mondays.", "", ["I take the train to work."], ""),
+        ("Scratch that, the rent is 950.", "Our rent is 900 euros.", ["Our rent is 900 euros."], "950 euros"),
+        ("No wait, it's on Friday", "The demo is on Monday.", ["The demo is on Monday."], "on Friday"),
+        ("Actually, I also work at Apple.", "I work at Google.", ["I work at Google."], ""),
+        ("Actually I have 3 cats.", "My sister has 2 cats.", ["My sister has 2 cats."], ""),
+        ("Sorry, the bus is 5 minutes late.", "The bus is at 9:30.", ["The bus is at 9:30."], ""),
     ],
 )
 def test_a_correction_changes_a_memory_that_alone_can_be_meant(
@@ -214,6 +240,12 @@ def test_a_memory_has_its_quote_and_its_names() -> None:
     _, fact = by_rule(read_message, incoming).memories
     assert fact.quote in incoming.message
     assert fact.entities == ["Max"]
+
+
+def test_days_and_months_are_no_names_but_where_one_may_be_a_person() -> None:
+    incoming = Incoming(message="In April we meet Bo on Mondays. We're in Leuven. April is our landlady.")
+    memories = by_rule(read_message, incoming).memories
+    assert [each.entities for each in memories] == [["Bo"], ["Leuven"], ["April"]]
 
 
 def test_two_hundred_friends_in_numbered_houses_stay_two_hundred() -> None:

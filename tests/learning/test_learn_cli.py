@@ -130,8 +130,13 @@ def test_a_file_of_tasks_is_learned_from_once(tmp_path: Path, mneme: Run) -> Non
     assert first.returncode == 0, first.stderr
     assert max(map(len, first.stdout.splitlines())) <= 80
     assert "1 done before" in mneme("learn", "--file", str(file)).stdout
-    file.write_text("- question: 1\n")
-    assert "task" in mneme("learn", "--file", str(file)).stderr
+    for text, fault in (
+        ("- question: 1", "task 1: task: Field required"),
+        ("- Count.\n- 5", "task 2: task: Input should be a valid string"),
+        ("- {task: Count., id: a}\n- {task: Sum., id: a}", "task 2: an earlier one has the id a, too"),
+    ):
+        file.write_text(text)
+        assert fault in mneme("learn", "--file", str(file)).stderr
 
 
 def test_tasks_of_the_suite_can_all_be_laid_out() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import json
 import os
+import shutil
 import sqlite3
 import zipfile
 from pathlib import Path
@@ -62,10 +63,11 @@ async def test_it_is_made_while_the_ledger_is_written(
     assert all(14 < each.records <= 60 for each in backups)
     whole = await asyncio.to_thread(back_up, tmp_path / "whole")
     before = await exported(embedder)
-    for number in range(5):
-        move_to(tmp_path / f"home-{number}", monkeypatch)
+    move_to(tmp_path / "other", monkeypatch)
+    for number in reversed(range(5)):  # each in the place of a later one
         assert await restore(tmp_path / f"backup-{number}", embedder)
         assert len(await exported(embedder)) == backups[number].versions
+        await asyncio.to_thread(shutil.rmtree, settings().ledger_location)
     move_to(tmp_path / "home-whole", monkeypatch)
     restored = await restore(tmp_path / "whole", WordEmbedder("test:other", 32))
     assert (restored.records, restored.checkpoints) == (whole.records, False)

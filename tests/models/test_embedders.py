@@ -209,6 +209,14 @@ def test_a_warm_start_loads_nothing_big(cache: None) -> None:
     assert in_a_process(code) == "[]"
 
 
+def test_nothing_is_reported_to_the_runtime_s_makers(weights: Path, tmp_path: Path) -> None:
+    code = "from mneme.models.embedding.minilm import MiniLM; [*MiniLM().embed(['hello'])]"
+    home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    environment = {k: v for k, v in os.environ.items() if k != "ORT_DISABLE_TELEMETRY"} | home
+    subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, check=True)
+    assert list(tmp_path.rglob("*")) == []
+
+
 def test_weights_that_are_damaged_are_said(
     weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,7 +48,7 @@ greet = Prompt(name="greet", given=Asked, answer=str, system="Answer in three wo
 
 @sort_text.bound
 def offered(given: Asked) -> dict[str, dict[str, object]]:
-    return {"number": one_of(3), "words[]": {"maxLength": 12}}
+    return {"number": one_of(range(3)), "words[]": {"maxLength": 12}}
 
 
 @pytest.fixture

@@ -105,7 +105,8 @@ def test_every_field_is_bounded_by_its_type_or_by_what_is_asked() -> None:
     schema = flat(Choice)
     assert unbounded(schema) == ["options[].marks[]", "number"]
     whole = bounded(
-        schema, {"options[].marks[]": {"maxLength": 9}, "number": one_of(3, -1), "options": {"maxItems": 2}}
+        schema,
+        {"options[].marks[]": {"maxLength": 9}, "number": one_of(range(-1, 3)), "options": {"maxItems": 2}},
     )
     assert unbounded(whole) == []
     assert whole["properties"]["number"]["enum"] == [-1, 0, 1, 2]

@@ -105,7 +105,7 @@ async def test_turns_that_led_up_are_looked_up_when_learning_as_when_answering(p
     assert wanted.startswith(pair.prompt) and all(each in wanted for each in said)
     (lesson,) = await RetrieverLessons(pool).of([pair.key])
     assert lesson.question == wanted
-    embedded = (await RetrieverLessons(pool).vectors([pair.key]))[pair.key]
+    embedded = (await RetrieverLessons(pool).questions.vectors([pair.key]))[pair.key]
     assert list(embedded) == pytest.approx(await pool.ledger.vector_of(wanted), abs=1e-5)
     found = await pool.candidates(Pooled(key=pair.key, pair=pair), 5)
     hits = await pool.retrieve(wanted, 6, mode="bm25")

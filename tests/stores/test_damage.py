@@ -1,8 +1,12 @@
 """Damaged files of a ledger: those of the log are told and repaired; the index is built anew."""
 
+import asyncio
 import json
 import logging
+import multiprocessing
+import os
 import shutil
+import signal
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +28,7 @@ from tests.doubles.embedding import WordEmbedder
 from tests.doubles.ledgers import forget
 
 SAID = Change(reason="said so", actor="agent")
+LATEST = 9
 ALICE = ("users", "alice", "memories")
 
 
@@ -63,10 +68,34 @@ async def seen(folder: Path, embedder: WordEmbedder) -> list[object]:
 
 @pytest.fixture
 async def folder(tmp_path: Path, embedder: WordEmbedder) -> Path:
-    ledger = await open_ledger(str(tmp_path / "ledger"), embedder)
+    ledger = await open_ledger(str(tmp_path / "home" / "ledger"), embedder)
     await fill(ledger)
     await ledger.close()
-    return tmp_path / "ledger"
+    return tmp_path / "home" / "ledger"
+
+
+def fill_and_die(folder: Path) -> None:
+    """Be the process that is killed in the midst of writing."""
+
+    async def write() -> None:
+        ledger = await open_ledger(str(folder), WordEmbedder())
+        await fill(ledger)
+        for number in range(LATEST):
+            await ledger.insert(ALICE, {}, text=f"the latest, {number}", change=SAID, key=f"latest{number}")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    asyncio.run(write())
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    """Return the folder of a ledger whose process was killed: what it wrote last is in a file of its own."""
+    folder = tmp_path / "killed" / "ledger"
+    process = multiprocessing.get_context("spawn").Process(target=fill_and_die, args=[folder])
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL and (folder / "log.sqlite-wal").stat().st_size
+    return folder
 
 
 def set_aside(folder: Path) -> list[str]:
@@ -163,26 +192,52 @@ async def test_an_index_that_the_engine_cannot_read_is_built_anew_without_a_word
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("killed", [False, True], ids=["closed", "killed"])
+@pytest.mark.parametrize(
+    ("is_killed", "log"), [(False, ["log.sqlite"]), (True, ["log.sqlite", "log.sqlite-wal"])]
+)
 @pytest.mark.parametrize("damage", [Path.unlink, halve, zero, flip_in_the_middle])
 async def test_whatever_file_is_damaged_is_told_and_repaired(
-    folder: Path, tmp_path: Path, embedder: WordEmbedder, damage: Callable[[Path], None], killed: bool
+    folder: Path,
+    killed: Path,
+    is_killed: bool,
+    log: list[str],
+    tmp_path: Path,
+    embedder: WordEmbedder,
+    damage: Callable[[Path], None],
 ) -> None:
-    before = await seen(folder, embedder)
-    if killed:
-        kill(folder)
-    told = 0
+    folder, damaged = killed if is_killed else folder, tmp_path / "damaged" / "ledger"
+    copy_folder(folder.parent, damaged.parent)
+    before, told = await seen(damaged, embedder), list[str]()
     for file in files_in(folder):
-        damaged = tmp_path / "damaged"
-        copy_folder(folder, damaged)
+        shutil.rmtree(damaged.parent)
+        copy_folder(folder.parent, damaged.parent)
         damage(damaged / file)
         try:
             assert await seen(damaged, embedder) == before, f"{file}: a silent loss"
         except MnemeError as error:
             assert error.hint
-            told += 1
-        shutil.rmtree(damaged)
-    assert told == 1, "the log; the index is built anew"
+            told.append(str(file))
+    assert told == log, "the index is built anew"
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, halve, zero, flip_in_the_middle])
+async def test_the_newest_entries_of_a_killed_process_are_missed_until_the_loss_is_accepted(
+    killed: Path, embedder: WordEmbedder, damage: Callable[[Path], None]
+) -> None:
+    damage(killed / "log.sqlite-wal")
+    for _ in range(2):
+        with pytest.raises(Damaged, match="its end was lost") as refused:
+            await open_ledger(str(killed), embedder)
+        assert "mneme repair" in refused.value.hint
+        assert "its end was lost" in (await verify(str(killed))).problems[0]
+    repaired = await repair(str(killed), embedder)
+    missing = 29 + LATEST - repaired.records
+    assert missing and repaired.lost == [f"{missing} entries of the log"]
+    assert (await verify(str(killed))).problems == []
+    ledger = await open_ledger(str(killed), embedder)
+    await ledger.insert(ALICE, {}, text="later", change=SAID)
+    await ledger.close()
+    assert (await verify(str(killed))).problems == []
 
 
 CHANGES = [
@@ -296,7 +351,7 @@ async def test_a_log_that_is_missing_is_told(folder: Path, embedder: WordEmbedde
 
 
 async def test_an_older_log_put_in_place_is_told(
-    folder: Path, tmp_path: Path, embedder: WordEmbedder, caplog: pytest.LogCaptureFixture
+    folder: Path, tmp_path: Path, embedder: WordEmbedder
 ) -> None:
     copy_folder(folder, tmp_path / "older")
     ledger = await open_ledger(str(folder), embedder)
@@ -305,11 +360,15 @@ async def test_an_older_log_put_in_place_is_told(
     await ledger.close()
     for name in ("log.sqlite", "mneme.seal"):
         shutil.copy(tmp_path / "older" / name, folder / name)
-    with caplog.at_level(logging.WARNING):
-        ledger = await open_ledger(str(folder), embedder)
-        assert await ledger.search(ALICE, "latest", mode="bm25") == []
-        await ledger.close()
-    assert "the end of the log was lost" in caplog.text
+    for _ in range(2):
+        with pytest.raises(Damaged, match="an older copy was put in its place"):
+            await open_ledger(str(folder), embedder)
+        assert "an older copy" in (await verify(str(folder))).problems[0]
+    assert (await repair(str(folder), embedder)).lost == ["1 entries of the log"]
+    ledger = await open_ledger(str(folder), embedder)
+    assert await ledger.search(ALICE, "latest", mode="bm25") == []
+    await ledger.close()
+    assert (await verify(str(folder))).problems == []
 
 
 async def test_a_vector_that_came_later_is_in_the_log(tmp_path: Path, embedder: WordEmbedder) -> None:

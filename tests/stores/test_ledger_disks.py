@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from mneme.core.errors import Damaged, NotWritable, StorageFailure
+from mneme.stores.database import kept_of
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.opening import open_to_read
 from mneme.stores.ledger.records import Version
@@ -104,16 +105,20 @@ class TestDisks:
             assert await ledger.records(ALICE) == made
             await ledger.close()
 
+    @pytest.mark.parametrize("damage", ["changed rows", "a lost end"])
     async def test_damage_on_a_read_only_disk_is_told_with_what_comes_first(
-        self, tmp_path: Path, embedder: WordEmbedder
+        self, tmp_path: Path, embedder: WordEmbedder, damage: str
     ) -> None:
         with small_disk(tmp_path / "disk", 200) as disk:
             ledger = await open_ledger(str(disk / "ledger"), embedder)
             await put(ledger, "tea")
             await ledger.close()
-            with sqlite3.connect(disk / "ledger" / "log.sqlite") as connection:
-                connection.execute("DELETE FROM ledger_heads")
-            connection.close()
+            if damage == "a lost end":
+                kept_of(disk / "ledger").write_text("9")
+            else:
+                with sqlite3.connect(disk / "ledger" / "log.sqlite") as connection:
+                    connection.execute("DELETE FROM ledger_heads")
+                connection.close()
             remount(disk, "ro")
             told = (await verify(str(disk / "ledger"))).problems
             assert str(disk / "ledger" / "log.sqlite") in told[0], "not a copy's"

@@ -223,6 +223,24 @@ class TestEmbedders:
         assert [hit.version for hit in await again.search(ALICE, "tea", mode="dense")] == [made]
         await again.close()
 
+    async def test_what_changes_beside_reembedding_has_the_vector_of_its_new_text(
+        self, tmp_path: Path, embedder: WordEmbedder
+    ) -> None:
+        def interrupted(_: int) -> None:
+            raise StorageFailure("Interrupted.")
+
+        ledger, other = await open_ledger(str(tmp_path), embedder), WordEmbedder("test:other", 32)
+        made = await put(ledger, "tea")
+        with pytest.raises(StorageFailure):
+            await reembed(str(tmp_path), other, progress=interrupted)
+        await ledger.update(ALICE, made.key, {}, text="coffee", change=SAID, expected_version=1)
+        await ledger.close()
+        await reembed(str(tmp_path), other, progress=print)
+        after = await open_ledger(str(tmp_path), other)
+        [hit] = await after.search(ALICE, "coffee", mode="dense")
+        assert hit.score > 0.99
+        await after.close()
+
     async def test_there_must_be_a_ledger_to_reembed(self, tmp_path: Path, embedder: WordEmbedder) -> None:
         for path in (tmp_path, tmp_path / "nowhere"):
             with pytest.raises(LedgerMismatch):

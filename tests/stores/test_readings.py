@@ -7,7 +7,7 @@ import pytest
 
 from mneme.api.memories import Memories
 from mneme.api.shared_memory import SharedMemory
-from mneme.stores import access
+from mneme.stores import audit
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 
@@ -16,7 +16,7 @@ FACT = "Reporting uses PostgreSQL."
 
 async def noted(ledger: Ledger) -> list[str]:
     """Wait until what was shown is noted; return what the ledger has of it."""
-    await asyncio.sleep(2 * access.GATHERING_SECONDS)
+    await asyncio.sleep(2 * audit.GATHERING_SECONDS)
     return [line async for line in ledger.export(("users",)) if "readings" in line]
 
 
@@ -42,9 +42,9 @@ async def test_old_notes_are_not_shown_and_go_without_a_server_too(
     await editor.add(FACT)
     await editor.recall("What does reporting use?")
     assert len(await noted(bundled)) == len(await editor.readings()) == 1
-    monkeypatch.setattr(access, "READINGS_KEPT_FOR", timedelta(0))
+    monkeypatch.setattr(audit, "READINGS_KEPT_FOR", timedelta(0))
     assert await editor.readings() == []
-    monkeypatch.setattr(access, "READINGS_DROPPED_EVERY", timedelta(0))
+    monkeypatch.setattr(audit, "READINGS_DROPPED_EVERY", timedelta(0))
     await editor.recall("What does reporting use?")
     assert await noted(bundled) == []
 

@@ -29,6 +29,7 @@ from mneme.stores.ledger.records import (
     record_id,
     tombstone_id,
 )
+from mneme.stores.ledger.verifying import repair
 from tests.doubles.embedding import WordEmbedder
 
 ROOT = Path(__file__).parents[2]
@@ -169,8 +170,10 @@ async def test_only_the_end_of_a_journal_may_be_damaged(tmp_path: Path, cut: str
     damaged = [first[:-5], second] if cut == "a line is damaged" else [first, second[:-5]]
     journal.write_bytes(b"\n".join(damaged))
     if cut == "a line is damaged":
-        with pytest.raises(Damaged, match="Line 1"):
-            await open_ledger(location, embedder())
+        for opened in (open_ledger, repair):
+            with pytest.raises(Damaged, match="Line 1"):
+                await opened(location, embedder())
+        assert journal.exists()
         return
     ledger = await open_ledger(location, embedder())
     assert [each.text for each in await ledger.history(ALICE, "k")] == ["one"]
@@ -205,6 +208,26 @@ async def test_a_kill_half_way_loses_nothing(tmp_path: Path, moment: str) -> Non
     assert await ledger.history(ALICE, "k") == made
     await ledger.close()
     assert not [*(tmp_path / "ledger").glob("generation-*")]
+
+
+async def test_who_waits_for_an_upgrade_that_is_killed_upgrades(tmp_path: Path) -> None:
+    made = history(ALICE, "k", "Max is four", "Max is five")
+    folder = Folder(Path(await in_a_folder(tmp_path, 2, entries_of(made))))
+    assert folder.is_alone()
+    waiting = asyncio.create_task(open_ledger(str(folder.path), embedder()))
+    await asyncio.sleep(0.3)  # a process that comes too late for this one opens it all the same
+    folder.release()
+    ledger = await waiting
+    assert await ledger.history(ALICE, "k") == made
+    await ledger.close()
+
+
+async def test_older_files_stay_beside_a_damaged_log(tmp_path: Path) -> None:
+    location = await in_a_folder(tmp_path, 2, entries_of(history(ALICE, "k", "one", "two")))
+    (tmp_path / "ledger" / "log.sqlite").touch()
+    with pytest.raises(Damaged):
+        await open_ledger(location, embedder())
+    assert (tmp_path / "ledger" / "generation-000001" / "versions.journal").exists()
 
 
 async def test_whether_a_ledger_is_older_is_asked_without_a_change(tmp_path: Path) -> None:

@@ -191,15 +191,17 @@ def _of_file(file: Path, where: Context) -> list[Place]:
         raise BadInput(f"{file} has no list of tasks.", "Begin each task with a hyphen.")
     given: list[Place] = []
     for number, row in enumerate(read, start=1):
-        told = {"task": row} if isinstance(row, str) else row
-        named = {**where, "id": f"{file.name}-{number}", **told} if isinstance(told, dict) else told
+        told = row if isinstance(row, dict) else {"task": row}
         try:
-            given.append(Given.model_validate(named))
+            given.append(Given.model_validate({**where, "id": f"{file.name}-{number}", **told}))
         except ValidationError as error:
             raise BadInput(
-                f"{file}: {number}.{first_fault(error)}",
+                f"{file}, task {number}: {first_fault(error)}",
                 "A task has the fields task, id, world, query, schema, …; see `mneme learn --help`.",
             ) from error
+        if given[-1].id in {each.id for each in given[:-1]}:
+            fault = f"{file}, task {number}: an earlier one has the id {given[-1].id}, too."
+            raise BadInput(fault, "Give each its own: a task that is done is not run again.")
     return given
 
 

@@ -4,7 +4,6 @@ The memory agent's other questions share its bounds of what is written, and its 
 """
 
 import re
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -160,12 +159,7 @@ def check_reading(given: Incoming, answer: Reading) -> None:
         raise ValueError("memories must be empty when route is 'discard'; else route is 'store'.")
     if answer.route == "store" and not answer.memories:
         raise ValueError("memories is empty: write down what is to be stored, or choose another route.")
-    check_candidates(given, answer.memories)
-
-
-def check_candidates(given: Incoming, memories: Sequence[Candidate]) -> None:
-    """Check every memory against the message."""
-    for number, memory in enumerate(memories):
+    for number, memory in enumerate(answer.memories):
         check_candidate(given, memory, f"memories[{number}].")
 
 
@@ -201,13 +195,6 @@ def check_content(content: str, where: str) -> None:
     """Reject an empty content."""
     if not content.strip():
         raise ValueError(f"{where} is empty: write one sentence that can be understood by itself.")
-
-
-def check_index(index: int, count: int) -> None:
-    """Reject a number that was not offered."""
-    if not 0 <= index < count:
-        offered = f"0 to {count - 1}" if count else "none"
-        raise ValueError(f"index {index} is not among the memories offered ({offered}).")
 
 
 def moment(time: str) -> str:

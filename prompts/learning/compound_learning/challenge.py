@@ -137,8 +137,8 @@ def can_be_objected(given: Review) -> Schemas:
         "hidden_check": {"maxLength": MAX_CHECK_CHARS if given.trial and "files" in given.parts else 0},
         "objections": {"maxItems": 6},
         "objections[].kind": {"enum": kinds},
-        "objections[].card": one_of(len(given.cards), NONE),
-        "objections[].pitfall": one_of(len(given.pitfalls), NONE),
+        "objections[].card": one_of({NONE, *range(len(given.cards))}),
+        "objections[].pitfall": one_of({NONE, *range(len(given.pitfalls))}),
     }
 
 
