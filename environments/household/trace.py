@@ -21,12 +21,6 @@ class Trace:
         with self.path.open("a", encoding="utf-8") as out:
             out.write(json.dumps({"kind": kind, **values}, ensure_ascii=False) + "\n")
 
-    def rewrite(self, lines: Iterable[Mapping[str, Any]]) -> None:
-        """Write all lines anew."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        written = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-        self.path.write_text(written, encoding="utf-8")
-
     def read(self) -> Iterator[dict[str, Any]]:
         """Read the lines back; a last line cut short by a kill is left out."""
         if not self.path.exists():
@@ -44,5 +38,10 @@ class Trace:
 
     def frames(self) -> list[Frame]:
         """Read the steps in order; of a step written twice, the later."""
-        steps = {line["step"]: line for line in self.read() if line["kind"] == "step"}
-        return [Frame.model_validate(steps[step]) for step in sorted(steps)]
+        return frames_of(self.read())
+
+
+def frames_of(lines: Iterable[Mapping[str, Any]]) -> list[Frame]:
+    """Return the steps among a run's lines, in order; of a step told twice, the later."""
+    steps = {line["step"]: line for line in lines if line["kind"] == "step"}
+    return [Frame.model_validate(steps[step]) for step in sorted(steps)]

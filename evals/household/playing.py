@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mneme.api.household_runs import ENDING, GRAPHS, decision_of
+from mneme.api.household_runs import ENDING, GRAPHS, lines_of
 from mneme.cli.household.play import DECISIONS
 from mneme.environments.household.bound import lower_bound
 from mneme.environments.household.episode import Episode
@@ -82,16 +82,12 @@ async def _played(arm: Arm, episode: Episode, trace: Trace) -> Values:
     graph = load(GRAPHS[method]).builder.compile()
     config: Any = {"recursion_limit": STEPS_OF_GRAPH}
     values: Values = {}
-    at = 0
     async for kind, event in graph.astream(given, config, context=context, stream_mode=["custom", "values"]):
         if kind == "values":
             values = event
-        elif event["step"] == "execute":
-            for frame in event["frames"]:
-                trace.append("step", **frame)
-                at = frame["step"]
-        elif event["step"] in DECISIONS:
-            trace.append("decision", **{"at": at, **decision_of(event, arm.agents)})
+        elif event["step"] in (*DECISIONS, "execute"):
+            for line in lines_of(event, arm.agents):
+                trace.append(**line)
     return values
 
 

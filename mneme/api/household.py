@@ -6,12 +6,15 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.api.household_runs import Line, Run, brief, no_run, run_named, runs, unallocated
-from mneme.api.operation import Operations, reads
-from mneme.core.errors import BadInput
+from mneme.api.household_runs import Line, Run, brief, no_run, runs, unallocated
+from mneme.api.operation import USER, Operations, reads
+from mneme.api.server_state import ServerState
+from mneme.api.threads import Threads
+from mneme.core.errors import BadInput, Damaged
 from mneme.core.settings import settings
 from mneme.environments.household.episode import Episode, Thing
 from mneme.environments.household.scene import NAMES, Scene, scenes
+from mneme.stores.ledger.ledger import Ledger
 
 FIXTURES = ("room", "container", "surface")
 """What of an apartment is on its floor plan."""
@@ -100,7 +103,7 @@ class Replay(BaseModel):
     plan: Sequence[Fixture]
     steps: Sequence[Moment]
     decisions: Sequence[Decision]
-    missing: Sequence[int] = Field(description="Steps that were played and are not in the run's file.")
+    missing: Sequence[int] = Field(description="Steps that were played and are not kept.")
     has_eyes: bool = Field(False, description="Whether the members saw frames.")
 
 
@@ -112,23 +115,30 @@ class Sight(BaseModel):
 
 
 class Household(Operations):
-    """Operations on household runs: files of the server's machine.
+    """Operations on household runs, as the checkpoints hold them.
 
-    With keys a run is its player's, whose key is noted at its beginning; one that was played without a key
+    With keys a run is its player's, who owns its thread; one that was played without a key
     is nobody's, and shown on the machine alone (`mneme household list`).
     """
 
     OWNER = "user"
 
+    def __init__(
+        self, ledger: Ledger, user: str, caller: str = USER, *, state: ServerState | None = None
+    ) -> None:
+        super().__init__(ledger, user, caller)
+        self._threads = Threads(ledger, user, caller, state=state)
+
     @reads("household/runs")
     async def list(self) -> Sequence[Played]:
         """Return the runs, the latest first; with keys, those that the key's user played."""
-        return await asyncio.to_thread(lambda: [played(each) for each in runs() if self._may_see(each)])
+        found = await self._visible()
+        return await asyncio.to_thread(lambda: [played(each) for each in found])
 
     @reads("household/runs/{name}")
     async def get(self, name: RunName) -> Replay:
         """Return a run step by step. Raises NotFound, BadInput."""
-        return await asyncio.to_thread(lambda: replayed(self._seen(name)))
+        return await asyncio.to_thread(replayed, await self._seen(name))
 
     @reads("household/runs/{name}/sights/{step}")
     async def sights(
@@ -138,24 +148,27 @@ class Household(Operations):
 
         Raises NotFound, BadInput, and MnemeError where what renders is not installed on the server.
         """
-        return await asyncio.to_thread(lambda: _sights(self._seen(name), step))
+        return await asyncio.to_thread(_sights, await self._seen(name), step)
 
-    def _seen(self, name: str) -> Run:
-        run = run_named(name)
-        if not self._may_see(run):
+    async def _seen(self, name: str) -> Run:
+        found = [run for run in await self._visible(name) if run.name == name]
+        if not found:
             raise no_run(name)
-        return run
+        return found[0]
 
-    def _may_see(self, run: Run) -> bool:
-        return settings().auth is None or run.owner() == self._owner
+    async def _visible(self, beginning: str = "") -> Sequence[Run]:
+        if settings().auth is None:
+            return await runs(beginning)
+        mine = {each.id for each in await self._threads.list()}
+        return [run for run in await runs(beginning, mine) if run.begun().get("owner") == self._owner]
 
 
 def played(run: Run) -> Played:
     """Return a run's task, steps and outcome."""
-    has_begun = run.began() is not None
     try:
+        has_begun = run.first("episode") is not None
         return _standing(run) if has_begun else Played(run=run.name, outcome="never began")
-    except BadInput:
+    except (BadInput, Damaged):
         return Played(run=run.name, outcome="unreadable")
 
 
@@ -185,7 +198,7 @@ def replayed(run: Run) -> Replay:
         rooms=[room.name for room in episode.rooms()],
         plan=[_fixture(thing) for thing in episode.things if thing.category in FIXTURES],
         steps=[moment_of(episode, scene, rooms) for scene, rooms in seen],
-        decisions=[_decision(line) for line in run.lines() if line["kind"] == "decision"],
+        decisions=[_decision(line) for line in run.lines if line["kind"] == "decision"],
         missing=run.missing(),
         has_eyes=run.has_eyes(),
     )

@@ -1,23 +1,31 @@
-"""Household runs: each has a name, and a trace in the home folder."""
+"""Household runs: each has a name, and a thread whose checkpoints hold what was played."""
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property, partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
-from mneme.core.errors import BadInput, Conflict, NotFound
+from mneme.core.errors import BadInput, Conflict, Damaged, NotFound
+from mneme.core.private import make_private_folder
 from mneme.core.settings import settings
 from mneme.environments.household.episode import Episode, parse_episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.play import Frame
+from mneme.environments.household.rewards import discounted_return
 from mneme.environments.household.scene import NAMES
-from mneme.environments.household.trace import Trace
+from mneme.environments.household.trace import Trace, frames_of
 from mneme.graphs import PLUGGED
+from mneme.nodes.background import THREAD_NAME
+from mneme.stores.checkpoints.checkpointer import latest_values, read_checkpoints
+from mneme.stores.checkpoints.threads import Kept, threads_of
+from mneme.stores.database import Cursor
 
 MITA, ALONE = "mita", "alone"
 GRAPHS = {name: name for name in (MITA, "coela", "proagent", "mhp")} | {ALONE: MITA}
@@ -30,52 +38,51 @@ def methods() -> dict[str, str]:
 
 
 ENDING = ("success", "steps", "progress", "counters", "answered_by")
-"""What the last line of a trace has of the graph's result, beside the bound."""
+"""What the last line of a run has of the graph's result, beside the bound."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 Line = Mapping[str, Any]
+Told = Callable[[], Iterable[Line]]
+BEGUN = "household_run"
+"""The key, in the metadata of a run's checkpoints, of what its command asked for, and of the bound; JSON."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run by its name; its events are in its trace, in the home folder or in a file elsewhere."""
+    """A run by its name: what its thread's checkpoints hold of it, or a file.
+
+    Files are the runs of evaluations, and in MNEME_HOME those of earlier versions.
+    """
 
     name: str
-    file: Path | None = None
+    told: Told = tuple
+    """Reads its lines: the episode, each decision and step, and the end. Raises BadInput, Damaged."""
 
-    @property
-    def trace(self) -> Trace:
-        return Trace(self.file or folder() / f"{self.name}.jsonl")
-
-    def lines(self) -> list[Line]:
-        """Read the run's lines; none of one that is not there."""
-        return [*self.trace.read()] if self.trace.path.exists() else []
+    @cached_property
+    def lines(self) -> Sequence[Line]:
+        """The run's lines; none of one that never began."""
+        return [*self.told()]
 
     def first(self, kind: str) -> Line | None:
         """Return the first line of a kind, such as `episode` or `end`."""
-        return next((line for line in self.lines() if line["kind"] == kind), None)
+        return next((line for line in self.lines if line["kind"] == kind), None)
 
-    def began(self) -> Line | None:
-        """Return the first line, which says what is played; None if it is incomplete."""
+    def begun(self) -> Line:
+        """Return the first line; nothing of a run that never began, or cannot be read."""
         try:
-            first = next(self.trace.read(), None)
-        except BadInput:
-            return None
-        return first if first and first["kind"] == "episode" else None
-
-    def owner(self) -> str | None:
-        """Return who played it; None where that is not known, or it was played without a key."""
-        return (self.began() or {}).get("owner")
+            return self.first("episode") or {}
+        except (BadInput, Damaged):
+            return {}
 
     def context(self) -> dict[str, Any]:
         """Return the options that it was begun with."""
-        return dict((self.began() or {}).get("context", {}))
+        return dict(self.begun().get("context", {}))
 
     def has_eyes(self) -> bool:
         """Return whether it was played in the visual setting."""
         return bool(self.context().get("setting") == "visual")
 
     def missing(self) -> list[int]:
-        """Return the steps that were played and are not in the trace."""
+        """Return the steps that were played and are not in the run."""
         end, written = self.first("end"), {frame.step for frame in self.frames()}
         played = end["steps"] if end else max(written, default=0)
         return [step for step in range(1, played + 1) if step not in written]
@@ -91,14 +98,17 @@ class Run:
 
     def frames(self) -> list[Frame]:
         """Return the steps in order."""
-        return self.trace.frames()
+        return frames_of(self.lines)
+
+    def is_over(self) -> bool:
+        """Return whether it was played to its end, by a command that was not killed before it told so."""
+        return self.first("end") is not None and not self._lock.exists()
 
     @contextmanager
     def played_alone(self) -> Iterator[None]:
         """Hold the run while this process plays it. Raises Conflict where another process does."""
-        path = folder() / f"{self.name}.lock"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path, timeout=0, mode=0o600)
+        make_private_folder(folder())
+        lock = FileLock(self._lock, timeout=0, mode=0o600)
         try:
             lock.acquire()
         except Timeout as failure:
@@ -107,33 +117,105 @@ class Run:
         try:
             yield
         finally:
-            path.unlink(missing_ok=True)  # a process that has it open looks again, once it is released
+            self._lock.unlink(missing_ok=True)  # who has it open looks again, once it is released
             lock.release()
+
+    @property
+    def _lock(self) -> Path:
+        return folder() / f"{self.name}.lock"
 
 
 def folder() -> Path:
-    """Return the folder that holds the traces."""
+    """Return the folder of the locks of runs, and of the traces of earlier versions."""
     return settings().home / "household"
 
 
-def run_named(name: str) -> Run:
+def lines_of(event: Line, agents: int) -> list[dict[str, Any]]:
+    """Return the lines of a run for an event that a graph told."""
+    if event["step"] == "execute":
+        return [{"kind": "step", **frame} for frame in event["frames"]]
+    if event["step"] == "plan":  # of every member, also of those that decided nothing new
+        chosen = {**dict.fromkeys(NAMES[:agents], GOING_ON), **event["choices"]}
+        proposals = [{"member": name, "reason": "", "action": action} for name, action in chosen.items()]
+        event = {**event, "proposals": proposals}
+    return [{"kind": "decision", **event}]
+
+
+def told_by(metadata: Mapping[str, Any], values: Mapping[str, Any]) -> Sequence[Line]:
+    """Return the lines of a run by its thread's metadata and values; none of one that never began."""
+    if BEGUN not in metadata or not values.get("lines"):
+        return []
+    thread, begun = metadata[THREAD_NAME], json.loads(metadata[BEGUN])
+    begun |= {"thread": thread} | ({"owner": metadata["owner"]} if "owner" in metadata else {})
+    agents, bound = len(values["episode"]["starts"]), begun.pop("bound")
+    later = [line for event in values["lines"] for line in lines_of(event, agents)]
+    earlier = _earlier(thread, values["lines"][0]["at"], later)
+    lines: list[Line] = [{"kind": "episode", "episode": values["episode"], **begun}, *earlier, *later]
+    if values["over"]:
+        came_to = discounted_return(parse_episode(values["episode"]), frames_of(lines))
+        shared = values.get("shared", [])  # names alone: what is forgotten stands in no run
+        told = {"bound": bound, "return": came_to, "shared": shared}
+        lines.append({"kind": "end", **told, **{name: values[name] for name in ENDING}})
+    return lines
+
+
+def _earlier(thread: str, at: int, later: Sequence[Line]) -> list[Line]:
+    """Return what an earlier version wrote into a file of a run that went on from this step."""
+    trace = Trace(folder() / f"{thread.split('/')[1]}.jsonl")
+    begun, *lines = trace.read() if trace.path.exists() else [{}]
+    if begun.get("thread") != thread:
+        return []
+    moments = [int(line["step"] if line["kind"] == "step" else line.get("at", at + 1)) for line in lines]
+    return [line for line, each in zip(lines, moments, strict=True) if each <= at and line not in later]
+
+
+async def runs(beginning: str = "", threads: Set[str] | None = None) -> list[Run]:
+    """Return the runs whose names begin so, of all threads or of these; the latest first."""
+    files = sorted(folder().glob(f"{beginning}*.jsonl"), key=lambda path: path.stat().st_mtime)
+    found = {path.stem: Run(path.stem, Trace(path).read) for path in files}
+    for kept, told in await read_checkpoints(partial(_threads, beginning)):
+        name = kept.metadata[THREAD_NAME].split("/")[1]
+        if threads is None or kept.id in threads:
+            found.pop(name, None)  # what was written last is at the end
+            found[name] = Run(name, told)
+    return [*reversed(found.values())]
+
+
+def _threads(beginning: str, cursor: Cursor) -> list[tuple[Kept, Told]]:
+    """Return the threads of runs that began, and what reads their lines."""
+    found = list[tuple[Kept, Told]]()
+    for kept in threads_of(cursor):
+        if BEGUN in kept.metadata and kept.metadata[THREAD_NAME].startswith(f"household/{beginning}"):
+            try:
+                values = latest_values(cursor, kept.id)
+            except ValueError as damage:
+                found.append((kept, partial(_refuse, kept.metadata[THREAD_NAME], damage)))
+                continue
+            if values.get("lines"):
+                found.append((kept, partial(told_by, kept.metadata, values)))
+    return found
+
+
+def _refuse(thread: str, damage: ValueError) -> Sequence[Line]:
+    raise Damaged(
+        f"{thread} is damaged: {damage}.", f"Restore a backup, or `mneme threads delete {thread}`."
+    ) from damage
+
+
+async def run_named(name: str) -> Run:
     """Return a run that exists, by its name or by its file `….jsonl`. Raises NotFound."""
     file = Path(name)
-    run = Run(file.stem, file) if file.suffix == ".jsonl" else Run(checked(name, "run"))
-    if not run.trace.path.exists():
+    if file.suffix == ".jsonl" and file.exists():
+        return Run(file.stem, Trace(file).read)
+    known = [each for each in await runs(checked(name, "run")) if each.name == name]
+    if not known:
         raise no_run(name)
-    return run
+    return known[0]
 
 
 def no_run(name: str) -> NotFound:
     """Return the error for a run that is not there, or not for whoever asks."""
     return NotFound(f"There is no run {name!r}.", "`mneme household list` shows all runs.")
-
-
-def runs() -> Iterator[Run]:
-    """Return all runs, the latest first."""
-    found = sorted(folder().glob("*.jsonl"), key=lambda path: path.stat().st_mtime, reverse=True)
-    return (Run(path.stem) for path in found)
 
 
 def checked(name: str, field: str = "--name") -> str:
@@ -151,8 +233,10 @@ class Request:
     context: Mapping[str, Any]
     method: str = MITA
 
-    def differs(self, run: Run, begun: Line) -> list[str]:
-        """Return the options in which a run's first command differs."""
+    def differs(self, run: Run) -> list[str]:
+        """Return the options in which a run's first command differs; none where it never began."""
+        if (begun := run.first("episode")) is None:
+            return []
         played, before = run.episode(), begun["context"]
         named = [OPTIONS.get(name, name) for name, each in self.context.items() if before.get(name) != each]
         named += ["method"] * (begun.get("method", MITA) != self.method)
@@ -166,20 +250,22 @@ OPTIONS = {"member": "agents", "simulator": "virtualhome"}
 """The options that set fields of a context which have other names."""
 
 
-def to_play(wanted: str | None, described: str, request: Request) -> Run:
+async def to_play(wanted: str | None, described: str, request: Request) -> Run:
     """Return the run to begin, or an unfinished one that was begun with the same request.
 
+    One whose command was killed is unfinished: a server may have played it to its end meanwhile.
     Without a wanted name, the default name gets a number until a run is free or matches.
     Raises BadInput if the run of the wanted name is over, or was begun with other options.
     """
+    known = {run.name: run for run in await runs(wanted or described)}
     if wanted is None:
-        numbered = (Run(described if number == 1 else f"{described}-{number}") for number in range(1, 10**6))
+        names = (described if number == 1 else f"{described}-{number}" for number in range(1, 10**6))
+        numbered = (known.get(name, Run(name)) for name in names)
         return next(run for run in numbered if _suits(run, request))
-    run = Run(checked(wanted))
-    if run.first("end") is not None:
+    run = known.get(wanted, Run(wanted))
+    if run.is_over():
         raise BadInput(f"The run {wanted!r} is over.", f"See `mneme household replay {wanted}`.")
-    begun = run.began()
-    if begun is not None and (others := request.differs(run, begun)):
+    if others := request.differs(run):
         raise BadInput(
             f"{', '.join(others)}: the run {wanted!r} was begun with another value.",
             "Continue it with the command that began it, or give another --name.",
@@ -190,9 +276,8 @@ def to_play(wanted: str | None, described: str, request: Request) -> Run:
 def _suits(run: Run, request: Request) -> bool:
     """Return whether a run can be begun or continued; a run that cannot be read keeps its name."""
     try:
-        begun, is_over = run.began(), run.first("end") is not None
-        return not is_over and (begun is None or not request.differs(run, begun))
-    except BadInput:
+        return not run.is_over() and not request.differs(run)
+    except (BadInput, Damaged):
         return False
 
 
@@ -203,15 +288,6 @@ def unallocated(counters: Mapping[str, int]) -> str:
     """Say in how many rounds no allocation was usable; nothing, where every one was."""
     rounds = counters.get("unallocated", 0)
     return f"no usable allocation in {rounds} of {counters.get('rounds', rounds)} rounds" if rounds else ""
-
-
-def decision_of(event: Mapping[str, Any], agents: int) -> Line:
-    """Return a graph's decision as a trace has it: of every agent, also of those that decided nothing new."""
-    if event["step"] != "plan":
-        return event
-    chosen = {**dict.fromkeys(NAMES[:agents], GOING_ON), **event["choices"]}
-    proposals = [{"member": name, "reason": "", "action": action} for name, action in chosen.items()]
-    return {**event, "proposals": proposals}
 
 
 def brief(action: str) -> str:

@@ -41,7 +41,7 @@ from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import LOCAL
-from mneme.stores.users.inbox import Inbox
+from mneme.stores.users.inbox import Inbox, Letter
 from mneme.stores.users.memory import RULES
 
 Graph = PregelProtocol[Any, Any, Any, Any]
@@ -249,14 +249,9 @@ class Session:
         thread = await self.flows.thread(MEMORY_THREAD.format(user=self.user), "remember", owner=self.user)
         return thread | {"recursion_limit": RECURSION_LIMIT}
 
-    async def failures(self) -> dict[str, str]:
-        """Return the ids of the messages that could not be remembered yet, with the reasons."""
-        _, values = await self.flows.left_at("remember", await self.background())
-        return {each["message_id"]: each["error"] for each in values.get("failed", [])}
-
-    async def is_open(self, message_id: str) -> bool:
-        """Return whether a message is still in the inbox: neither closed with an outcome nor forgotten."""
-        return message_id in [each["message_id"] for each in await self.inbox.list()]
+    async def letter(self, message_id: str) -> Letter | None:
+        """Return a message of the inbox, with why it failed; None once it is remembered or forgotten."""
+        return next((each for each in await self.inbox.list() if each["message_id"] == message_id), None)
 
     async def is_broken(self) -> bool:
         """Return whether the server's memory agent ended with an error, so that waiting for it is useless."""

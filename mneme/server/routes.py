@@ -88,6 +88,7 @@ def api_of(state: ServerState, remembering: Remembering | None, serving: Serving
     rows: Mapping[type[Operations], dict[str, Any]] = {
         Memories: {"state": state, "remembering": remembering},
         Threads: {"state": state},
+        Household: {"state": state},
     }
     opened = {kind: opens(kind, **rows.get(kind, {})) for kind in KINDS}
     running: Callable[[], AbstractAsyncContextManager[object]] = nullcontext

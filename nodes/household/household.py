@@ -74,6 +74,7 @@ async def begin(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
         "success": False,
         "steps": 0,
         "progress": world.progress,
+        "lines": Overwrite([]),
         "counters": Overwrite({}),
         "answered_by": Overwrite([]),
     }
@@ -157,7 +158,7 @@ async def execute(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     }
     ran = {"frames": [as_json(frame) for frame in frames], "events": [as_json(event) for event in events]}
     return {
-        **told(runtime, step="execute", **ran),
+        **told(runtime, state["steps"], step="execute", **ran),
         "world": world.state(),
         "members": [
             _after(state, plan, known, events, world) for plan, known in zip(plans, beliefs, strict=True)

@@ -7,6 +7,7 @@ and each member's beliefs).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import add
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
@@ -88,7 +89,7 @@ class Ending(TypedDict, total=False):
 class HouseholdState(Task, Ending, total=False):
     """The episode and its digest, the world, the members, and what they decided last.
 
-    `line` is what was streamed last of a decision, or of steps: a trace is written anew from checkpoints.
+    `lines` is all that was streamed of decisions and steps: what a run is replayed from.
     """
 
     digest: str
@@ -98,16 +99,17 @@ class HouseholdState(Task, Ending, total=False):
     decided: list[dict[str, Any]]
     round: int
     over: bool
-    line: dict[str, Any]
+    lines: Annotated[list[dict[str, Any]], add]
 
 
 Update = dict[str, Any]
 
 
-def told(runtime: HouseholdRuntime, **line: Any) -> Update:
-    """Stream a decision or steps, and keep it for the trace."""
+def told(runtime: HouseholdRuntime, at: int, **line: Any) -> Update:
+    """Stream a decision or steps, with the step at which it was told, and keep it for the replay."""
+    line["at"] = at
     runtime.stream_writer(line)
-    return {"line": line}
+    return {"lines": [line]}
 
 
 @dataclass(frozen=True)

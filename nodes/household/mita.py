@@ -128,7 +128,7 @@ def who_decides(state: State, runtime: HouseholdRuntime) -> Literal["allocate", 
 
 async def follow_proposals(state: State, runtime: HouseholdRuntime) -> Update:
     """Carry out what each member proposed (the paper's ablation: without allocation)."""
-    line = told(runtime, step="follow_proposals", proposals=_streamed(state))
+    line = told(runtime, state["steps"], step="follow_proposals", proposals=_streamed(state))
     return _decided(state, [option_of(each) for each in in_order(state)], "") | line
 
 
@@ -194,7 +194,7 @@ async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
     said = {"forbidden": forbidden} if forbidden else {}
     line = {"proposals": _streamed(state), "allocation": options, "reason": reason, **said}
     return _decided(state, chosen, reason) | {
-        **told(runtime, step="allocate", **line),
+        **told(runtime, state["steps"], step="allocate", **line),
         "forbidden": forbidden if all(option.kind == "wait" for option in chosen) else "",
         "members": _informed(state, beliefs, team, chosen),
         "stuck": {name: str(macro_of(option)) for name, option in lapsed.items() if option is not None},
@@ -204,7 +204,7 @@ async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
 
 def _left_to_the_members(state: State, runtime: HouseholdRuntime, why: str, fallbacks: int) -> Update:
     """Let each do as it proposed, where the manager's answer stayed unusable; count the round as such."""
-    line = told(runtime, step="allocate", proposals=_streamed(state), fallback=why)
+    line = told(runtime, state["steps"], step="allocate", proposals=_streamed(state), fallback=why)
     proposed = [option_of(each) for each in in_order(state)]
     counters = Counters(unallocated=1, fallbacks=fallbacks)
     return _decided(state, proposed, f"{FALLBACK}{why}") | {"counters": counters} | line
@@ -248,9 +248,9 @@ async def summarise(state: State, runtime: HouseholdRuntime) -> Update:
     try:
         asked = await ask(summarise_passage, given, runtime.context.manager, lane="user")
     except BadAnswer as bad:
-        line = told(runtime, step="summarise", fallback=str(bad))
+        line = told(runtime, state["steps"], step="summarise", fallback=str(bad))
         return {"counters": Counters(fallbacks=1)} | line  # the record stays: the next synopsis covers it
-    line = told(runtime, step="summarise", synopsis=asked.value.narrative)
+    line = told(runtime, state["steps"], step="summarise", synopsis=asked.value.narrative)
     by = {"answered_by": [f"manager: {asked.responder}"]}
     return _appended(state, asked.value, given.change, team) | by | line
 

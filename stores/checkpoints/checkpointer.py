@@ -4,22 +4,26 @@ Both do all that the LangGraph server asks for: deletion by thread and by run, c
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from pathlib import Path
 from threading import local
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mneme.core.errors import BadInput, needs
 from mneme.core.settings import read_settings
+from mneme.stores.checkpoints.erasing import unpack
 from mneme.stores.checkpoints.files import RUN, open_file, readable
-from mneme.stores.checkpoints.threads import Kept, threads_of
-from mneme.stores.database import Database
+from mneme.stores.checkpoints.threads import Kept, Place, put_back, threads_of
+from mneme.stores.database import Cursor, Database
 from mneme.stores.ledger.addresses import POSTGRES
 
 if TYPE_CHECKING:  # slow to import
     from mneme.stores.checkpoints.saver import Checkpoints
 
+T = TypeVar("T")
+_LATEST = """SELECT checkpoint_id, type, checkpoint FROM checkpoints
+    WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id DESC LIMIT 1"""
 _here = local()  # `saver`: the checkpoints that `checkpointer` has opened on this thread.
 
 
@@ -113,19 +117,34 @@ async def opened_checkpointer(*, to_read: bool = False) -> AsyncIterator["Checkp
 
 async def kept_threads() -> Sequence[Kept]:
     """Return all threads that have checkpoints, those written last at the end."""
+    return await read_checkpoints(threads_of)
+
+
+async def read_checkpoints(work: Callable[[Cursor], T]) -> T:
+    """Read in the checkpoints that this process has open as a server, or in those of the settings."""
     if hasattr(_here, "saver"):
-        found: Sequence[Kept] = await _here.saver.threads()
-        return found
-    return await asyncio.to_thread(_threads, (await read_settings()).checkpoints_location)
+        return cast(T, await _here.saver.read(work))
+    return await asyncio.to_thread(_read, (await read_settings()).checkpoints_location, work)
 
 
-def _threads(location: str) -> Sequence[Kept]:
-    """Read the threads without LangGraph, which is slow to import."""
+def _read(location: str, work: Callable[[Cursor], T]) -> T:
+    """Read without LangGraph, which is slow to import."""
     with ExitStack() as opened:
         if "://" not in location:
             location = str(opened.enter_context(readable(_path(location))))
         database = opened.enter_context(closing(_database(location)[0]))
-        return threads_of(opened.enter_context(database.reading()))
+        return work(opened.enter_context(database.reading(snapshot=True)))
+
+
+def latest_values(cursor: Cursor, thread: str) -> dict[str, Any]:
+    """Return the values of a thread's latest checkpoint as plain types, without LangGraph.
+
+    Raises ValueError for a damaged one.
+    """
+    id, kind, data = cursor.execute(_LATEST, (thread,)).fetchone()
+    values: dict[str, Any] = unpack(kind, data)["channel_values"]
+    put_back(cursor, Place(thread, "", id), values, lambda stored: unpack(*stored))
+    return values
 
 
 async def thread_owner(thread_id: str) -> str | None:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import ormsgpack
 from langchain_core.messages import BaseMessage
@@ -61,6 +61,7 @@ from mneme.stores.checkpoints.threads import (
 from mneme.stores.database import Cursor, Database, Worker, note_written, upsert
 from mneme.stores.ledger.reading import each_value
 
+T = TypeVar("T")
 Change = Callable[[str, bytes], bytes]
 """Given a value's kind and its bytes, return the bytes that take their place, or the same."""
 LAST_TIME = "_last_v6_timestamp"
@@ -162,7 +163,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
         """Return the checkpoint in a row, with its lists and with what its tasks wrote."""
         *at, parent, kind, data, _ = row
         place, checkpoint = Place(*at), self.serde.loads_typed((kind, data))
-        put_back(cursor, place, checkpoint.get("channel_values", {}), self.serde)
+        put_back(cursor, place, checkpoint.get("channel_values", {}), self.serde.loads_typed)
         writes = cursor.execute(_WRITES, place).fetchall()
         writes.sort(key=lambda row: writes_sort_key(*row[:3]))
         written = [
@@ -336,9 +337,13 @@ class Checkpoints(BaseCheckpointSaver[str]):
             if self.database.kept:
                 cursor.execute(UNCOUNT, (cursor.rowcount, table))
 
+    async def read(self, work: Callable[[Cursor], T]) -> T:
+        """Read in the database; all statements of one piece of work see one state."""
+        return await self._worker.read(work)
+
     async def threads(self) -> Sequence[Kept]:
         """Return all threads, those written last at the end."""
-        return await self._worker.read(threads_of)
+        return await self.read(threads_of)
 
     async def values(self, thread_id: str) -> Sequence[Value]:
         """Return all values; of a channel's items, one list in which each reply is behind its message."""

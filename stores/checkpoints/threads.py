@@ -21,13 +21,10 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import count, groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from mneme.stores.database import Cursor
-
-if TYPE_CHECKING:  # slow to import
-    from langgraph.checkpoint.serde.base import SerializerProtocol
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS checkpoints (thread_id {text} NOT NULL, checkpoint_ns {text} NOT NULL DEFAULT '',
@@ -237,7 +234,7 @@ def put_list(
     cursor.executemany(_ADD_SPAN, [(*place, channel, at, *span) for at, span in enumerate(spans)])
 
 
-def put_back(cursor: Cursor, place: Place, values: dict[str, Any], serde: "SerializerProtocol") -> None:
+def put_back(cursor: Cursor, place: Place, values: dict[str, Any], restored: Callable[[Value], Any]) -> None:
     """Put its lists into the values of a checkpoint. Raises ValueError where items are missing."""
     counts = {
         channel: value[COUNT]
@@ -247,7 +244,7 @@ def put_back(cursor: Cursor, place: Place, values: dict[str, Any], serde: "Seria
     if not counts:
         return
     lists = {
-        channel: [serde.loads_typed((kind, value)) for _, kind, value in items]
+        channel: [restored((kind, value)) for _, kind, value in items]
         for channel, items in groupby(cursor.execute(_LISTS, place).fetchall(), itemgetter(0))
     }
     if counts != {channel: len(items) for channel, items in lists.items()}:

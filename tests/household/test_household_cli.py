@@ -2,7 +2,11 @@
 
 import json
 import re
+import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
 from importlib.metadata import EntryPoint, EntryPoints
 from io import StringIO
 from itertools import pairwise
@@ -18,12 +22,14 @@ from typer.testing import CliRunner
 from mneme import graphs
 from mneme.api import household_runs
 from mneme.api.household import Household
+from mneme.api.household_runs import told_by
 from mneme.cli.household.screen import Screen
 from mneme.cli.main import app
 from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
 from mneme.environments.household import generate, save_episode
 from mneme.environments.household.episode import parse_episode
+from mneme.stores.checkpoints.checkpointer import latest_values, open_checkpointer
 from tests.doubles.command_line import Done, Running, run_mneme
 from tests.doubles.ollama import Model, Reply
 from tests.doubles.quiet import quiet
@@ -52,9 +58,21 @@ def ended(told: Done) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def tea(home: Path) -> dict[str, Any]:
     """Play one run that the tests look at."""
-    return ended(
-        mneme(home, "run", "--task", "Prepare Tea", "--seed", "24", "--name", "tea", *RULES, "--json")
-    )
+    play = ("run", "--task", "Prepare Tea", "--seed", "24", "--name", "tea", *RULES, "--json")
+    return ended(mneme(home, *play)) | {"trace": written(home, "tea")}
+
+
+def written(home: Path, name: str) -> str:
+    """Write a run's lines into a file, as earlier versions and evaluations have them."""
+    file = home / f"{name}-lines.jsonl"
+    file.write_text(mneme(home, "replay", name, "--json").stdout)
+    return str(file)
+
+
+def changed(home: Path, sql: str) -> None:
+    """Change the checkpoints as another program could."""
+    with closing(sqlite3.connect(home / "checkpoints.sqlite")) as connection, connection:
+        connection.execute(sql)
 
 
 def copied(trace: Path, other: Path, **more: str) -> None:
@@ -79,20 +97,23 @@ class TestRuns:
         assert tea["return"] == pytest.approx(sum(0.99**n * each for n, each in enumerate(brought)))
 
     async def test_with_keys_it_is_its_player_s_and_nobody_else_s(
-        self, tea: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, home: Path, tea: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         copied(Path(tea["trace"]), tmp_path / "household" / "nobodys.jsonl")
-        copied(Path(tea["trace"]), tmp_path / "household" / "anns.jsonl", owner="ann")
+        copied(Path(tea["trace"]), tmp_path / "household" / "old.jsonl", owner="ann")
+        shutil.copy(home / "checkpoints.sqlite", tmp_path)
+        changed(tmp_path, "UPDATE checkpoints SET metadata = json_set(metadata, '$.owner', 'ann')")
         monkeypatch.setenv("MNEME_HOME", str(tmp_path))
         settings.cache_clear()
         ledger: Any = None
         ann, bob = (Household(ledger, name) for name in ("ann", "bob"))
-        assert {each.run for each in await bob.list()} == {"anns", "nobodys"}
+        assert {each.run for each in await bob.list()} == {"tea", "old", "nobodys"}
         monkeypatch.setenv("MNEME_AUTH", str(tmp_path / "users.json"))
         settings.cache_clear()
-        assert ([each.run for each in await ann.list()], await bob.list()) == (["anns"], [])
-        assert (await ann.get("anns")).played.outcome == "done"
-        for who, run in ((bob, "anns"), (ann, "nobodys")):
+        assert ([each.run for each in await ann.list()], await bob.list()) == (["tea", "old"], [])
+        for run in ("tea", "old"):
+            assert (await ann.get(run)).played.outcome == "done"
+        for who, run in ((bob, "old"), (bob, "tea"), (ann, "nobodys")):
             with pytest.raises(NotFound, match="no run"):
                 await who.get(run)
 
@@ -118,26 +139,15 @@ class TestRuns:
         fact = "The waterglass must not go into the dishwasher."
         added = run_mneme(("remember", fact, "--agents", "rules"), quiet(tmp_path))
         assert added.returncode == 0, added.stderr
-        play = (
-            "run",
-            "--task",
-            "Wash Dishes",
-            "--seed",
-            "24",
-            "--method",
-            "alone",
-            "--name",
-            "glass",
-            *RULES,
-        )
+        task = ("--task", "Wash Dishes", "--seed", "24", "--method", "alone")
+        play = ("run", *task, "--name", "glass", *RULES)
         assert fact in mneme(tmp_path, *play).stdout
         assert f"shared   {fact}" in mneme(tmp_path, "replay", "glass").stdout
-        kept = tmp_path / "kept.jsonl"
-        kept.write_text((tmp_path / "household" / "glass.jsonl").read_text())
-        assert fact not in kept.read_text(), "a trace has names alone"
+        kept = written(tmp_path, "glass")
+        assert fact not in Path(kept).read_text(), "a run has names alone"
         erased = run_mneme(("memories", "forget", "--all", "--yes"), quiet(tmp_path))
         assert erased.returncode == 0, erased.stderr
-        assert "what was shown is forgotten" in mneme(tmp_path, "replay", str(kept)).stdout
+        assert "what was shown is forgotten" in mneme(tmp_path, "replay", kept).stdout
 
     def test_it_is_told_again_up_to_a_step(self, home: Path, tea: dict[str, Any]) -> None:
         whole, part = mneme(home, "replay", "tea").stdout, mneme(home, "replay", "tea", "--step", "6").stdout
@@ -146,19 +156,18 @@ class TestRuns:
         assert mneme(home, "replay", "tea", "--step", "999", status=1).stderr.startswith("mneme: --step")
 
     def test_another_method_plays_the_same_and_stands_beside_it(
-        self, home: Path, tea: dict[str, Any], tmp_path: Path
+        self, tea: dict[str, Any], tmp_path: Path
     ) -> None:
         words = ("run", "--task", "Prepare Tea", "--seed", "24", "--method", "proagent", "--json", *RULES)
-        other = ended(mneme(home, *words))
+        other = ended(mneme(tmp_path, *words))
         assert other["name"] == "proagent-prepare-tea-3-24" and other["success"]
-        told = mneme(home, "replay", "tea", other["name"]).stdout
+        told = mneme(tmp_path, "replay", tea["trace"], other["name"]).stdout
         assert f"done in {tea['steps']} steps" in told and f"done in {other['steps']} steps" in told
         drawn = tmp_path / "both.png"
-        mneme(home, "replay", "tea", other["trace"], "--step", "9", "--png", str(drawn))
+        mneme(tmp_path, "replay", tea["trace"], other["name"], "--step", "9", "--png", str(drawn))
         with Image.open(drawn) as both:
             assert both.size == (3120, 832)
-        Path(other["trace"]).unlink()
-        refused = mneme(home, "run", "--method", "alone", "--members", "2", *RULES, status=1)
+        refused = mneme(tmp_path, "run", "--method", "alone", "--members", "2", *RULES, status=1)
         assert "alone means one agent" in refused.stderr
 
     @pytest.mark.long
@@ -193,10 +202,6 @@ class TestRuns:
             assert not shown or "Prepare Tea"[: width - 4] in shown[0]
         assert "Alice" in views[-1], "who acts is shown in the smallest window"
 
-    def test_a_name_that_is_over_is_not_played_again(self, home: Path, tea: dict[str, Any]) -> None:
-        again = mneme(home, "run", "--name", "tea", *RULES, status=1)
-        assert "is over" in again.stderr
-
     def test_what_never_began_is_a_row_among_others(self, home: Path, tea: dict[str, Any]) -> None:
         broken = {"empty": "", "half": '{"kind": "epi', "line": '{"kind": "epi\n', "foreign": "7\n"}
         traces = [home / "household" / f"{name}.jsonl" for name in broken]
@@ -207,7 +212,8 @@ class TestRuns:
         for trace in traces:
             trace.unlink()
         outcomes = {row["run"]: (row["outcome"], row["at_least"]) for row in rows}
-        assert outcomes == {"tea": ("done", tea["bound"]), **dict.fromkeys(broken, ("never began", None))}
+        told = dict.fromkeys(broken, ("never began", None)) | {"tea": ("done", tea["bound"])}
+        assert outcomes == told | dict.fromkeys(("line", "foreign"), ("unreadable", None))
         assert {*broken, "tea", "manager:", "outcome"} <= {*shown.split()}, "no word is broken"
 
     def test_only_what_began_a_run_goes_on_with_it(self, here: Path, tea: dict[str, Any]) -> None:
@@ -232,10 +238,10 @@ class TestRuns:
         trace.unlink()
 
     def test_a_model_that_does_not_answer_leaves_no_run(self, home: Path, tea: dict[str, Any]) -> None:
-        before = {*(home / "household").iterdir()}
+        before = mneme(home, "list").stdout
         told = mneme(home, "run", "--seed", "24", "--name", "mute", "--agents", "ollama:nope", status=1)
         assert "Ollama" in told.stderr
-        assert {*(home / "household").iterdir()} == before
+        assert mneme(home, "list").stdout == before
 
     def test_a_run_that_does_not_exist_is_named(self, home: Path, tea: dict[str, Any]) -> None:
         assert "'supper'" in mneme(home, "replay", "supper", status=1).stderr
@@ -267,43 +273,73 @@ class TestKilled:
         self, home: Path, tea: dict[str, Any], tmp_path: Path
     ) -> None:
         play = ("run", "--task", "Prepare Tea", "--seed", "24", "--name", "killed", *RULES, "--json")
-        trace = home / "household" / "killed.jsonl"
         with Running(("household", *play), quiet(home), piped=True) as command:
-            while not (trace.exists() and trace.read_text().count('"step"') > 12):
+            for _ in range(8):
                 assert command.output.readline()
-        assert '"end"' not in trace.read_text()
-        again = ended(mneme(home, *play))
-        assert {**again, "name": "tea", "trace": tea["trace"]} == tea
-        steps = {line["step"] for line in lines(trace) if line["kind"] == "step"}
-        assert steps == set(range(1, tea["steps"] + 1))
+        assert [*(home / "household").iterdir()] == [home / "household" / "killed.lock"]
+        assert {**ended(mneme(home, *play)), "name": "tea", "trace": tea["trace"]} == tea
+        assert lines(Path(written(home, "killed")))[1:] == lines(Path(tea["trace"]))[1:]
+        assert "is over" in mneme(home, *play, status=1).stderr
 
-    def test_what_was_told_before_the_first_checkpoint_is_told_anew(
+    def test_what_an_earlier_version_wrote_into_a_file_is_replayed_and_gone_on_with(
         self, home: Path, tea: dict[str, Any]
     ) -> None:
         begun, *others = Path(tea["trace"]).read_text().splitlines()
         trace = home / "household" / "early.jsonl"
         unknown = json.dumps(json.loads(begun) | {"thread": "household/early/nowhere"})
         trace.write_text("\n".join([unknown, *others[:6], others[6][:20]]))
+        cut_short = mneme(home, "replay", "early")
+        assert "was interrupted" in cut_short.stderr and "After step" in cut_short.stdout
         play = ("run", "--task", "Prepare Tea", "--seed", "24", "--name", "early", *RULES, "--json")
-        again = ended(mneme(home, *play))
-        assert {**again, "name": "tea", "trace": tea["trace"]} == tea
-        assert [line["step"] for line in lines(trace) if line["kind"] == "step"] == [
-            *range(1, tea["steps"] + 1)
-        ]
-        trace.write_text(unknown[:30])  # killed amid the first line
-        assert ended(mneme(home, *play))["steps"] == tea["steps"] == lines(trace)[-1]["steps"]
+        assert {**ended(mneme(home, *play)), "name": "tea", "trace": tea["trace"]} == tea
+        assert lines(Path(written(home, "early")))[1:] == lines(Path(tea["trace"]))[1:]
 
-    @pytest.mark.parametrize("more", [(), ("--method", "coela")])
-    def test_a_trace_that_was_cut_short_is_written_anew(self, home: Path, more: tuple[str, ...]) -> None:
-        name = "-".join(("whole", *more[1:]))
-        play = ("run", "--task", "Prepare Tea", "--seed", "24", "--name", name, *more, *RULES, "--json")
-        ended(mneme(home, *play))
-        trace = home / "household" / f"{name}.jsonl"
-        whole = trace.read_text()
-        trace.write_text("".join(whole.splitlines(keepends=True)[:20]))
-        assert not [line for line in lines(trace) if line["kind"] == "end"]
-        ended(mneme(home, *play))
-        assert lines(trace) == [json.loads(line) for line in whole.splitlines()]
+    async def test_what_it_went_on_with_is_added_to_what_an_earlier_version_wrote(
+        self, tea: dict[str, Any], home: Path, here: Path
+    ) -> None:
+        metadata, values = await checkpoints_of(home, "tea")
+        whole = lines(Path(tea["trace"]))
+        (here / "household").mkdir(parents=True)
+        shutil.copy(tea["trace"], here / "household" / "tea.jsonl")
+        for went_on in range(1, len(values["lines"])):
+            assert [*told_by(metadata, values | {"lines": values["lines"][went_on:]})] == whole
+
+
+async def checkpoints_of(home: Path, run: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the metadata and the values of the latest checkpoint of a run."""
+    async with open_checkpointer(str(home / "checkpoints.sqlite")) as saver:
+        names = {each.metadata["thread_name"].split("/")[1]: each for each in await saver.threads()}
+        return names[run].metadata, await saver.read(partial(latest_values, thread=names[run].id))
+
+
+class TestDamage:
+    """What a run is replayed from is in the checkpoints: what becomes of it is told."""
+
+    def test_no_file_of_a_run_is_needed(self, home: Path, tea: dict[str, Any], tmp_path: Path) -> None:
+        shutil.copytree(home, tmp_path, dirs_exist_ok=True)
+        shutil.rmtree(tmp_path / "household")
+        assert mneme(tmp_path, "replay", "tea").stdout == mneme(home, "replay", "tea").stdout
+
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            "DELETE FROM items WHERE channel = 'lines' AND number = 3",
+            "UPDATE items SET value = substr(value, 1, 40) WHERE channel = 'lines' AND number = 3",
+        ],
+    )
+    def test_what_is_gone_or_changed_is_told(
+        self, home: Path, tea: dict[str, Any], tmp_path: Path, damage: str
+    ) -> None:
+        shutil.copytree(home, tmp_path, dirs_exist_ok=True)
+        changed(tmp_path, damage)
+        rows = [json.loads(line) for line in mneme(tmp_path, "list", "--json").stdout.splitlines()]
+        assert {row["run"]: row["outcome"] for row in rows}["tea"] == "unreadable"
+        told = run_mneme(("verify",), quiet(tmp_path))
+        assert told.returncode == 1 and "whole" not in told.stdout
+        play = ("run", "--task", "Prepare Tea", "--seed", "24", "--name", "tea", *RULES)
+        for words in (("replay", "tea"), play):
+            refused = mneme(tmp_path, *words, status=1).stderr
+            assert "is damaged" in refused and "mneme threads delete household/tea/" in refused
 
 
 @pytest.fixture
@@ -375,7 +411,8 @@ def test_a_manager_that_never_answers_does_not_look_like_mita(
         told = CliRunner().invoke(app, ["household", "run", *played, *RULES, "--manager", "ollama:large"])
     assert told.exit_code == 0, told.output
     assert "so this is not MiTa's play" in told.output
-    written = lines(here / "household" / "mute.jsonl")
+    shown = CliRunner().invoke(app, ["household", "replay", "mute", "--json"]).stdout
+    written = [json.loads(line) for line in shown.splitlines()]
     rounds = [line for line in written if line.get("step") == "allocate"]
     assert all("fallback" in line for line in rounds)
     assert written[-1]["counters"]["unallocated"] == len(rounds) > 1
@@ -405,7 +442,9 @@ def test_a_method_of_another_package_plays_by_entry_point(
     assert told.exit_code == 0, told.output
     ended = json.loads(told.stdout.splitlines()[-1])
     assert ended["success"] and ended["name"] == "greedy-prepare-tea-3-24"
-    assert {line["step"] for line in lines(Path(ended["trace"])) if line["kind"] == "decision"} == {"plan"}
+    shown = CliRunner().invoke(app, ["household", "replay", ended["name"], "--json"]).stdout
+    played = [json.loads(line) for line in shown.splitlines()]
+    assert {line["step"] for line in played if line["kind"] == "decision"} == {"plan"}
     assert "There are: mita, coela, proagent, mhp, alone, greedy" in str(
         CliRunner().invoke(app, ["household", "run", "--method", "farthest", *RULES]).exception.hint  # type: ignore[union-attr]
     )

@@ -289,7 +289,7 @@ def test_a_household_run_that_was_shown_it_and_repeats_it_goes(tmp_path: Path, m
         mneme("household", "run", "--task", "Prepare Tea", "--seed", "0", *given)
     erased = ok(mneme("memories", "forget", added["key"], "--yes"))
     assert erased.startswith("forgotten: 1 fact, 1 household run; "), erased
-    assert [each.name for each in (tmp_path / "home" / "household").iterdir()] == ["alone.jsonl"]
+    assert [run["run"] for run in lines(mneme("household", "list", "--json"))] == ["alone"]
     (thread,) = lines(mneme("threads", "list", "--json"))
     assert thread["name"].startswith("household/alone/")
 

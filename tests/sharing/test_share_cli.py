@@ -155,6 +155,8 @@ def test_what_cannot_be_used_is_refused_in_one_line(share: Run, tmp_path: Path) 
     failed(share("ask", "--agent", "nobody", *RULES, "Sing."), 'no agent "nobody"', "limerick")
     failed(share("ask", "--agent", "limerick", *RULES, "x" * 50_000), "50000 characters")
     failed(share("pool", "import", str(tmp_path / "none.jsonl"), *POEMS), "none.jsonl")
+    for words in (("pool", "export", str(tmp_path / "x")), ("retriever", "status"), ("retriever", "train")):
+        failed(share(*words, "--pool", "nope"), "no pool nope", "There are")
     failed(share("grow", "--domain", "literary_creation", *RULES), "is empty")
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"agent": "limerick", "answer": "A cat"}\nnot json\n')

@@ -207,8 +207,8 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
                 shown = {"message_id": message_id, **await with_contents(outcome, self.session.memories)}
                 emit(shown)
                 print_outcome(shown)
-            elif await self.session.is_open(message_id):  # else it was forgotten
-                reason = (await self.session.failures()).get(message_id, "its turn has not come to its end.")
+            elif letter := await self.session.letter(message_id):  # else it was forgotten
+                reason = letter["error"] or "its turn has not come to its end."
                 hint = "The next start of `mneme chat` tries again."
                 self._complain(MnemeError(f"One message could not be remembered yet: {reason}", hint))
 
@@ -279,7 +279,10 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
         if self.session.is_served:
             return
         who = self._context.get("memory_agent", "auto")
-        if reread and (await resolve(who) == RULES or await self.session.failures()):
+        if reread and await resolve(who) == RULES:
+            return
+        letters = await self.session.inbox.list() if reread else ()
+        if any(each["error"] and each["status"] == "waiting" for each in letters):
             return  # what failed is not tried again at once
         done = await remember_waiting(self.session, {"memory_agent": who, "reread": reread})
         self.asked = added(self.asked, done["asked"])
@@ -289,8 +292,8 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
         if failure := await self._memory_agent.wait():
             raise failure
         session, seconds = self.session, POLL_SECONDS
-        while await session.is_open(message_id):
-            if not session.is_served or message_id in await session.failures() or await session.is_broken():
+        while letter := await session.letter(message_id):
+            if not session.is_served or letter["error"] or await session.is_broken():
                 return None
             if (await self._left())[0]:  # its turn failed, at whose end the server would have begun with it
                 return None

@@ -55,7 +55,8 @@ async def _turn(terminal: Terminal, message: str) -> None:
     outcome = await terminal.outcome(message_id)
     remembered = time.perf_counter() - started
     session = terminal.session
-    done = await with_contents(outcome, session.memories) if outcome else {"kept": await session.failures()}
+    kept = {each["message_id"]: each["error"] for each in await session.inbox.list() if each["error"]}
+    done = await with_contents(outcome, session.memories) if outcome else {"kept": kept}
     emit({"message": message, "reply": terminal.reply, "seconds": replied, "memory": done})
     model = outcome["model"] if outcome else "nobody"
     console.print(

@@ -1,13 +1,14 @@
 """`mneme household run`: play an episode, printed as lines, on a live screen, or as JSON.
 
-A trace is a copy of what the checkpoints hold. It is written while the graph tells of it, and anew where a
-run is continued after a kill, or where a server went on playing without its client.
+What is told is in the checkpoints of the run's thread, from which it goes on after a kill and is replayed.
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 from uuid import uuid4
@@ -17,15 +18,16 @@ from rich.markup import escape
 
 from mneme.api.household_runs import (
     ALONE,
-    ENDING,
+    BEGUN,
     MITA,
     Line,
     Request,
     Run,
     checked,
-    decision_of,
+    lines_of,
     methods,
     to_play,
+    told_by,
     unallocated,
 )
 from mneme.api.memories import Memories
@@ -35,13 +37,12 @@ from mneme.cli.household.replay import ending, print_decision
 from mneme.cli.household.screen import Screen
 from mneme.cli.show import console, emit, print_shared, prints_json, say
 from mneme.client.remote import api_key
-from mneme.client.workflows import Graph, GraphRun, Workflows, open_workflows, server_errors
+from mneme.client.workflows import GraphRun, Workflows, open_workflows, server_errors
 from mneme.core.errors import BadInput
 from mneme.environments.household.bound import lower_bound
 from mneme.environments.household.episode import CATEGORIES, Episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.loading import load_episode
-from mneme.environments.household.rewards import discounted_return
 from mneme.environments.household.world import World
 from mneme.nodes.household.context import HouseholdContext
 from mneme.stores.ledger.records import LOCAL
@@ -100,17 +101,16 @@ async def run(
 
 async def _play(request: Request, wanted: str | None, named: str, watch: bool) -> int:
     """Play an episode, or continue a killed run; return 1 if the goals were not reached in time."""
-    made, context, method = request.episode, dict(request.context), request.method
-    await show_notice(context["member"], context["manager"])
-    async with open_workflows(methods()[method]) as flows:
-        is_keyed = flows.server is not None and api_key() is not None
-        owner = await flows.operations(Memories, LOCAL).whoami() if is_keyed else None
-        found = to_play(wanted, named, request)
+    await show_notice(request.context["member"], request.context["manager"])
+    async with open_workflows(methods()[request.method]) as flows:
+        found = await to_play(wanted, named, request)
         with found.played_alone():
-            to_play(found.name, named, request)  # refused where another process has just ended it
-            say(f"[bold]{escape(found.name)}[/] {'continues' if found.began() else 'begins'}")
-            with Screen(made, found.lines(), console) if watch else nullcontext() as screen:
-                ended = await _Played(found, flows, made, context, screen, method, owner).to_the_end()
+            found = await to_play(found.name, named, request)  # another process may have just gone on with it
+            say(f"[bold]{escape(found.name)}[/] {'continues' if found.lines else 'begins'}")
+            with Screen(request.episode, found.lines, console) if watch else nullcontext() as screen:
+                found = await _Playing(found, flows, request, screen).to_the_end()
+    ended = found.first("end")
+    assert ended is not None
     _print_result(found, ended)
     return 0 if ended["success"] else 1
 
@@ -128,40 +128,46 @@ def _episode(task: str, agents: int, file: Path | None, seed: int) -> Episode:
 
 
 @dataclass(frozen=True)
-class _Played:
-    """A run that is being played: each event goes into the trace, and to the screen or a line."""
+class _Playing:
+    """A run that is being played: what is told goes to the screen, or is printed."""
 
     run: Run
     flows: Workflows
-    episode: Episode
-    context: Context
+    request: Request
     screen: Screen | None
-    method: str
-    owner: str | None = None
 
     @property
     def graph(self) -> str:
-        return methods()[self.method]
+        return methods()[self.request.method]
 
-    async def to_the_end(self) -> Line:
-        """Play to the end, from the checkpoint if there is one, and write the result.
-
-        Each new run has a new thread, also where its name was used before. Of a killed one, the trace is
-        written anew as far as its checkpoint.
-        """
-        begun = self.run.began() or {"thread": f"household/{self.run.name}/{uuid4().hex}"}
-        thread = str(begun.get("thread", f"household/{self.run.name}"))
-        config: RunnableConfig = {**await self.flows.thread(thread, self.graph), "recursion_limit": STEPS}
-        _, values = await self.flows.left_at(self.graph, config)
-        await written_anew(self.run, self.flows.graphs[self.graph], config if values else None)
+    async def to_the_end(self) -> Run:
+        """Play to the end, from the checkpoint if there is one, and return what the checkpoints then hold."""
+        config = await self._thread()
         async for event in self._under_way(config):
-            await self._keep(event, thread)
+            await self._show(event)
         due, values = await self.flows.left_at(self.graph, config)
         if due or not values:
-            given = None if values else {"episode": self.episode.model_dump(mode="json")}
-            async for event in GraphRun(self.flows, self.graph, given, config, self.context):
-                await self._keep(event, thread)
-        return await self._end(config)
+            given = None if values else {"episode": self.request.episode.model_dump(mode="json")}
+            context = dict(self.request.context)
+            async for event in GraphRun(self.flows, self.graph, given, config, context):
+                await self._show(event)
+        _, values = await self.flows.left_at(self.graph, config)
+        return Run(self.run.name, partial(told_by, config["metadata"], values))
+
+    async def _thread(self) -> RunnableConfig:
+        """Return the config of the run's thread: each new run has a new one, also where its name was used."""
+        name = self.run.begun().get("thread") or f"household/{self.run.name}/{uuid4().hex}"
+        is_keyed = self.flows.server is not None and api_key() is not None
+        owner = await self.flows.operations(Memories, LOCAL).whoami() if is_keyed else ""
+        config = await self.flows.thread(name, self.graph, owner)
+        # the bound holds for our own rules: elsewhere a walk may take one step wherever it leads
+        simulated = self.request.context.get("simulator")
+        bound = None if simulated else lower_bound(self.request.episode).steps
+        begun = {"method": self.request.method, "context": self.request.context, "bound": bound}
+        return config | {
+            "metadata": {**config["metadata"], BEGUN: json.dumps(begun)},
+            "recursion_limit": STEPS,
+        }
 
     async def _under_way(self, config: RunnableConfig) -> AsyncIterator[Mapping[str, Any]]:
         """Yield the events of a server that is still playing the run of a killed client."""
@@ -175,45 +181,23 @@ class _Played:
                         if part.event == "custom":
                             yield cast(Mapping[str, Any], part.data)
 
-    async def _end(self, config: RunnableConfig) -> Line:
-        _, values = await self.flows.left_at(self.graph, config)
-        if [frame.step for frame in self.run.frames()] != [*range(1, values["steps"] + 1)]:
-            await written_anew(self.run, self.flows.graphs[self.graph], config)
-        ended = {name: values[name] for name in ENDING}
-        # the bound holds for our own rules: elsewhere a walk may take one step wherever it leads
-        bound = None if self.context.get("simulator") else lower_bound(self.episode).steps
-        told = {"bound": bound, "return": discounted_return(self.episode, self.run.frames())}
-        told |= {"shared": values.get("shared", [])}  # names alone: what is forgotten stands in no trace
-        self.run.trace.append("end", **told, **ended)
-        end = self.run.first("end")
-        assert end is not None
-        return end
-
-    async def _keep(self, event: Mapping[str, Any], thread: str) -> None:
-        """Write an event into the trace and show it; the first decision or step begins the run."""
+    async def _show(self, event: Values) -> None:
+        """Show a decision or steps, and what the team was shown of what others remember."""
         if event["step"] == "shared" and self.screen is None:
             print_shared(event["shown"])
         if event["step"] not in (*DECISIONS, "execute"):
             return
-        if self.run.began() is None:
-            begun: Context = {"episode": self.episode.model_dump(mode="json"), "method": self.method}
-            whose = {} if self.owner is None else {"owner": self.owner}
-            begun |= {"kind": "episode", "context": self.context, "thread": thread, **whose}
-            self.run.trace.rewrite([begun])
-        frames = self.run.frames()
-        for line in _lines_of(event, frames[-1].step if frames else 0, len(self.episode.starts)):
-            self.run.trace.append(**line)
-            if self.screen is None:
-                if line["kind"] == "decision":
-                    emit(line)
-                    print_decision(line)
-                continue
-            self.screen.show(line)
-            await asyncio.sleep(PACE if line["kind"] == "step" else 0)
+        for line in lines_of(event, len(self.request.episode.starts)):
+            if self.screen is not None:
+                self.screen.show(line)
+                await asyncio.sleep(PACE if line["kind"] == "step" else 0)
+            elif line["kind"] == "decision":
+                emit(line)
+                print_decision(line)
 
 
 def _print_result(found: Run, ended: Line) -> None:
-    emit({**ended, "name": found.name, "trace": str(found.trace.path)})
+    emit({**ended, "name": found.name})
     counters = ended["counters"]
     if said := unallocated(counters):
         say(f"[yellow]{said}: proposals were followed, so this is not MiTa's play.[/]")
@@ -224,25 +208,4 @@ def _print_result(found: Run, ended: Line) -> None:
     say(f"[dim]{escape('; '.join(ended['answered_by']))}[/]")
     say(f"To see it: mneme household replay {escape(found.name)} --gif {escape(found.name)}.gif")
     if missing := found.missing():
-        console.print(f"[yellow]{len(missing)} steps are not in the trace, nor in the checkpoints.[/]")
-
-
-async def written_anew(run: Run, graph: Graph, config: RunnableConfig | None) -> None:
-    """Write a trace that was begun anew from its thread's checkpoints, which have each line that was told."""
-    begun, told, at = run.began(), list[dict[str, Any]](), config
-    while begun is not None and at is not None:
-        snapshot = await graph.aget_state(at)
-        line, at = snapshot.values.get("line"), cast(RunnableConfig, snapshot.parent_config)
-        if line and (not told or line != told[-1]["line"]):
-            told.append({"line": line, "at": snapshot.values["steps"]})
-    if begun is not None:
-        agents = len(run.episode().starts)
-        lines = (each for event in reversed(told) for each in _lines_of(event["line"], event["at"], agents))
-        run.trace.rewrite([begun, *lines])
-
-
-def _lines_of(event: Values, at: int, agents: int) -> list[dict[str, Any]]:
-    """Return the lines of a trace for an event that a graph told after a step."""
-    if event["step"] == "execute":
-        return [{"kind": "step", **frame} for frame in event["frames"]]
-    return [{"kind": "decision", "at": at, **decision_of(event, agents)}]
+        console.print(f"[yellow]{len(missing)} steps are not kept.[/]")

@@ -41,7 +41,7 @@ async def replay(
     team: Annotated[str, "Refuse a run of another team; a run's name says whose it is."] = "",
 ) -> None:
     """Print or draw what happened in a run."""
-    found = [run_named(each) for each in (name, other) if each is not None]
+    found = [await run_named(each) for each in (name, other) if each is not None]
     for run in found:
         run.episode()  # one that never began is refused
         if team and run.context().get("team") != team:
@@ -57,7 +57,7 @@ async def replay(
         _draw(found, last, png, gif)
     elif prints_json():
         for run in found:
-            for line in run.lines():
+            for line in run.lines:
                 emit({"run": run.name, **line} if len(found) > 1 else line)
     elif len(found) > 1:
         _print_beside(found, last)
@@ -67,9 +67,9 @@ async def replay(
 
 
 def _gap(run: Run) -> str:
-    """Return what is missing in the trace; "" if nothing is."""
+    """Return what is missing in the run; "" if nothing is."""
     if missing := run.missing():
-        return f"{len(missing)} steps are not in the trace, from step {missing[0]} to {missing[-1]}."
+        return f"{len(missing)} steps are not kept, from step {missing[0]} to {missing[-1]}."
     if run.first("end") is None:
         return "The run was interrupted: the command that began it continues it."
     return ""
@@ -102,7 +102,7 @@ def _film(run: Run) -> "Film":
     """Return what is drawn of a run: its steps, synopses, and what each agent saw, where it had eyes."""
     from mneme.environments.household.picture import Film
 
-    synopses = {line["at"]: line["synopsis"] for line in run.lines() if line.get("synopsis")}
+    synopses = {line["at"]: line["synopsis"] for line in run.lines if line.get("synopsis")}
     if not run.has_eyes():
         return Film(run.episode(), run.frames(), synopses, run.name, None)
     from mneme.environments.household.visual.film import Sights, strip
@@ -122,7 +122,7 @@ async def _print_shared(run: Run) -> None:
 
 
 def _print_run(run: Run, last: int) -> None:
-    for line in run.lines():
+    for line in run.lines:
         if line["kind"] == "decision" and line["at"] <= last:
             print_decision(line)
     step = next(each for each in reversed(replayed(run).steps) if each.step <= last)
@@ -171,7 +171,7 @@ def _decisions(run: Run, last: int) -> dict[int, str]:
     """Return what was newly decided at each step, a line for each member that does something else."""
     decided: dict[int, str] = {}
     doing: dict[int, str] = {}
-    for line in run.lines():
+    for line in run.lines:
         if line["kind"] == "decision" and line["step"] != "summarise" and line["at"] <= last:
             chosen = line.get("allocation") or [each["action"] for each in line["proposals"]]
             actions = {number: brief(each) for number, each in enumerate(chosen) if each != GOING_ON}
@@ -194,7 +194,7 @@ COUNTED = {
 
 
 def ending(end: Line | None) -> str:
-    """Say how a run ended, by the last line of its trace, with the same figures for all."""
+    """Say how a run ended, by its last line, with the same figures for all."""
     if end is None:
         return "interrupted"
     least = "" if end["bound"] is None else f" (lower bound: {end['bound']})"
@@ -202,9 +202,9 @@ def ending(end: Line | None) -> str:
     return f"{'done' if end['success'] else 'not done'} in {end['steps']} steps{least}; {counted}."
 
 
-def list_(team: Annotated[str, "Only the runs of this team (default: all)."] = "") -> None:
+async def list_(team: Annotated[str, "Only the runs of this team (default: all)."] = "") -> None:
     """List the runs, the latest first."""
-    found = [played(run) for run in runs() if not team or run.context().get("team") == team]
+    found = [played(run) for run in await runs() if not team or run.context().get("team") == team]
     if not found:
         console.print("No runs yet. Start one: mneme household run")
         return
