@@ -28,7 +28,7 @@ from typing import Any, Literal
 import qdrant_edge as edge
 
 from mneme.core.errors import Damaged, MnemeError
-from mneme.core.private import make_private_folder
+from mneme.core.private import close_all_to_others, is_shared, make_private_folder
 from mneme.stores.database import REPAIR, Database
 from mneme.stores.ledger.folder import is_sealed, seal, unseal
 from mneme.stores.ledger.index import (
@@ -338,6 +338,8 @@ class EdgeIndex:
         make_private_folder(shard)
         copy = EdgeEngine(shard, lock, dimension=current_state(self._database).dimension)
         copy.apply(Changes(build(self._database, copy.upsert)))
+        if not is_shared(self._folder):
+            close_all_to_others(shard)
         return copy
 
 
