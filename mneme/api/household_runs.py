@@ -13,7 +13,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from mneme.core.errors import BadInput, Conflict, Damaged, NotFound
-from mneme.core.private import make_private_folder
+from mneme.core.private import close_to_others, is_shared, make_private_folder
 from mneme.core.settings import settings
 from mneme.environments.household.episode import Episode, parse_episode
 from mneme.environments.household.generator import generate
@@ -108,11 +108,13 @@ class Run:
     def played_alone(self) -> Iterator[None]:
         """Hold the run while this process plays it. Raises Conflict where another process does."""
         make_private_folder(folder())
+        if not is_shared(folder()):
+            close_to_others(folder())  # earlier versions left it open
         lock = FileLock(self._lock, timeout=0, mode=0o600)
         try:
             lock.acquire()
         except Timeout as failure:
-            another = "Wait until it ends, or play another one: --name NAME."
+            another = "Wait until it ends, or play another one: --id ID."
             raise Conflict(f"Another process plays the run {self.name}.", another) from failure
         try:
             yield
@@ -218,7 +220,7 @@ def no_run(name: str) -> NotFound:
     return NotFound(f"There is no run {name!r}.", "`mneme household list` shows all runs.")
 
 
-def checked(name: str, field: str = "--name") -> str:
+def checked(name: str, field: str = "--id") -> str:
     """Return a run's name that can name a file. Raises BadInput, naming the field."""
     if not NAME.fullmatch(name):
         raise BadInput(f"{field}: {name!r} is not a valid name.", "Use letters, digits, '-', '_' and '.'.")
@@ -268,7 +270,7 @@ async def to_play(wanted: str | None, described: str, request: Request) -> Run:
     if others := request.differs(run):
         raise BadInput(
             f"{', '.join(others)}: the run {wanted!r} was begun with another value.",
-            "Continue it with the command that began it, or give another --name.",
+            "Continue it with the command that began it, or give another --id.",
         )
     return run
 
