@@ -372,6 +372,7 @@ class TestBadInput:
             (("--episode", "nowhere.json"), "nowhere.json"),
             (("--watch", "--json"), "--watch"),
             (("--agents", "nobody"), "nobody"),
+            (("--seed", "9" * 23), "less than or equal to 9007199254740991"),
         ],
     )
     def test_options_are_refused(self, here: Path, words: tuple[str, ...], field: str) -> None:
