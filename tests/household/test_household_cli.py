@@ -324,7 +324,7 @@ class TestDamage:
         "damage",
         [
             "DELETE FROM items WHERE channel = 'lines' AND number = 3",
-            "UPDATE items SET value = substr(value, 1, 40) WHERE channel = 'lines' AND number = 3",
+            "UPDATE items SET value = CAST(substr(value, 1, length(value) - 1) || x'42' AS BLOB)",
         ],
     )
     def test_what_is_gone_or_changed_is_told(
