@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast, get_type_hi
 from pydantic import Field, TypeAdapter, ValidationError
 
 from mneme.core.errors import BadInput, MnemeError, NotFound
-from mneme.core.fields import LARGEST
+from mneme.core.fields import LARGEST as LARGEST
 from mneme.stores.answers import KeptAnswers
 from mneme.stores.audit import was_shown
 from mneme.stores.ledger.ledger import Ledger

@@ -397,8 +397,7 @@ class TestBadInput:
         assert field in refused("--episode", str(file), *RULES)
 
     def test_a_sound_episode_is_played_from_its_file(self, home: Path, tmp_path: Path) -> None:
-        file = tmp_path / "mine.json"
-        save_episode(generate(4, "Wash Dishes"), file)
+        save_episode(generate(4, "Wash Dishes"), file := tmp_path / "mine.json")
         assert "mine-2-0" in mneme(home, "run", "--episode", str(file), "--members", "2", *RULES).stdout
 
 
