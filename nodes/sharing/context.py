@@ -105,14 +105,14 @@ class GrowthContext(ScoredContext):
         "--- between two of them; those of other domains stay out.",
         examples=["name: haiku\ndomain: literary_creation\n…"],
     )
-    budget: int = Field(
+    calls: int = Field(
         100,
         ge=1,
         le=100_000,
         description="Calls to models that ask, answer and score; what a round repairs may go beyond it. "
         "The grading of examples when the retriever trains on what is stored is not in it.",
     )
-    until: int = Field(0, ge=0, description="Memories at which the pool is large enough; 0: no bound.")
+    pool_size: int = Field(0, ge=0, description="Memories at which the pool is large enough; 0: no bound.")
     asked: Literal["own", "domain"] = Field(
         "own", description="Who gets the question asked for an answer: its own agent, or all of its domain."
     )
