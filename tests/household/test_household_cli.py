@@ -372,6 +372,7 @@ class TestBadInput:
             (("--episode", "nowhere.json"), "nowhere.json"),
             (("--watch", "--json"), "--watch"),
             (("--agents", "nobody"), "nobody"),
+            (("--seed", "9" * 23), "less than or equal to 9007199254740991"),
         ],
     )
     def test_options_are_refused(self, here: Path, words: tuple[str, ...], field: str) -> None:
@@ -396,8 +397,7 @@ class TestBadInput:
         assert field in refused("--episode", str(file), *RULES)
 
     def test_a_sound_episode_is_played_from_its_file(self, home: Path, tmp_path: Path) -> None:
-        file = tmp_path / "mine.json"
-        save_episode(generate(4, "Wash Dishes"), file)
+        save_episode(generate(4, "Wash Dishes"), file := tmp_path / "mine.json")
         assert "mine-2-0" in mneme(home, "run", "--episode", str(file), "--members", "2", *RULES).stdout
 
 
