@@ -114,7 +114,7 @@ class Run:
         try:
             lock.acquire()
         except Timeout as failure:
-            another = "Wait until it ends, or play another one: --name NAME."
+            another = "Wait until it ends, or play another one: --id ID."
             raise Conflict(f"Another process plays the run {self.name}.", another) from failure
         try:
             yield
@@ -220,7 +220,7 @@ def no_run(name: str) -> NotFound:
     return NotFound(f"There is no run {name!r}.", "`mneme household list` shows all runs.")
 
 
-def checked(name: str, field: str = "--name") -> str:
+def checked(name: str, field: str = "--id") -> str:
     """Return a run's name that can name a file. Raises BadInput, naming the field."""
     if not NAME.fullmatch(name):
         raise BadInput(f"{field}: {name!r} is not a valid name.", "Use letters, digits, '-', '_' and '.'.")
@@ -270,7 +270,7 @@ async def to_play(wanted: str | None, described: str, request: Request) -> Run:
     if others := request.differs(run):
         raise BadInput(
             f"{', '.join(others)}: the run {wanted!r} was begun with another value.",
-            "Continue it with the command that began it, or give another --name.",
+            "Continue it with the command that began it, or give another --id.",
         )
     return run
 
