@@ -5,6 +5,7 @@ An evaluation's `Options` make its command line: a field `context_tokens` is `--
 `variable` an environment variable that sets the option.
 """
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -68,6 +69,14 @@ AgentsCompared = Annotated[
 Role = Annotated[str, Field(description="Model of this role; default: --agents.")]
 Positive = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[int, Field(ge=0)]
+Jobs = Annotated[
+    int, Field(ge=0, description="Processes at once; 0: one per core, for a model MNEME_PARALLEL.")
+]
+
+
+def jobs_of(given: int, uses_model: bool) -> int:
+    """Return how many processes play: as many as are given, or fit what answers."""
+    return given or (settings().parallel if uses_model else os.cpu_count() or 1)
 
 
 class JournalOptions(BaseModel):

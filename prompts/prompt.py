@@ -212,7 +212,7 @@ class Prompt(Generic[Given, Answer]):
 
 
 class Line(BaseModel):
-    """What a question shows on one line, and what is read back from that line.
+    """What a question shows on one line; a text alone is its first field.
 
     `line` names the fields: `{content} (told on {told_on})`. Where the last is empty, the line ends after the
     first.
@@ -227,12 +227,8 @@ class Line(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_text(cls, given: Any) -> Any:
-        if not isinstance(given, str):
-            return given
-        whole = re.sub(r"\\{(\w+)\\}", r"(?P<\1>.*)", re.escape(cls.line))
-        found = re.fullmatch(whole, given, re.DOTALL)
-        return found.groupdict() if found else {next(iter(cls.model_fields)): given}
+    def _of_text(cls, given: Any) -> Any:
+        return {next(iter(cls.model_fields)): given} if isinstance(given, str) else given
 
 
 def refuse(faults: Iterable[str]) -> None:

@@ -8,8 +8,9 @@ first ones, each moved a little at random and normalised, which keeps the struct
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -113,15 +114,21 @@ class EdgeAlone:
         points = [self._point(row, user) for row, user in zip(rows, users, strict=True)]
         self.shard.update(edge.UpdateOperation.upsert_points(points))
 
-    async def search(self, question: int, user: str, limit: int, words: bool = False) -> None:
-        """Search by the vector; with `words`, by these too, for as many candidates as a blended search."""
+    async def search(
+        self, question: int, user: str, limit: int, words: bool = False, *, in_thread: bool = False
+    ) -> None:
+        """Search by the vector; with `words`, by these too, for as many candidates as a blended search.
+
+        A program whose event loop must not wait searches `in_thread`, as the ledger does.
+        """
         match = [edge.FieldCondition(USER, match=edge.MatchValue(user))] if user else []
         within, text = edge.Filter(must=[*match]) if match else None, self._corpus.asked[question]
         parts: dict[str, Any] = {"dense": await self._corpus.embed_query(text)}
         parts |= {WORDS: edge.SparseVector(*words_asked(text))} if words else {}
         for name, vector in parts.items():
             nearest, count = edge.Query.Nearest(vector, name), CANDIDATES if words else limit
-            self.shard.query(edge.QueryRequest(count, query=nearest, filter=within, with_payload=True))
+            asked = edge.QueryRequest(count, query=nearest, filter=within, with_payload=True)
+            await asyncio.to_thread(self.shard.query, asked) if in_thread else self.shard.query(asked)
 
     def _point(self, row: int, user: str) -> edge.Point:
         dense, words, fields = stored(self._corpus, row, user)
@@ -190,6 +197,8 @@ QUESTIONS, USERS, BATCH, CONCURRENT_WRITES, UPKEEPS, STEPS = 100, 100, 500, 50, 
 LIMIT, CARDS = 10, 5
 MODES: tuple[Mode, ...] = ("dense", "blend")
 SCOPE = "sql_tuning"
+Search = Callable[..., Awaitable[None]]
+"""Takes the number of a question, a user, how many results are wanted, and whether words count as well."""
 
 
 async def embedded(size: int, embedder: Embedder) -> list[Row]:
@@ -198,7 +207,9 @@ async def embedded(size: int, embedder: Embedder) -> list[Row]:
     with TemporaryDirectory(prefix="mneme-bench-") as name:
         folder = Path(name)
         edge = EdgeAlone(corpus, folder / "alone")
-        rows = await _ledger_beside(edge, EDGE, corpus, folder / "ledger", "embedded")
+        others: dict[str, Search] = {EDGE: edge.search}
+        others |= {f"{EDGE} in a thread": partial(edge.search, in_thread=True)}
+        rows = await _ledger_beside(edge, others, corpus, folder / "ledger", "embedded")
         edge.shard.close()
         ours, alone = (bytes_on_disk(folder / each) / size for each in ("ledger", "alone"))
         rows.append(line("memory on disk", size, [ours], "bytes", (EDGE, [alone])))
@@ -209,19 +220,27 @@ async def served(size: int, embedder: Embedder, url: str) -> list[Row]:
     """Measure memories in the ledger on a Qdrant server, beside a collection of that server alone."""
     corpus = await memories(size, embedder)
     async with on_server(corpus, url) as (alone, location):
-        return await _ledger_beside(alone, "Qdrant server", corpus, location, "server")
+        others = {"Qdrant server": alone.search}
+        return await _ledger_beside(alone, others, corpus, location, "server")
 
 
 async def memories(size: int, embedder: Embedder) -> Corpus:
     """Return memories and, to ask for them, other sentences."""
-    made = sentences(size + QUESTIONS)
+    made = sentences(size + 2 * QUESTIONS)
     return await with_vectors(made[:size], made[size:], embedder)
 
 
 async def _ledger_beside(
-    alone: EdgeAlone | ServerAlone, name: str, corpus: Corpus, location: Path | str, where: str
+    alone: EdgeAlone | ServerAlone,
+    others: Mapping[str, Search],
+    corpus: Corpus,
+    location: Path | str,
+    where: str,
 ) -> list[Row]:
-    """Write and search in turn here and there, so that a busy machine slows both."""
+    """Write and search in turn here and there, so that a busy machine slows both.
+
+    `others` are the ways to search there, each with questions of its own: no record is read twice.
+    """
     size, users = len(corpus.texts), [f"user{n % USERS}" for n in range(len(corpus.texts))]
     async with ledger_at(location, corpus) as ledger:
         ours, theirs = list[float](), list[float]()
@@ -230,29 +249,33 @@ async def _ledger_beside(
             writes = [_write(row, corpus.texts[row], users[row]) for row in rows]
             ours.append(1000 * await seconds_of(ledger.write(writes)) / len(rows))
             theirs.append(1000 * await seconds_of(alone.write(rows, users[start : rows.stop])) / len(rows))
-        found = [line(f"write, {where}", size, ours, "ms", (name, theirs))]
+        found = [line(f"write, {where}", size, ours, "ms", (next(iter(others)), theirs))]
         for mode in MODES:
 
             def search(number: int, mode: Mode = mode) -> Awaitable[object]:
                 mine = ("users", users[number % size], "memories")
                 return ledger.search(mine, corpus.asked[number], limit=LIMIT, mode=mode)
 
-            def plain(number: int, words: bool = mode == "blend") -> Awaitable[None]:
-                return alone.search(number, users[number % size], LIMIT, words)
+            for way, (name, alone_search) in enumerate(others.items()):
 
-            ours, theirs = await _in_turn(search, plain)
-            beside = f"{name}, vectors and words" if mode == "blend" else name
-            found.append(line(f"search {mode}, {where}", size, ours, "ms", (beside, theirs)))
+                def plain(
+                    number: int, search: Search = alone_search, words: bool = mode == "blend"
+                ) -> Awaitable[None]:
+                    return search(number, users[number % size], LIMIT, words)
+
+                ours, theirs = await _in_turn(search, plain, way * QUESTIONS)
+                beside = f"{name}, vectors and words" if mode == "blend" else name
+                found.append(line(f"search {mode}, {where}", size, ours, "ms", (beside, theirs)))
     return found
 
 
 async def _in_turn(
-    ours: Callable[[int], Awaitable[object]], theirs: Callable[[int], Awaitable[object]]
+    ours: Callable[[int], Awaitable[object]], theirs: Callable[[int], Awaitable[object]], first: int = 0
 ) -> tuple[list[float], list[float]]:
-    """Ask each question here and there; return the milliseconds. The first only warms up."""
+    """Ask QUESTIONS, from the first on, here and there; return the milliseconds. One more warms up."""
     times = [
         (1000 * await seconds_of(ours(number)), 1000 * await seconds_of(theirs(number)))
-        for number in (0, *range(QUESTIONS))
+        for number in (first, *range(first, first + QUESTIONS))
     ]
     return [here for here, _ in times[1:]], [there for _, there in times[1:]]
 

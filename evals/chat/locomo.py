@@ -64,10 +64,10 @@ class Options(RunOptions):
     )
     search_in: SearchedIn = Field("turns", description="Search raw turns, or what was kept of them.")
     memory_agent: Role = ""
-    limit: int = Field(
+    turns: int = Field(
         0, ge=0, description="Use the first turns of each conversation, and the questions on them; 0: all."
     )
-    answer_from: Mode = Field("blend", description="The search whose first ten turns are shown.")
+    search: Mode = Field("blend", description="The search whose first ten turns are shown.")
 
 
 @dataclass
@@ -93,7 +93,7 @@ class Case(NamedTuple):
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Search for every question in every mode, answer where a language model can, and report."""
     path = find(options.data)
-    conversations = first_turns(picked(load(path), options.conversations), options.limit)
+    conversations = first_turns(picked(load(path), options.conversations), options.turns)
     who = await identify(options.chatbot or options.agents)
     agent = await identify(options.memory_agent or options.agents)
     embedder = await options.opened_embedder()
@@ -101,10 +101,10 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "data": file_digest(path),
         "conversations": [each.sample_id for each in conversations],
         "chatbot": who.model_dump(),
-        "limit": options.limit,
+        "limit": options.turns,
         "search_in": options.search_in,
         "memory_agent": agent.model_dump() if options.search_in == "memories" else None,
-        "answer_from": options.answer_from,
+        "answer_from": options.search,
         "embedder": embedder.name,
         "seed": SEED,
     }
@@ -116,8 +116,8 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     async with ledger_at(folder, embedder) if is_kept else temporary_ledger(embedder) as ledger:
         await _run(conversations, Setup(ledger, journal, who, agent, options), progress)
     made = report(conversations, journal, who, embedder.name, str(agent) if is_kept else "")
-    if options.limit:
-        made.notes.insert(0, f"Of each conversation its first {options.limit} turns alone were used.")
+    if options.turns:
+        made.notes.insert(0, f"Of each conversation its first {options.turns} turns alone were used.")
     return made
 
 
@@ -183,7 +183,7 @@ async def _look_up(case: Case, mode: Mode, setup: Setup) -> Row:
 
 async def _answer(case: Case, setup: Setup) -> Row:
     """Have the question answered from the first turns found, and score the answer; none scores 0."""
-    found = setup.journal[f"{case.name}/{setup.options.answer_from}"]["records"][:CONTEXT_TURNS]
+    found = setup.journal[f"{case.name}/{setup.options.search}"]["records"][:CONTEXT_TURNS]
     versions = [await setup.ledger.get(tuple(namespace), key) for *namespace, key in found]
     given = Given(message=put(case.name, case.question), memories=[v.text for v in versions if v])
     started, row = perf_counter(), {"category": case.question.category}

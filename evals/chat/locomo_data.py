@@ -162,7 +162,7 @@ def first_turns(conversations: Sequence[Conversation], limit: int) -> list[Conve
     for each in cut:
         each.questions = [question for question in each.questions if each.evidence_of(question)]
     if not any(each.questions for each in cut):
-        raise BadInput(f"No question is on the first {limit} turns.", "Give a larger --limit.")
+        raise BadInput(f"No question is on the first {limit} turns.", "Give a larger --turns.")
     return cut
 
 

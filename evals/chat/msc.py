@@ -27,7 +27,7 @@ from mneme.core.errors import BadAnswer, PromptTooLong
 from mneme.evals.chat import contradictions
 from mneme.evals.chat.contradictions import Case, Done, Expected, as_row, pair, score, summarise
 from mneme.evals.measuring import temporary_ledger
-from mneme.evals.options import Agents, Identity, Role, RunOptions, identify
+from mneme.evals.options import Agents, Identity, Positive, Role, RunOptions, identify
 from mneme.evals.report import Journal, Progress, Report, Row, file_digest, framed
 from mneme.graphs import chatbot, memory_agent
 from mneme.graphs.baselines import memory_agent_v1, memory_agent_v2, memory_agent_v3
@@ -118,7 +118,7 @@ class Options(RunOptions):
     memory_agent: Role = ""
     arms: list[Name] = Field([*ARMS], min_length=1, description="A memory agent: ours, or the paper's.")
     skip_table_1: bool = Field(False, description="Leave out the paper's table 1.")
-    at_once: int = Field(1, ge=1, description="Labelled messages that are worked on at a time.")
+    jobs: Positive = Field(1, description="Labelled messages that are worked on at once.")
 
 
 @dataclass
@@ -156,7 +156,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
                 journal.add(f"table 1/{name}", {"tests": await _table_1(name, setup)})
             messages = {f"{name}/{case.id}": case for case in cases}
             remember = partial(_contradict, name=name, setup=setup)
-            await journal.play(messages, remember, progress, concurrency=options.at_once)
+            await journal.play(messages, remember, progress, concurrency=options.jobs)
     return _report(options, cases, journal, agent)
 
 

@@ -7,7 +7,6 @@ courses: what is compared then is what a memory keeps and finds, not what a mode
 
 import asyncio
 import json
-import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -24,7 +23,7 @@ from mneme.evals.compare.finding import FAMILIES, KNOWN, code_of, families_with,
 from mneme.evals.compare.playing import Case, play
 from mneme.evals.compare.public import files_in
 from mneme.evals.measuring import holm, interval_of_mean, p_cell, processes, wilcoxon_p
-from mneme.evals.options import Agents, Positive, RunOptions, identify
+from mneme.evals.options import Agents, Jobs, Positive, RunOptions, identify, jobs_of
 from mneme.evals.report import Journal, Progress, Report, Row, file_digest, framed
 
 if TYPE_CHECKING:
@@ -46,17 +45,17 @@ class Options(RunOptions):
         json_schema_extra={"option": "memory"},
     )
     work: list[str] = Field([], description=f"A family of work: {', '.join(FAMILIES)}; default: all.")
-    budgets: list[Annotated[int, Field(ge=20)]] = Field(
-        [200], min_length=1, description="Tokens of a recall."
+    tokens: list[Annotated[int, Field(ge=20)]] = Field(
+        [200], min_length=1, description="Tokens of a recall.", json_schema_extra={"option": "tokens"}
     )
-    seeds: Positive = Field(10, description="Courses of each family.")
-    size: Positive = Field(24, description="Tasks of a course; a meeting counts as four.")
+    courses: Positive = Field(10, description="Courses of each family.")
+    tasks: Positive = Field(24, description="Tasks of a course; a meeting counts as four.")
     agents: Agents = "rules"
     quick: bool = Field(False, description=f"{QUICK_SEEDS} short courses of each family, in a few minutes.")
     data: Path | None = Field(
         None, description="A folder of public conversations, to play as a family of their own."
     )
-    jobs: int = Field(0, ge=0, description="Processes; 0: one per core under rules, else one.")
+    jobs: Jobs = 0
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
@@ -67,20 +66,20 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     codes = {each: code_of(each) for each in memories}
     families = await asyncio.to_thread(_families, options)
     who, embedder = await identify(options.agents), options.embedder or settings().embedder
-    seeds, size = (QUICK_SEEDS, QUICK_SIZE) if options.quick else (options.seeds, options.size)
+    seeds, size = (QUICK_SEEDS, QUICK_SIZE) if options.quick else (options.courses, options.tasks)
     given = (size, who.responder, embedder, str(options.data or ""))
     cases = {
         case.name: case
         for family in families
         for seed in range(1, seeds + 1)
-        for budget in options.budgets
+        for budget in options.tokens
         for memory in memories
         for case in [Case(family, memory, budget, seed, *given, codes[memory])]
     }
     told = {"who": who.model_dump(), "embedder": (await options.opened_embedder()).name, "size": size}
     files = await asyncio.to_thread(files_in, options.data) if options.data else []
     journal = options.journal("compare", {**told, "data": {each.name: file_digest(each) for each in files}})
-    jobs = options.jobs or (1 if who.is_model else os.cpu_count() or 1)
+    jobs = jobs_of(options.jobs, who.is_model)
     with processes(jobs, play) as player:
         rows = await journal.play(cases, player, progress, concurrency=jobs)
     return _report(rows, journal, str(who))
@@ -117,7 +116,7 @@ def _report(rows: list[Row], journal: Journal, who: str) -> Report:
     bars = [partial(_bars, of=of, title=str(family)) for family, of in largest]
     made.with_plots("Which memory for which work", *bars)
     made.plots.insert(0, journal.path.with_suffix(".html"))
-    write_durably(made.plots[0], _page(rows, who))
+    write_durably(made.plots[0], _page(rows, who), 0o666)
     return made
 
 

@@ -76,7 +76,9 @@ class Options(RunOptions):
     context_tokens: int = Field(0, ge=0, description="Tokens of the context in table 2; 0: the team's own.")
     agents: Agents = "auto"
     judge: Role = ""
-    team: str = Field("data_pipeline", description="The team: a shipped one's name, or a file.")
+    experts: str = Field(
+        "data_pipeline", description="The team that discusses: a shipped one's name, or a file."
+    )
     wordings: list[Wording] = Field(
         ["ours"], min_length=1, description="Task and judge: ours, or as figures 5 and 6 print them."
     )
@@ -107,7 +109,7 @@ class Case(NamedTuple):
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Hold and judge every discussion; go on where an interrupted run stopped."""
-    team = load_team(options.team)
+    team = load_team(options.experts)
     given = options.model_copy(update={"context_tokens": options.context_tokens or team.context_tokens})
     sized = given.sized
     who, judge = await identify(sized.agents), await identify(sized.judge or sized.agents)
@@ -193,7 +195,7 @@ def _report(
     people: tuple[Identity, Identity],
 ) -> Report:
     (who, judge), size = people, options.context_tokens
-    fields = load_team(options.team).document.item_fields
+    fields = load_team(options.experts).document.item_fields
     by_wording = {
         wording: summarise([row for row in rows if row["wording"] == wording], fields)
         for wording in options.wordings

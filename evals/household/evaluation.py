@@ -17,7 +17,6 @@ Under `rules` a weaker role is one whose decisions lapse in `LAPSES` of the case
 """
 
 import asyncio
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -43,7 +42,7 @@ from mneme.evals.household.arms import (
 from mneme.evals.household.playing import Case, finished
 from mneme.evals.household.tables import report
 from mneme.evals.measuring import processes
-from mneme.evals.options import AgentsCompared, Identity, JournalOptions, Role, identify
+from mneme.evals.options import AgentsCompared, Identity, Jobs, JournalOptions, Role, identify, jobs_of
 from mneme.evals.report import Progress, Report, Row, file_digest
 from mneme.nodes.household.context import Setting
 
@@ -70,7 +69,7 @@ class Options(JournalOptions):
         description="Whether agents are told what is in their room, or see it: tables 1 and 2 of each.",
     )
     seed: int = Field(7000, ge=0, description="The first episode's seed.")
-    jobs: int = Field(0, ge=0, description="Processes; 0: one per core under rules, else one.")
+    jobs: Jobs = 0
     quick: bool = Field(False, description="A short run: 3 episodes of each category.")
 
 
@@ -100,7 +99,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     configuration = {"responders": responders.model_dump(), "files": files, "lapses": LAPSES}
     # more episodes, arms or sizes join the same journal
     journal = options.journal("household", configuration | {"counted": COUNTED})
-    jobs = options.jobs or (1 if responders.uses_model else os.cpu_count() or 1)
+    jobs = jobs_of(options.jobs, responders.uses_model)
     episodes = await asyncio.to_thread(lambda: {size: _episodes(options, size) for size in options.members})
     runs = journal.path.with_suffix("")
     bounds = [Case(None, episode) for each in episodes.values() for episode in each]

@@ -191,6 +191,8 @@ def notes(tested: Mapping[str, Row], decided: Mapping[str, int]) -> list[str]:
         f"In the last third memory saves {taken} (paper, one example: 53 % of the time).",
         f"The same tasks with and without, Wilcoxon: {wilcoxon}.",
         f"Disputes with memory: {dict(decided) or 'none'}.",
+        "Solutions are timed, so two runs differ: in seconds, time saved, speed-up always; where a solution "
+        "is about as fast as is wanted, also in whether it solves the task, and in what follows from that.",
         "A mark tells where the interval leaves 0 out: + the rival is better, – ours is. The intervals "
         "take tasks for independent; within an order they are not.",
     ]

@@ -7,7 +7,6 @@ files with `--data`, or the folder `pddl` of MNEME_DATA), which a seed only puts
 """
 
 import asyncio
-import os
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
@@ -25,7 +24,7 @@ from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.environments.pddl import Problem, generate_suite, load_folder
 from mneme.evals.measuring import holm, home_beside, interval_of_mean, processes, wilcoxon_p
-from mneme.evals.options import Agents, Identity, RunOptions, identify
+from mneme.evals.options import Agents, Identity, Jobs, RunOptions, identify, jobs_of
 from mneme.evals.pddl.play import Case, Team, play
 from mneme.evals.report import Journal, Progress, Report, Row, digest, table
 from mneme.models.asking.counting import tokens
@@ -39,8 +38,8 @@ PAPER = {name: (each["reward"], each["tokens"]) for name, each in _PRINTED.items
 PROBLEM = ["seed", "number"]
 """What the rows of one problem have in common."""
 PROBLEMS = 60
-MIN_WINDOW = 512
-"""Tokens of the smallest window."""
+MIN_CONTEXT = 512
+"""Tokens of the smallest context."""
 
 
 class Options(RunOptions):
@@ -55,11 +54,9 @@ class Options(RunOptions):
     memories: list[str] = Field(list(MEMORIES), min_length=1, description="The memories compared.")
     seeds: list[int] = Field([1], min_length=1, description="Problems of our own, and their order.")
     agents: Agents = "auto"
-    window: int = Field(4096, ge=MIN_WINDOW, description="Tokens of an agent's context.")
+    context_tokens: int = Field(4096, ge=MIN_CONTEXT, description="Tokens of an agent's context.")
     memory_tokens: int = Field(700, ge=100, description="Tokens of a structured memory.")
-    workers: int | None = Field(
-        None, ge=1, description="Processes at once; default: the cores, for a model MNEME_PARALLEL."
-    )
+    jobs: Jobs = 0
     example: bool = Field(True, description="Show one worked example of the domain, as AgentBoard does.")
 
 
@@ -79,20 +76,19 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         for seed in options.seeds
         for cases in await asyncio.to_thread(_cases, options, who, home, loaded, seed)
     ]
-    by_default = settings().parallel if who.is_model else os.cpu_count()
-    workers = options.workers or by_default or 1
+    jobs = jobs_of(options.jobs, who.is_model)
     turns = {case.name: case for turn in zip_longest(*teams) for case in turn if case}
     if not turns:
-        wrong = f"No problem leaves room for turns: the window has {options.window} tokens."
-        raise BadInput(wrong, "Give a larger --window.")
+        wrong = f"No problem leaves room for turns: the context has {options.context_tokens} tokens."
+        raise BadInput(wrong, "Give a larger --context-tokens.")
     locks = defaultdict[str, asyncio.Lock](asyncio.Lock)
-    with processes(workers, play) as player:
+    with processes(jobs, play) as player:
 
         async def one(case: Case) -> Row:
             async with locks[case.team.name]:  # a team plays one problem after the other
                 return await player(case)
 
-        await journal.play(turns, one, progress, concurrency=workers)
+        await journal.play(turns, one, progress, concurrency=jobs)
     source = "our own, drawn by seed" if folder is None else f"from {folder}"
     rows = [journal[case.name] for team in teams for case in team]
     return report(rows, options.seeds, who, source, journal)
@@ -104,7 +100,7 @@ def _cases(
     """Return what each memory is to play by one seed: the problems that leave room for turns."""
     problems = list(loaded) or generate_suite(options.problems or PROBLEMS, seed)
     Random(seed).shuffle(problems)  # noqa: S311 - an order, no secret
-    room, kept = options.window, options.memory_tokens
+    room, kept = options.context_tokens, options.memory_tokens
     fitting = [each for each in problems if tokens(task_of(each).text) + kept < room]
     embedder = options.embedder or settings().embedder
     teams = [
@@ -126,7 +122,7 @@ async def _journal(options: Options, who: Identity, loaded: Sequence[Problem]) -
     configuration = {
         "problems": [digest(problem.model_dump()) for problem in loaded] or options.problems or PROBLEMS,
         "agents": who.model_dump(),
-        "rooms": [options.window, options.memory_tokens],
+        "rooms": [options.context_tokens, options.memory_tokens],
         "shown": options.example,
         "embedder": (await options.opened_embedder()).name,
     }

@@ -31,7 +31,7 @@ class Team:
     memory: str
     seed: int
     who: str
-    window: int
+    context_tokens: int
     memory_tokens: int
     embedder: str
     home: Path
@@ -39,7 +39,7 @@ class Team:
 
     @property
     def name(self) -> str:
-        return f"{self.memory}-{self.seed}-{self.window}"
+        return f"{self.memory}-{self.seed}-{self.context_tokens}"
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ async def play(case: Case) -> Row:
         solver=team.who,
         second_agent=team.who,
         memory_model=team.who,
-        window=team.window,
+        context_tokens=team.context_tokens,
         memory_tokens=team.memory_tokens,
         example=team.example,
     )
@@ -80,7 +80,7 @@ async def play(case: Case) -> Row:
         "memory": team.memory,
         "seed": team.seed,
         "number": case.number,
-        "window": team.window,
+        "window": team.context_tokens,
         "memory_tokens": team.memory_tokens,
         "problem": problem.name,
         "domain": problem.domain,

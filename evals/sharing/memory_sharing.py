@@ -5,7 +5,7 @@ for all; the pools grow by what the agents write to new questions, in five parts
 the standard answer by BERTScore and ROUGE-L. Everything runs through the graphs `memory_sharing` and
 `retriever_training`.
 
-`--models` gives the paper's backbones, each an arm of its own under one fixed scorer.
+Several `--agents` are the paper's backbones, each an arm of its own under one fixed scorer.
 
 Deviations from the paper: the items are the shipped ones, 24 an agent, or the user's, since the authors' have
 no licence; the BERTScore encoder is a local one, so that its figures cannot be compared with the paper's
@@ -23,7 +23,7 @@ from typing import get_args
 from pydantic import Field
 
 from mneme.evals.measuring import home_beside, in_environment, ledger_at
-from mneme.evals.options import Agents, Identity, RunOptions, identify
+from mneme.evals.options import AgentsCompared, Identity, RunOptions, identify
 from mneme.evals.report import Journal, Progress, Report, Row, digest, together
 from mneme.evals.sharing.data import Item, Split, read_items, split
 from mneme.evals.sharing.pool_runs import Growth, PoolRun, pools_of, steps
@@ -59,12 +59,7 @@ class Options(RunOptions):
 
     data: Path | None = Field(None, description="A folder of AGENT.jsonl, or one file; default: the shipped.")
     seeds: list[int] = Field([1, 2, 3], min_length=1, description="Each draws another split.")
-    agents: Agents = "auto"
-    models: list[str] = Field(
-        [],
-        description="A backbone of the agents, an arm of its own; repeat it. Default: --agents.",
-        json_schema_extra={"option": "models"},
-    )
+    agents: AgentsCompared = Field(["auto"])
     scorer: str = Field(
         "", description="Who scores, whoever answers, as the paper's one scorer does; default: --agents."
     )
@@ -80,7 +75,7 @@ class Options(RunOptions):
     learning: Learning = Field("reranker", description="What the retriever learns.")
     encoder: Path | None = Field(None, description="Folder of BERTScore's encoder; default: the bundled one.")
     layers: int = Field(LAYERS, ge=1, description="The encoder's layer whose vectors are compared.")
-    at_once: int = Field(8, ge=1, le=64, description="Test questions that are asked at the same time.")
+    jobs: int = Field(8, ge=1, le=64, description="Test questions that are asked at once.")
     quick: bool = Field(False, description="A short run: one seed, ten items an agent.")
 
 
@@ -95,13 +90,13 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     splits = {seed: await asyncio.to_thread(split, items, seed) for seed in seeds}
     bert = await asyncio.to_thread(BertScore, options.encoder, options.layers)
     embedder = await options.opened_embedder()
-    who = await identify(options.agents)
+    who = await identify(options.agents[0])
     arms = arms_of(options, who)
     configuration = {
         "items": digest({item.id: item.model_dump() for item in items}),
         "agents": who.model_dump(),
         **{name: getattr(options, name) for name in SETTINGS},
-        "arms": [(await identify(each)).model_dump() for each in options.models],
+        "arms": [(await identify(each)).model_dump() for each in options.agents[1:]],
         "encoder": f"{bert.name}, layer {bert.layers}",
         "embedder": embedder.name,
     }
@@ -110,7 +105,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     # the retrievers' files stay with the run: they belong to no pool of the user's
     with in_environment({"MNEME_HOME": str(home.resolve())}):
         async with ledger_at(home / "ledger", embedder) as ledger:
-            gate = asyncio.Semaphore(options.at_once)
+            gate = asyncio.Semaphore(options.jobs)
             made = partial(PoolRun, ledger=ledger, journal=journal, gate=gate)
             await _run(splits, arms, made, progress)
     await asyncio.to_thread(score_all, journal, bert, progress)
@@ -124,7 +119,8 @@ def arms_of(options: Options, who: Identity) -> dict[str, SharingContext]:
     scorer = options.scorer or who.responder
     given = options.model_dump(include={*SharingContext.model_fields} - {"agent", "pools"})
     given |= {"scorer": scorer, "grader": scorer}
-    people = {name: name for name in options.models} or {"": who.responder}
+    several = len(options.agents) > 1
+    people = {name: name for name in options.agents} if several else {"": who.responder}
     return {arm: SharingContext(**given | {"answerer": each}) for arm, each in people.items()}
 
 

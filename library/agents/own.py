@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from mneme.core.durable import write_durably
 from mneme.core.errors import BadInput
 from mneme.core.private import make_private_folder
 from mneme.core.settings import settings
@@ -41,7 +42,7 @@ def save_agent(text: str, where: str, *, replace: bool = False) -> Agent:
     if agent.name in own_agents() and not replace:
         raise BadInput(f"There is an agent {agent.name} already.", "--replace puts this one in its place.")
     make_private_folder(_folder())
-    (_folder() / f"{agent.name}.yaml").write_text(text, encoding="utf-8")
+    write_durably(_folder() / f"{agent.name}.yaml", text)
     return agent
 
 

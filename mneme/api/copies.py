@@ -116,4 +116,4 @@ def _write(copies: Copies) -> None:
     """Write the notes; where that cannot be done, the backup is made and the server starts all the same."""
     with suppress(OSError):
         make_private_folder(_notes().parent)
-        write_durably(_notes(), copies.model_dump_json(indent=2), 0o600)
+        write_durably(_notes(), copies.model_dump_json(indent=2))

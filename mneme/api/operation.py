@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast, get_type_hi
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from mneme.core import fields
 from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.stores.answers import KeptAnswers
 from mneme.stores.audit import was_shown
@@ -37,8 +38,7 @@ CALLER = "x-mneme-caller"
 ONCE = "Idempotency-Key"
 """The header with the key under which a request that changes something is done once."""
 
-LARGEST = 2**53 - 1
-"""The largest number that every JSON reader takes exactly."""
+LARGEST = fields.LARGEST
 
 Key = Annotated[str, Field(description="The key, or its first letters.", examples=["0197f3c2"])]
 Limit = Annotated[int, Field(ge=1, le=1000, description="How many at most.")]

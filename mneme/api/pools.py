@@ -66,10 +66,13 @@ class Pools(Operations):
         self, pool: PoolName, agent: AgentName = "", limit: Limit = 100, offset: Offset = 0
     ) -> Sequence[Pooled]:
         """Return a pool's pairs, or those of one agent, as they were added. Raises NotFound."""
-        found = await self._pool(pool).first(limit, agent, offset)
-        if not found and pool not in (known := await self._names()):
+        return await self._pool(pool).first(limit, agent, offset) or await self._nothing_in(pool)
+
+    async def _nothing_in(self, pool: str) -> Sequence[Pooled]:
+        """Return no pairs of a pool that has none. Raises NotFound where there never was such a pool."""
+        if pool not in (known := await self._names()):
             raise NotFound(f"There is no pool {pool}.", f"There are: {', '.join(known) or 'none yet'}.")
-        return found
+        return []
 
     @reads("pools/{pool}/search")
     async def search(
@@ -138,8 +141,8 @@ class Pools(Operations):
 
     @reads("pools/{pool}/export")
     async def export_lines(self, pool: PoolName, start: Offset = 0, limit: Limit = 500) -> Sequence[str]:
-        """Return pairs as lines of JSON, beginning with the pair at position `start`."""
-        found = await self._pool(pool).first(limit, start=start)
+        """Return pairs as lines of JSON, beginning with the pair at position `start`. Raises NotFound."""
+        found = await self._pool(pool).first(limit, start=start) or await self._nothing_in(pool)
         return [each.pair.model_dump_json() for each in found]
 
     @changes("pools/{pool}/import")
@@ -152,14 +155,16 @@ class Pools(Operations):
 
     @reads("pools/{pool}/retriever")
     async def retriever(self, pool: PoolName) -> RetrieverState:
-        """Return the state of a pool's retriever."""
+        """Return the state of a pool's retriever. Raises NotFound."""
         of = self._pool(pool)
+        if not (memories := await of.count()):
+            await self._nothing_in(pool)
         retrievers = await retrievers_of(of)
         return RetrieverState(
             pool=pool,
             serving=await retrievers.serving(),
             versions=await retrievers.all(),
-            memories=await of.count(),
+            memories=memories,
             waiting=await RetrieverLessons(of).count_on("waiting"),
         )
 

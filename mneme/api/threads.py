@@ -180,7 +180,7 @@ class Threads(Operations):
         if bool(name) == everything:
             raise BadInput("Which thread?", "Give its name, its id, or --all.")
         if not (turns := turns or settings().checkpoint_turns):
-            raise BadInput("MNEME_CHECKPOINT_TURNS is 0: all turns are kept.", "Say how many with --keep.")
+            raise BadInput("MNEME_CHECKPOINT_TURNS is 0: all turns are kept.", "Say how many with --turns.")
         found = await self._all() if everything else {(await self.find(name)).id}
         async with opened_checkpointer() as saver:
             gone = [await saver.keep_turns(each, turns) for each in found]

@@ -30,7 +30,7 @@ Values = dict[str, Any]
 TYPES: dict[str, type] = {"string": str, "integer": int, "number": float, "boolean": bool}
 AGENTS, CONTEXT = "agents", "command_line"
 LETTERS = {"limit": "-n", "user": "-u", "shots": "-k"}
-VARIABLES = {"agents": "MNEME_AGENTS", "team": "MNEME_TEAM", "user": "MNEME_USER"}
+VARIABLES = {"--agents": "MNEME_AGENTS", "--team": "MNEME_TEAM", "--user": "MNEME_USER"}
 OWNERS = {"user": User, "team": Team}
 DECLARED = Path(__file__).with_name("declared.json")
 """The parameters of the operations that commands call, as `docs/generate/declared.py` writes them.
@@ -108,12 +108,12 @@ class Fields:
         if not declared[0].startswith("-"):
             made = typer.Argument(default, help=_help(schema))
         else:
-            variable = schema.get("variable") or (None if "items" in _given(schema) else VARIABLES.get(name))
+            variable = None if "items" in _given(schema) else VARIABLES.get(declared[0])
             made = typer.Option(
                 default,
                 *declared,
                 help=_help_of_role(schema) if is_role else _help(schema),
-                envvar=variable,
+                envvar=schema.get("variable") or variable,
                 metavar=metavar,
                 autocompletion=_choices(schema),
             )
@@ -135,9 +135,9 @@ class Fields:
         except ValidationError as error:
             first = error.errors()[0]
             option = self.declared(str(first["loc"][0]))[0].partition("/")[0]
-            value = str(first["input"]) or "“”"
+            told, value = first["msg"].removeprefix("Value error, "), str(first["input"]) or "“”"
             shown = value if len(value) <= SHOWN_CHARS else f"{value[:SHOWN_CHARS]}…"
-            wrong = f"{option} {shown}: {first['msg']}."
+            wrong = f"{option} {shown}: {told}."
             raise BadInput(wrong, f"See `{command} --help`.") from error
         if self._whole:
             return found

@@ -100,7 +100,9 @@ async def import_mem0(
         str, typer.Option("--of", metavar="NAME", help="The user to import, if the source has several.")
     ] = "",
     collection: Annotated[str, "The store's collection."] = "mem0",
-    history: Annotated[Path | None, "Mem0's history.db. With a store: the one in ~/.mem0."] = None,
+    history: Annotated[
+        Path | None, "Mem0's history.db. With a store: the one in ~/.mem0.", "--history-db"
+    ] = None,
     by_agent: ThroughAgent = False,
 ) -> int:
     """Import the memories of Mem0, with their times and earlier versions."""

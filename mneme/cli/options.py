@@ -15,7 +15,7 @@ Agents = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines instead of text.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Show at most this many.")]
-Reason = Annotated[str, typer.Option("--reason", help="The reason, which is kept in the history.")]
+Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the history.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Names = Mapping[str, str]
 """A field's name to its option's, where the two differ; one without hyphens is an argument."""

@@ -48,7 +48,7 @@ Seed = Annotated[int, typer.Option("--seed", help="Seed of the generated problem
 
 async def list_(
     data: Data = None,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Number of generated problems.")] = 60,
+    count: Annotated[int, typer.Option("--count", min=1, help="Number of generated problems.")] = 60,
     seed: Seed = 1,
 ) -> None:
     """List the problems of a folder, or generated problems."""

@@ -26,7 +26,7 @@ from mneme.stores.checkpoints.files import check_sqlite, copy_sqlite, refuse_gon
 from mneme.stores.database import Sqlite, kept_of, storage_errors
 from mneme.stores.ledger.addresses import place_of
 from mneme.stores.ledger.checking import problems_in
-from mneme.stores.ledger.folder import GENERATIONS, LOG, MANIFEST
+from mneme.stores.ledger.folder import GENERATIONS, LOG, LOG_FILES, MANIFEST
 from mneme.stores.ledger.ledger import reembed
 from mneme.stores.ledger.log import write_log
 from mneme.stores.ledger.opening import open_store, open_to_read
@@ -87,7 +87,7 @@ async def restore(file: Path, embedder: Embedder) -> Backup:
     with tempfile.TemporaryDirectory(prefix="mneme-restore-") as name:
         room = Path(name)
         await asyncio.to_thread(_unpack, file, room)
-        for path in (folder / LOG, folder / MANIFEST, checkpoints, *folder.glob(GENERATIONS)):
+        for path in (*folder.glob(LOG_FILES), folder / MANIFEST, checkpoints, *folder.glob(GENERATIONS)):
             if path.exists():
                 raise BadInput(
                     f"{path} exists; a backup is restored into an empty place.",

@@ -6,6 +6,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mneme.core.durable import write_durably
 from mneme.core.errors import BadInput, StorageFailure
+from mneme.core.private import make_private_folder
 from mneme.core.settings import settings
 
 FILE = "measured_models.json"
@@ -52,7 +53,7 @@ def keep_measured(responder: str, digest: str, roles: Mapping[str, Fitness]) -> 
     known[responder] = Measured(digest=digest, roles={**kept, **roles})
     file = settings().home / FILE
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(file.parent)
         write_durably(file, ALL.dump_json(known, indent=1))
     except OSError as error:
         raise StorageFailure(f"Cannot write {file}: {error.strerror}.", "Set MNEME_HOME.") from error

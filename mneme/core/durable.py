@@ -23,7 +23,7 @@ def sync_all(folder: Path) -> None:
         list(pool.map(sync, [folder, *folder.rglob("*")]))
 
 
-def write_durably(path: Path, content: str | bytes, mode: int = 0o666) -> None:
+def write_durably(path: Path, content: str | bytes, mode: int = 0o600) -> None:
     """Write a file anew: after a power cut it is there as a whole, or the former one is."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -39,6 +39,13 @@ def is_shared(path: Path) -> bool:
     return bool(mode & OTHERS) and not mode & EVERYBODY
 
 
+def close_all_to_others(folder: Path) -> None:
+    """Take away the rights of everybody but the owner to a folder and everything in it."""
+    for at, _, files in os.walk(folder):  # another process may be removing some of them
+        for path in (Path(at), *(Path(at, name) for name in files)):
+            close_to_others(path)
+
+
 def close_to_others(path: Path) -> None:
     """Take away the rights of everybody but the owner; where this user may not, it stays as it is."""
     with suppress(OSError):

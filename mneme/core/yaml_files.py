@@ -92,6 +92,5 @@ def text_of(path: Path) -> str:
             raise BadInput(f"{path} is larger than {LARGEST} bytes.", "Give a file that describes one thing.")
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as unreadable:
-        raise BadInput(
-            f"{path} cannot be read: {unreadable}", "Give the path of a YAML file."
-        ) from unreadable
+        why = unreadable.strerror if isinstance(unreadable, OSError) else "it is not UTF-8"
+        raise BadInput(f"{path} cannot be read: {why}.", "Give the path of a YAML file.") from unreadable

@@ -126,7 +126,7 @@ def _change(path: Path, change: Callable[[list[User]], list[User]]) -> None:
         with FileLock(f"{path}.lock", timeout=LOCK_SECONDS, mode=0o600):
             held = _read(path) if path.exists() else UserFile()
             changed = held.model_copy(update={"users": change(held.users)})
-            write_durably(path, changed.model_dump_json(indent=2) + "\n", 0o600)
+            write_durably(path, changed.model_dump_json(indent=2) + "\n")
 
 
 def _read(path: Path) -> UserFile:

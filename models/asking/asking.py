@@ -93,8 +93,8 @@ INTERNAL = RunnableConfig(tags=["nostream", "langsmith:nostream"])  # LangGraph 
 
 
 @dataclass
-class AskRecord:
-    """One question to one responder, its answer once there is one, and what the attempts cost so far."""
+class Answered(Generic[T]):
+    """A question to one responder, its answer once there is one, what it cost, and what stayed in doubt."""
 
     name: str
     responder: str
@@ -103,7 +103,7 @@ class AskRecord:
     reply_tokens: int = 0
     message_id: str = ""
     doubt: str = ""
-    value: Any = None
+    value: T = cast(Any, None)  # noqa: RUF009
 
     def add(self, message: AIMessage) -> None:
         """Count what a reply cost."""
@@ -133,13 +133,6 @@ class Question(Generic[T]):
     repairs: int = REPAIRS
 
 
-@dataclass(kw_only=True)
-class Answered(AskRecord, Generic[A]):
-    """An answer, who gave it, what it cost, and the doubt that was left when it was given again."""
-
-    value: A
-
-
 async def ask(  # noqa: PLR0913  (the interface of every node)
     prompt: Prompt[G, A],
     given: G,
@@ -154,13 +147,13 @@ async def ask(  # noqa: PLR0913  (the interface of every node)
     Text that a person waits for streams to the graph's `messages`; nothing else does.
     Raises `BadAnswer` when every repair failed, `ModelUnavailable`, `PromptTooLong`, `BadInput`.
     """
-    record = AskRecord(prompt.name, await resolve(who))
+    record = Answered[A](prompt.name, await resolve(who))
     prepare = prepared.get(record.responder)
     async with as_one_run(record, given, config) as run:
         if record.responder != "rules" and prepare is None:
             own = await in_own_words(prompt)
             record.value = await ask_with_repairs(_question(own, given, history, lane), record, run)
-            return Answered(**vars(record))
+            return record
         # What a rule says, or what was prepared, is checked and counted like any other answer.
         record.attempts = 1
         value = cast(A, prepare(prompt.name, prompt.answer)) if prepare else await by_rules(prompt, given)
@@ -174,7 +167,7 @@ async def ask(  # noqa: PLR0913  (the interface of every node)
         if isinstance(value, str):
             message = await FixedReply(text=value).ainvoke([], attempt_config(run, record, lane == "user"))
             record.message_id = message.id or ""
-    return Answered(**vars(record))
+    return record
 
 
 class FixedReply(BaseChatModel):
@@ -253,7 +246,7 @@ def _object(prompt: Prompt[G, A], shown: Sequence[str], asked: str, message: AIM
     return value
 
 
-async def ask_with_repairs(question: Question[T], record: AskRecord, run: RunnableConfig) -> T:
+async def ask_with_repairs(question: Question[T], record: Answered[T], run: RunnableConfig) -> T:
     """Return the first acceptable answer; after a reply that is none, ask again in a way that may help."""
     failure = Unusable("It was never asked.")
     doubted: Doubtful | None = None
@@ -319,7 +312,7 @@ def _redrawn(first: CallOptions, last: CallOptions, failure: Unusable, attempt: 
     )
 
 
-def attempt_config(run: RunnableConfig, record: AskRecord, shown: bool) -> RunnableConfig:
+def attempt_config(run: RunnableConfig, record: Answered[Any], shown: bool) -> RunnableConfig:
     """Return the config of one attempt; tokens that are not for the chat stay out of it."""
     mark = RunnableConfig(run_name=record.responder, metadata={"attempt": record.attempts})
     return merge_configs(run, mark) if shown else merge_configs(run, mark, INTERNAL)
@@ -348,7 +341,7 @@ def cut_off(raw: str, counted: int | None = None) -> Unusable:
 
 @asynccontextmanager
 async def as_one_run(
-    record: AskRecord, given: object, config: RunnableConfig | None
+    record: Answered[Any], given: object, config: RunnableConfig | None
 ) -> AsyncIterator[RunnableConfig]:
     """Give the config of one traced run: named after its prompt, tagged with who answers, attempts counted.
 

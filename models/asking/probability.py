@@ -22,7 +22,7 @@ from pydantic import BaseModel
 
 from mneme.models.asking.asking import (
     SEED,
-    AskRecord,
+    Answered,
     Question,
     as_one_run,
     ask_with_repairs,
@@ -104,7 +104,7 @@ async def _measured(
         False,
         "Reply again, with the JSON object only.",
     )
-    record = AskRecord(prompt.name, responder)
+    record = Answered[Any](prompt.name, responder)
     async with as_one_run(record, given, None) as run:
         record.value = await ask_with_repairs(question, record, run)
     return None if record.value is None else Probability(record.value, responder)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from mneme.core.errors import BadAnswer
 from mneme.models.asking.asking import (
     SEED,
-    AskRecord,
+    Answered,
     Question,
     as_one_run,
     ask_with_repairs,
@@ -48,7 +48,7 @@ async def call_tools(  # noqa: PLR0913  (the interface of every node)
     message may be dropped. `rule` answers for `rules`. Nothing of the turn streams.
     Raises `BadAnswer` when every repair failed, `ModelUnavailable` where the model has no tools.
     """
-    record = AskRecord(name, await resolve(who))
+    record = Answered[AIMessage](name, await resolve(who))
     prepare = prepared.get(record.responder)
     async with as_one_run(record, list(messages), config) as run:
         if not prepare and record.responder != "rules":

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
+from mneme.core.fields import LARGEST, described
 from mneme.environments.household.beliefs import Beliefs
 from mneme.environments.household.episode import CATEGORIES, MOST_AGENTS, Episode, parse_episode
 from mneme.environments.household.macro import Plan
@@ -44,7 +45,7 @@ class Task(TypedDict, total=False):
         ),
     ]
     agents: Annotated[int, Field(2, ge=1, le=MOST_AGENTS, description="Members of the team.", examples=[3])]
-    seed: Annotated[int, Field(0, ge=0, description="Which apartment is generated.", examples=[7])]
+    seed: Annotated[int, described("Which apartment is generated.", 7, 0, ge=0, le=LARGEST)]
     episode: Annotated[
         dict[str, Any],
         Field(

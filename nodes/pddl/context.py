@@ -14,7 +14,7 @@ class PddlContext(OwnedByTeam):
     solver: str = responder("The solver's model.")
     second_agent: str = responder("The second agent's model.")
     memory_model: str = responder("Who answers the memory's own questions.")
-    window: int = Field(
+    context_tokens: int = Field(
         4096, ge=512, description="Tokens of a context: task, memory and the turns that fit (algorithm 1)."
     )
     memory_tokens: int = Field(

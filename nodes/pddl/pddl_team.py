@@ -145,7 +145,7 @@ async def recall(state: Given, runtime: PddlRuntime) -> Update:
         raise BadInput(
             f"The task {task.id} and its memory take about {needed} tokens; "
             f"the window has {services.window}.",
-            "Raise `window`, or lower `memory_tokens`.",
+            "Raise `context_tokens`, or lower `memory_tokens`.",
         )
     held = await _kept(memory, memory.recall(task), {})
     begun = {"problem": problem.model_dump(), "task_id": trial, "held": held}
@@ -261,7 +261,7 @@ async def _memory(runtime: PddlRuntime, trial: str) -> TaskMemory:
         trials=Trials(ledger, team, context.memory),
         who=context.memory_model,
         trial=trial,
-        window=context.window,
+        window=context.context_tokens,
         memory_tokens=context.memory_tokens,
         count=counters[0] if len(counters) == 1 else lambda text: max(count(text) for count in counters),
         team=team,

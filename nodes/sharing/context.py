@@ -6,6 +6,7 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 
 from mneme.core.errors import BadInput
+from mneme.core.fields import LARGEST
 from mneme.library.agents.agent import AGENTS
 from mneme.models.retriever.retriever import Learning
 from mneme.nodes.context import OwnedByTeam, responder
@@ -36,7 +37,7 @@ class PoolContext(OwnedByTeam):
         description="What learns: a re-scorer of what the embedder finds, which asks no grader; or, by "
         "grades as in the paper, a matrix on the embedder or a whole encoder of questions.",
     )
-    seed: int = Field(0, ge=0, description="Seed of every training.")
+    seed: int = Field(0, ge=0, le=LARGEST, description="Seed of every training.")
 
     @property
     def by_grades(self) -> bool:
@@ -105,14 +106,14 @@ class GrowthContext(ScoredContext):
         "--- between two of them; those of other domains stay out.",
         examples=["name: haiku\ndomain: literary_creation\n…"],
     )
-    budget: int = Field(
+    calls: int = Field(
         100,
         ge=1,
         le=100_000,
         description="Calls to models that ask, answer and score; what a round repairs may go beyond it. "
         "The grading of examples when the retriever trains on what is stored is not in it.",
     )
-    until: int = Field(0, ge=0, description="Memories at which the pool is large enough; 0: no bound.")
+    pool_size: int = Field(0, ge=0, description="Memories at which the pool is large enough; 0: no bound.")
     asked: Literal["own", "domain"] = Field(
         "own", description="Who gets the question asked for an answer: its own agent, or all of its domain."
     )

@@ -177,9 +177,9 @@ async def take_in(state: State, runtime: GrowthRuntime) -> Update:
 async def choose(state: State, runtime: GrowthRuntime) -> Update:
     """Take the next memories as standard answers, as many as are wanted and the budget has calls for."""
     members, pool = members_of(state["domain"], runtime.context), pool_of(runtime, state["domain"])
-    if (until := runtime.context.until) and (held := await pool.count()) >= until:
-        return {"chosen": [], "why": f"The pool holds {held} memories; {until} were wanted."}
-    budget, calls, lap = runtime.context.budget, state["asked"]["calls"], state["lap"]
+    if (wanted := runtime.context.pool_size) and (held := await pool.count()) >= wanted:
+        return {"chosen": [], "why": f"The pool holds {held} memories; {wanted} were wanted."}
+    budget, calls, lap = runtime.context.calls, state["asked"]["calls"], state["lap"]
     answering = len(members) if runtime.context.asked == "domain" else 1
     found, position, left, why = list[Pooled](), state["position"], budget - calls, ""
     while not (found or why) and lap <= runtime.context.laps:

@@ -16,6 +16,7 @@ MEASURES = {each[:STEM] for each in words(ENGLISH["measures"])}
 """Words that two statements may share without being of one thing."""
 SHARED = 3
 """Of so many words of the shorter statement the other has at least one."""
+MAX_WORDS = 5  # of a value: more words may say something else, too
 BEFORE_VALUES = frozenset(("the", "at", "in", "on", "for", "to", "of", "by", "from", "with"))
 Correction = tuple[int, str, str]
 """The number of the memory that a correction means, its words that are wrong, and the right ones."""
@@ -107,7 +108,7 @@ def _paired(value: str, text: str, memory: str) -> Iterator[tuple[str, str]]:
 
 
 def _sort(value: str) -> str:
-    if NUMBER.search(value):
+    if NUMBER.match(value):
         return "number"
     return "day" if DAY.fullmatch(value) else "name" if value[:1].isupper() else "word"
 
@@ -132,8 +133,8 @@ def _restated(fact: str, memory: str) -> Iterator[tuple[str, str]]:
             wrong = known[old[of[1]].start() : old[of[2] - 1].end()]
             right = said[new[of[3]].start() : new[of[4] - 1].end()]
             is_value = _sort(right) != "word" or now[of[3] - 1] in BEFORE_VALUES
-            is_value &= _sort(wrong.split()[0]) == _sort(right.split()[0])
-            if is_value or now[of[3] - 1] in {"a", "an"}:
+            is_alike = (_sort(wrong) == _sort(right) and is_value) or now[of[3] - 1] in {"a", "an"}
+            if is_alike and max(of[2] - of[1], of[4] - of[3]) <= MAX_WORDS:
                 yield wrong, right
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import ormsgpack
 
-from mneme.stores.checkpoints.threads import MSGPACK, Value
+from mneme.stores.checkpoints.threads import MSGPACK, SUM, Value, intact
 from mneme.stores.users.traces import Told
 
 JSON = "json"
@@ -40,6 +40,7 @@ class Extension:
 
 def unpack(kind: str, data: bytes) -> Any:
     """Return a stored value; None for a kind that holds no text. Raises ValueError where it is damaged."""
+    kind, data = intact((kind, data))
     if kind == JSON:
         return json.loads(data)
     if kind != MSGPACK:
@@ -90,7 +91,7 @@ class Eraser:
         """Return a stored value without what is erased; the same bytes where it holds nothing of it."""
         before = self.hits
         cleaned = self.clean(unpack(kind, data))
-        return data if self.hits == before else pack(kind, cleaned)
+        return data if self.hits == before else pack(kind.partition(SUM)[0], cleaned)
 
     def find(self, value: Any) -> None:
         """Note the messages in a value that are erased, and those that answer them."""

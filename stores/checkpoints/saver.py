@@ -41,6 +41,7 @@ from mneme.stores.checkpoints.threads import (
     COLUMNS,
     COUNT,
     MSGPACK,
+    SUM,
     VALUES,
     At,
     Kept,
@@ -50,9 +51,11 @@ from mneme.stores.checkpoints.threads import (
     Value,
     before_latest,
     before_turns,
+    intact,
     known_in,
     put_back,
     put_list,
+    summed,
     threads_of,
     ticks,
     unused,
@@ -79,7 +82,7 @@ _WRITES = f"SELECT task_path, task_id, idx, channel, type, value FROM writes WHE
 _WRITTEN = f"SELECT DISTINCT checkpoint_ns, checkpoint_id FROM writes WHERE {_THREAD}"
 _VALUES = f"""SELECT type, checkpoint FROM checkpoints WHERE {_THREAD}
     UNION ALL SELECT type, value FROM writes WHERE {_THREAD}"""
-_ITEMS = f"SELECT channel, value FROM items WHERE {_THREAD} AND type = ? ORDER BY channel, number"
+_ITEMS = f"SELECT channel, value FROM items WHERE {_THREAD} AND type LIKE ? ORDER BY channel, number"
 _CUT_PARENTS = f"""UPDATE checkpoints SET parent_checkpoint_id = NULL WHERE {_THREAD}
     AND parent_checkpoint_id NOT IN (SELECT checkpoint_id FROM checkpoints WHERE {_THREAD})"""
 
@@ -162,18 +165,20 @@ class Checkpoints(BaseCheckpointSaver[str]):
     def _restored(self, cursor: Cursor, row: Sequence[Any], metadata: CheckpointMetadata) -> CheckpointTuple:
         """Return the checkpoint in a row, with its lists and with what its tasks wrote."""
         *at, parent, kind, data, _ = row
-        place, checkpoint = Place(*at), self.serde.loads_typed((kind, data))
-        put_back(cursor, place, checkpoint.get("channel_values", {}), self.serde.loads_typed)
+        place, checkpoint = Place(*at), self._loaded((kind, data))
+        put_back(cursor, place, checkpoint.get("channel_values", {}), self._loaded)
         writes = cursor.execute(_WRITES, place).fetchall()
         writes.sort(key=lambda row: writes_sort_key(*row[:3]))
         written = [
-            (task, channel, self.serde.loads_typed((kind, value)))
-            for _, task, _, channel, kind, value in writes
+            (task, channel, self._loaded((kind, value))) for _, task, _, channel, kind, value in writes
         ]
         begun_from = place._replace(checkpoint_id=parent)._asdict()
         then = RunnableConfig(configurable=begun_from) if parent else None
         here = RunnableConfig(configurable=place._asdict())
         return CheckpointTuple(here, checkpoint, metadata, then, written)
+
+    def _loaded(self, stored: Value) -> Any:
+        return self.serde.loads_typed(intact(stored))
 
     async def aput(
         self,
@@ -206,7 +211,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
         sizes = {channel: {COUNT: len(value)} for channel, value in lists.items()}
         stored = self.serde.dumps_typed(plain({**checkpoint, "channel_values": values | sizes}))
         with self._writing(place.thread_id) as cursor:
-            cursor.execute(_PUT, (*place, parent, *stored, described))
+            cursor.execute(_PUT, (*place, parent, *summed(*stored), described))
             cursor.execute(f"DELETE FROM spans WHERE {_AT}", place)
             for channel, value in lists.items():
                 packed = (self.serde.dumps_typed(plain(each)) for each in value)
@@ -231,7 +236,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
         statement = _PUT_WRITE if all(channel in WRITES_IDX_MAP for channel, _ in writes) else _ADD_WRITE
         stored = ((channel, self.serde.dumps_typed(plain(value))) for channel, value in writes)
         rows = [
-            (*place, task_id, WRITES_IDX_MAP.get(channel, number), task_path, channel, *kept)
+            (*place, task_id, WRITES_IDX_MAP.get(channel, number), task_path, channel, *summed(*kept))
             for number, (channel, kept) in enumerate(stored)
         ]
         with self._writing(place.thread_id) as cursor:
@@ -409,7 +414,7 @@ def plain(value: Any) -> Any:
 
 def _values(cursor: Cursor, thread: str) -> list[Value]:
     whole = cursor.execute(_VALUES, (thread, thread)).fetchall()
-    items = cursor.execute(_ITEMS, (thread, MSGPACK)).fetchall()
+    items = cursor.execute(_ITEMS, (thread, f"{MSGPACK}%")).fetchall()
     lists = ([ormsgpack.Fragment(row[1]) for row in rows] for _, rows in groupby(items, itemgetter(0)))
     packed = [(MSGPACK, ormsgpack.packb(each)) for each in lists]
     return [*((kind, data) for kind, data in whole if data), *packed]
@@ -420,8 +425,8 @@ def _rewrite(cursor: Cursor, thread: str, table: str, change: Change) -> int:
     column, keys = VALUES[table], KEYS[table]
     asked = f"SELECT type, {column}, {', '.join(keys)} FROM {table} WHERE {_THREAD}"
     stored = (row for row in cursor.execute(asked, (thread,)).fetchall() if row[1])
-    pairs = ((data, change(kind, bytes(data)), key) for kind, data, *key in stored)
-    new = [(after, *key) for before, after, key in pairs if after != before]
+    pairs = ((kind.partition(SUM)[0], data, change(kind, bytes(data)), key) for kind, data, *key in stored)
+    new = [(*summed(kind, after), *key) for kind, before, after, key in pairs if after != before]
     same = " AND ".join(f"{key} = ?" for key in keys)
-    cursor.executemany(f"UPDATE {table} SET {column} = ? WHERE {same}", new)
+    cursor.executemany(f"UPDATE {table} SET type = ?, {column} = ? WHERE {same}", new)
     return len(new)

@@ -1,8 +1,9 @@
 """How a thread's checkpoints are stored, and which its last turns need; without LangGraph, slow to import.
 
 All values of a thread are in three columns: `checkpoints.checkpoint`, `writes.value` and `items.value`. Each
-has its `type` beside it, and both are as `serde.dumps_typed` returns them; to change one in place is safe: no
-other row depends on it. `checkpoints.metadata` is JSON with names and ids.
+has its `type` beside it, and both are as `serde.dumps_typed` returns them, but for a checksum behind the type
+(which what an earlier version stored has not); to change a value with both is safe: no other row depends on
+it. `checkpoints.metadata` is JSON with names and ids.
 
 A checkpoint has all of a graph's state, and a chat makes six of them a turn: with the messages in each, a
 conversation would take space that grows with the square of its turns. So each message is stored once, in
@@ -23,6 +24,7 @@ from itertools import count, groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
+from zlib import crc32
 
 from mneme.stores.database import Cursor
 
@@ -72,6 +74,8 @@ EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
 Value = tuple[str, bytes]
 """A value's kind and the value."""
 MSGPACK = "msgpack"
+SUM = ":"
+"""What is between a value's kind and its checksum."""
 At = tuple[str, str]
 """Where a checkpoint of a thread is: its namespace and its id, which rises with the time."""
 COUNT = "mneme: items of a list that is stored apart"
@@ -91,6 +95,19 @@ _LISTS = """SELECT s.channel, i.type, i.value
     WHERE i.thread_id = s.thread_id AND i.channel = s.channel AND i.number BETWEEN s.first AND s.last
     AND s.thread_id = ? AND s.checkpoint_ns = ? AND s.checkpoint_id = ?
     ORDER BY s.channel, s.place, i.number"""
+
+
+def summed(kind: str, data: bytes) -> Value:
+    """Return a value as it is stored: its kind with a checksum, and the value."""
+    return f"{kind}{SUM}{crc32(data):08x}", data
+
+
+def intact(stored: Value) -> Value:
+    """Return a stored value's kind, and the value. Raises ValueError where it is not what was stored."""
+    (kind, _, checksum), data = stored[0].partition(SUM), stored[1]
+    if checksum and checksum != f"{crc32(data):08x}":
+        raise ValueError("it is not what was written")
+    return kind, data
 
 
 class Kept(NamedTuple):
@@ -220,10 +237,10 @@ def put_list(
             return
     items = [*values]
     rows = cursor.execute(_KNOWN_ITEMS, (place.thread_id, channel)).fetchall()
-    known = {(kind, stored): number for kind, stored, number in rows}
+    known = {(kind.partition(SUM)[0], stored): number for kind, stored, number in rows}
     unknown = [item for item in dict.fromkeys(items) if item not in known]
     new = dict(zip(unknown, count(max(known.values(), default=-1) + 1), strict=False))
-    added = [(place.thread_id, channel, number, *item) for item, number in new.items()]
+    added = [(place.thread_id, channel, number, *summed(*item)) for item, number in new.items()]
     cursor.executemany(_ADD_ITEM, added)
     numbers, spans = known | new, list[tuple[int, int]]()  # the first and the last of each run of numbers
     for number in [numbers[item] for item in items]:

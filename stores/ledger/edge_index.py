@@ -28,7 +28,7 @@ from typing import Any, Literal
 import qdrant_edge as edge
 
 from mneme.core.errors import Damaged, MnemeError
-from mneme.core.private import make_private_folder
+from mneme.core.private import close_all_to_others, is_shared, make_private_folder
 from mneme.stores.database import REPAIR, Database
 from mneme.stores.ledger.folder import is_sealed, seal, unseal
 from mneme.stores.ledger.index import (
@@ -48,13 +48,12 @@ from mneme.stores.ledger.index import (
 )
 from mneme.stores.ledger.query import DENSE, LAST, SPARSE, Where, section_of
 from mneme.stores.ledger.reading import State, check_embedder, current_state, version_in
-from mneme.stores.ledger.records import Version
 
 COPY = "index-"
 POLL_SECONDS = 0.5
 """Seconds between two looks whether another process has written."""
-KEPT_VERSIONS, KEPT_CHARS = 4096, 4096
-"""How many versions a copy keeps once they were found, and the characters of the longest of them."""
+KEPT_VERSIONS = 4096
+"""How many versions a copy keeps in memory once they were read."""
 
 log = logging.getLogger(__name__)
 SCHEMAS = {"keyword": edge.KeywordIndexParams, "float": edge.FloatIndexParams}
@@ -95,18 +94,11 @@ class EdgeEngine(Engine):
         """Open the shard in a folder, or make one of a dimension in an empty folder."""
         self.path, self.folder, self.lock = path, path.parent, lock
         self._known, self.scopes = set[str](), list[str]()
-        self._kept = lru_cache(KEPT_VERSIONS)(version_in)
+        # To parse a version takes as long as to find it. What is kept goes with the copy, which is built anew
+        # after an erasure: a search that began before it, and so may read what was erased, has the old copy.
+        self.read = lru_cache(KEPT_VERSIONS)(version_in)
         with guarded():
             self.shard = edge.EdgeShard.load(str(path)) if dimension is None else _made(path, dimension)
-
-    def read(self, nonce: bytes, body: str, digest: bytes) -> Version | None:
-        """Take a version from an entry; to parse one takes as long as to find it, so the last ones are kept.
-
-        Nobody may change what is in their values. They go with the copy, which is built anew after an
-        erasure: a search that began before it, and so may read what was erased, keeps that in the old copy.
-        """
-        read = self._kept if len(body or "") <= KEPT_CHARS else version_in
-        return read(nonce, body, digest)
 
     @guarded()
     def read_stamp(self) -> State | None:
@@ -208,7 +200,7 @@ class EdgeIndex:
 
     def _catch_up(self, copy: EdgeEngine) -> None:
         with self._database.reading(snapshot=True) as cursor:
-            found = changes(cursor, copy.state.seq)
+            found = changes(cursor, copy.state.seq, copy.read)
         self._apply(copy, found)
 
     def _apply(self, copy: EdgeEngine, found: Changes) -> None:
@@ -346,6 +338,8 @@ class EdgeIndex:
         make_private_folder(shard)
         copy = EdgeEngine(shard, lock, dimension=current_state(self._database).dimension)
         copy.apply(Changes(build(self._database, copy.upsert)))
+        if not is_shared(self._folder):
+            close_all_to_others(shard)
         return copy
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from mneme.core.durable import sync, write_durably
 from mneme.core.errors import Damaged, LedgerInUse, LedgerMismatch, NotWritable
 from mneme.core.private import (
+    close_all_to_others,
     close_to_others,
     is_open_to_all,
     is_shared,
@@ -164,18 +165,16 @@ class Folder:
         """Close every file to others, unless the folder is open to its group alone: that was on purpose."""
         if is_shared(self.path):
             return
-        if is_open_to_all(self.path):
+        was_open = is_open_to_all(self.path)
+        close_to_others(kept_of(self.path))
+        close_all_to_others(self.path)
+        if was_open and not is_open_to_all(self.path):
             log.warning(
                 "Everybody on this machine could read %s; only you can from now on. "
                 "To share it with a group: chmod -R g+rwX %s.",
                 self.path,
                 self.path,
             )
-        close_to_others(kept_of(self.path))
-        for folder, _, files in os.walk(self.path):  # another process may be removing some of them
-            close_to_others(Path(folder))
-            for name in files:
-                close_to_others(Path(folder, name))
 
     def close(self) -> None:
         """Seal the log where no other process has it open, and let go of the folder."""

@@ -14,7 +14,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
-from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
@@ -78,12 +77,12 @@ class Changes(NamedTuple):
     erases: bool = False
 
 
-def changes(cursor: Cursor, after: int) -> Changes:
+def changes(cursor: Cursor, after: int, read: Read = version_in) -> Changes:
     """Return what an index that has followed the log up to an entry must change."""
     state = state_of(cursor)
     entries = entries_after(cursor, after)
     touched = dict.fromkeys(record for _, record in entries if record)
-    points = points_of(cursor, touched, state)
+    points = points_of(cursor, touched, state, read)
     gone = touched.keys() - {point.id for point in points}
     return Changes(state, points, [*gone], any(kind in ("forget", "drop") for kind, _ in entries))
 
@@ -109,9 +108,9 @@ def _searched(cursor: Cursor) -> list[list[str]]:
     return [records[start : start + BATCH_SIZE] for start in range(0, len(records), BATCH_SIZE)]
 
 
-def points_of(cursor: Cursor, records: Iterable[str], state: State) -> list[Point]:
+def points_of(cursor: Cursor, records: Iterable[str], state: State, read: Read = version_in) -> list[Point]:
     """Return those of the records that an index has, as they are now."""
-    heads = {record: head for record, head in heads_of(cursor, records).items() if head.is_searched}
+    heads = {record: head for record, head in heads_of(cursor, records, read).items() if head.is_searched}
     vectors, points = vectors_by_ids(cursor, heads), list[Point]()
     for record, version in heads.items():
         fields = {name: _concealed(filterable(each), state.ledger) for name, each in version.value.items()}
@@ -125,15 +124,10 @@ def points_of(cursor: Cursor, records: Iterable[str], state: State) -> list[Poin
 def _concealed(value: Any, key: str) -> Any:
     """Return a value with hashes in place of its texts, and of the names of fields in it."""
     if isinstance(value, str) and not DATED.fullmatch(value):
-        return (_hash if len(value) < 64 else _hash.__wrapped__)(value, key)
+        return blake2b(value.encode(), key=key.encode(), digest_size=9).hexdigest()
     if isinstance(value, dict):
         return {_concealed(name, key): _concealed(each, key) for name, each in value.items()}
     return [_concealed(each, key) for each in value] if isinstance(value, list) else value
-
-
-@lru_cache(maxsize=4096)  # the same kinds, names and threads are on many records
-def _hash(text: str, key: str) -> str:
-    return blake2b(text.encode(), key=key.encode(), digest_size=9).hexdigest()
 
 
 def stamp_in(payload: Payload) -> State | None:
@@ -204,7 +198,7 @@ class Engine(ABC):
     indexed: Set[str] = frozenset()
     """The fields of the payload that are known to be indexed."""
     read: Read = staticmethod(version_in)
-    """Takes a version that a search has found from its entry in the log."""
+    """Takes a version from its entry in the log; what it returns may be shared, and stays as it is."""
 
     @abstractmethod
     def ask(self, requests: Sequence[Any]) -> list[Scores]:

@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from importlib import import_module
@@ -30,6 +31,8 @@ from mneme.stores.ledger.query import FORMAT
 from mneme.stores.ledger.reading import check_embedder, current_state
 from mneme.stores.ledger.upgrading import JOURNAL, is_older, remove_older, upgrade
 
+ATTEMPTS = 50
+"""How often a process tries to have a folder alone in which there is no log."""
 MEMORY = "/dev/shm"  # noqa: S108  (the folder in it has a name by chance, and is for its owner alone)
 if TYPE_CHECKING:
     from mneme.stores.ledger.server_index import ServerIndex
@@ -121,12 +124,17 @@ def _opened(place: Place, embedder: str, dimension: int, api_key: str) -> Store:
 
 
 def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
-    """Open the log in a folder, which is checked where no other process has it open."""
+    """Open the log in a folder, which is checked where no other process has it open. Raises LedgerInUse."""
     folder.check_space()
-    while not folder.is_alone():
+    for _ in range(ATTEMPTS):
+        if folder.is_alone():
+            break
         folder.share()
         if folder.log.exists():  # else who had it alone ended before there was one
             return Sqlite(folder.log, kept=kept_of(folder.path))
+        time.sleep(0.02)
+    else:  # somebody has a log open that was deleted
+        raise folder.in_use()
     if is_older(folder):
         upgrade(folder)
     is_trusted = is_sealed(folder.path, LOG_FILES)

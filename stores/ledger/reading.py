@@ -18,6 +18,8 @@ from mneme.stores.ledger.records import Version, gaps, microseconds, tombstone_i
 
 MAX_MARKS = 500
 """Values in one statement."""
+SHORT = 4096
+"""Characters of the longest version that is kept in memory."""
 SUM = 16
 """Bytes of a digest and of a checksum."""
 ALL = 10**9
@@ -157,10 +159,11 @@ def version_in(nonce: bytes, body: str, digest: bytes) -> Version | None:
 
 
 def versions_in(rows: Iterable[Sequence[Any]], read: Read = version_in) -> list[Version]:
-    """Return the versions in entries, of which `BODY` was read. Raises Damaged."""
+    """Return the versions in entries, of which `BODY` was read; `read` may keep those. Raises Damaged."""
     found = list[Version]()
     for seq, record, nonce, body, digest, *_ in rows:
-        if (version := read(nonce, body, digest)) is None:
+        take = read if len(body or "") <= SHORT else version_in
+        if (version := take(nonce, body, digest)) is None:
             raise Damaged(
                 f"Entry {seq} of the ledger's log, of record {record}, is damaged or missing.", REPAIR
             )

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import product
 from operator import mul
 from typing import Any
@@ -84,7 +85,7 @@ class Search:
         mode = "bm25" if by_words and mode != "blend" else mode
         dense = None if mode == "bm25" else vector or await self.vector_of(query)
         words = None if mode == "dense" else words_asked(query)
-        now = self._clock.now()
+        now = datetime.now(UTC)
         scopes = (scope("+", prefix, shelf),) if prefix else ()
         where = Where(scopes, conditions(filter), sections=tuple(map(section_name, sections)))
         asked = Query(where, mode, dense, words, limit, offset, min_score, ranking, now.timestamp() / 86_400)
@@ -100,7 +101,8 @@ class Search:
     def _found(self, asked: Query, hints: Hints | None) -> list[Hit]:
         """Search, and join what was found with the log: one that changed just now is looked for again.
 
-        Where the log ends at the entry to which the index had followed it, the index had all of it.
+        Where the log ends at the entry to which the index had followed it, the index had all of it. That is
+        looked up last: then what was read before is of that state, also without a transaction.
         """
         index, hits = self._store.index, list[Hit]()
         for attempt in range(ATTEMPTS):
@@ -109,13 +111,13 @@ class Search:
             engine = index.opened()
             followed = engine.state.seq
             ranked, parts = engine.search(asked)
-            with self._log.database.reading(snapshot=True) as cursor:
+            with self._log.database.reading(snapshot=hints is not None) as cursor:
+                heads = heads_of(cursor, ranked, engine.read)
                 changed = {record for _, record in entries_after(cursor, followed)}
                 if changed and not attempt:
                     continue
                 if hints is not None:
                     return blended(cursor, engine.read, parts, asked, hints)
-                heads = heads_of(cursor, ranked, engine.read)
             hits = [
                 Hit(heads[record], score, {name: of[record] for name, of in parts.items() if record in of})
                 for record, score in ranked.items()

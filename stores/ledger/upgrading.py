@@ -44,7 +44,12 @@ class Manifest(BaseModel):
 
 
 def bring_in(transaction: Transaction, points: Iterable[tuple[str, Payload]]) -> None:
-    """Add what an older ledger holds, by its points, to a new log: versions, receipts and tombstones."""
+    """Add what an older ledger holds, by its points, to a new log: versions, receipts and tombstones.
+
+    Nothing, where another process has done so since the log was found empty.
+    """
+    if transaction.state.seq:
+        return
     versions, notes, void = dict[tuple[str, int], Version](), dict[str, Payload](), list[str]()
     for point, payload in points:
         if "forgotten" in payload:

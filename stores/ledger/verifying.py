@@ -113,7 +113,7 @@ def _repair_log(folder: Folder, wrong: list[str]) -> tuple[list[str], str]:
         with folder.new_log() as path:
             lost = _rewritten(folder, path)
             old = folder.set_aside(f"is damaged ({wrong[0]}), and has been built anew")
-        write_durably(kept_of(folder.path), "", 0o600)  # what is lost is said, and missed no more
+        write_durably(kept_of(folder.path), "")  # what is lost is said, and missed no more
         return lost, str(old)
     finally:
         folder.release()

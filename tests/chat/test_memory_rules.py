@@ -213,6 +213,12 @@ def test_only_a_repetition_is_a_duplicate_and_a_contradiction_is_linked(
         ("Scratch that, the rent is 950.", "Our rent is 900 euros.", ["Our rent is 900 euros."], "950 euros"),
         ("No wait, it's on Friday", "The demo is on Monday.", ["The demo is on Monday."], "on Friday"),
         ("Actually, I also work at Apple.", "I work at Google.", ["I work at Google."], ""),
+        (
+            "No wait, Bea is 13, omg she would laugh",
+            "Bea is 3, I make her a hat",
+            ["Bea is 3, I make her a hat."],
+            "",
+        ),
         ("Actually I have 3 cats.", "My sister has 2 cats.", ["My sister has 2 cats."], ""),
         ("Sorry, the bus is 5 minutes late.", "The bus is at 9:30.", ["The bus is at 9:30."], ""),
     ],

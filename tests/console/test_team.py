@@ -23,7 +23,7 @@ def team_server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> I
     """Give a server with what a team made."""
     home = tmp_path_factory.mktemp("team") / "home"
     with_a_team(home, "local")
-    run_mneme(("household", "run", "--agents", "rules", "--members", "2", "--name", "tea"), quiet(home))
+    run_mneme(("household", "run", "--agents", "rules", "--members", "2", "--id", "tea"), quiet(home))
     with serving(home) as running:
         yield running
 

@@ -66,7 +66,7 @@ def test_the_list_imports_no_evaluation() -> None:
         (("household", "--members", "5"), "--members 5: "),
         (("latency", "--trials", "0"), "--trials 0: "),
         (("pddl", "--problems", "0"), "--problems 0: "),
-        (("memory_sharing", "--at-once", "65"), "--at-once 65: "),
+        (("memory_sharing", "--jobs", "65"), "--jobs 65: "),
         (("bench", "--part", "abacus"), "--part abacus: "),
     ],
 )

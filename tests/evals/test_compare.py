@@ -91,7 +91,7 @@ def test_the_lesson_of_one_piece_of_code_misleads_where_the_data_is_not_alike() 
 
 
 async def test_every_memory_plays_within_the_budget_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    options = Options(work=["home"], seeds=1, size=4, budgets=[60], jobs=1, out=tmp_path)
+    options = Options(work=["home"], courses=1, tasks=4, tokens=[60], jobs=1, out=tmp_path)
     report = await run(options)
     assert {row["memory"] for row in report.rows} == {*KNOWN}
     assert all(row["shown"] <= 60 * row["recalls"] for row in report.rows)

@@ -130,7 +130,7 @@ class TestLocomo:
             out=tmp_path,
             agents="rules",
             search_in="memories",
-            limit=5,
+            turns=5,
         )
 
         def stop(done: int, of: int, what: str) -> None:
@@ -154,7 +154,7 @@ class TestLocomo:
         late = [{"question": "?", "category": 4, "evidence": ["D1:5"]}]
         data = write_locomo(tmp_path / "own.json", qa=late)
         with pytest.raises(BadInput, match="No question is on the first 2 turns"):
-            await locomo.run(locomo.Options(data=data, out=tmp_path, chatbot="rules", limit=2))
+            await locomo.run(locomo.Options(data=data, out=tmp_path, chatbot="rules", turns=2))
 
     async def test_a_models_answers_are_scored_and_kept(self, tmp_path: Path) -> None:
         with ollama(lambda body: "Not mentioned in the conversation" if asks(body, "(a)") else "Leo"):

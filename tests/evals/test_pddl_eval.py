@@ -121,7 +121,7 @@ def test_what_rules_cannot_tell_is_said_and_only_of_rules(tmp_path: Path) -> Non
     assert not any("Answered by rules" in note for note in by_model.notes)
 
 
-SMALL = {"problems": 2, "agents": "rules", "workers": 2}
+SMALL = {"problems": 2, "agents": "rules", "jobs": 2}
 
 
 @pytest.mark.long
@@ -147,7 +147,13 @@ async def test_every_problem_is_played_with_every_memory_once(tmp_path: Path) ->
 
 async def test_problems_that_leave_no_room_in_the_window_are_not_played(tmp_path: Path) -> None:
     options = evaluation.Options(
-        problems=2, agents="rules", memories=["none"], window=1600, memory_tokens=400, workers=1, out=tmp_path
+        problems=2,
+        agents="rules",
+        memories=["none"],
+        context_tokens=1600,
+        memory_tokens=400,
+        jobs=1,
+        out=tmp_path,
     )
     played = (await evaluation.run(options)).rows
     assert 0 < len(played) <= 2 and {row["window"] for row in played} == {1600}
@@ -166,7 +172,7 @@ async def test_problems_come_from_a_folder_in_a_seeded_order(tmp_path: Path) -> 
         memories=["none"],
         seeds=[1, 2],
         agents="rules",
-        workers=1,
+        jobs=1,
         out=tmp_path / "runs",
     )
     told = await evaluation.run(options)
@@ -185,7 +191,7 @@ async def test_data_are_found_where_mneme_data_is_unless_our_own_are_asked_for(
     (folder / "mine.pddl").write_text(problem.problem_pddl)
     monkeypatch.setenv("MNEME_DATA", str(tmp_path / "data"))
     settings.cache_clear()
-    options = evaluation.Options(memories=["none"], agents="rules", workers=1, out=tmp_path / "runs")
+    options = evaluation.Options(memories=["none"], agents="rules", jobs=1, out=tmp_path / "runs")
     found = await evaluation.run(options)
     assert [row["problem"] for row in found.rows] == [f"{problem.domain}/mine"]
     own = await evaluation.run(options.model_copy(update={"problems": 1}))
@@ -198,8 +204,10 @@ async def test_what_cannot_be_played_is_a_clear_error(tmp_path: Path) -> None:
         await evaluation.run(evaluation.Options(memories=["elephant"], agents="rules", out=tmp_path))
     with pytest.raises(BadInput, match="has no PDDL problems"):
         await evaluation.run(evaluation.Options(data=tmp_path, agents="rules", out=tmp_path))
-    with pytest.raises(MnemeError, match="the window has 512"):
-        await evaluation.run(evaluation.Options(**SMALL, memories=["intrinsic"], window=512, out=tmp_path))
+    with pytest.raises(MnemeError, match="the context has 512"):
+        await evaluation.run(
+            evaluation.Options(**SMALL, memories=["intrinsic"], context_tokens=512, out=tmp_path)
+        )
 
 
 def kept(out: Path) -> list[dict[str, Any]]:
@@ -219,7 +227,7 @@ async def test_an_interrupted_evaluation_goes_on(tmp_path: Path) -> None:
     def interrupt(done: int, of: int, what: str) -> None:
         raise MnemeError("interrupted")
 
-    options = evaluation.Options(**SMALL | {"workers": 1}, memories=["none"], out=tmp_path)
+    options = evaluation.Options(**SMALL | {"jobs": 1}, memories=["none"], out=tmp_path)
     with pytest.raises(MnemeError, match="interrupted"):
         await evaluation.run(options, interrupt)
     (first,) = kept(tmp_path)

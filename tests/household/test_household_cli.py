@@ -58,7 +58,7 @@ def ended(told: Done) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def tea(home: Path) -> dict[str, Any]:
     """Play one run that the tests look at."""
-    play = ("run", "--task", "Prepare Tea", "--seed", "24", "--name", "tea", *RULES, "--json")
+    play = ("run", "--task", "Prepare Tea", "--seed", "24", "--id", "tea", *RULES, "--json")
     return ended(mneme(home, *play)) | {"trace": written(home, "tea")}
 
 
@@ -140,7 +140,7 @@ class TestRuns:
         added = run_mneme(("remember", fact, "--agents", "rules"), quiet(tmp_path))
         assert added.returncode == 0, added.stderr
         task = ("--task", "Wash Dishes", "--seed", "24", "--method", "alone")
-        play = ("run", *task, "--name", "glass", *RULES)
+        play = ("run", *task, "--id", "glass", *RULES)
         assert fact in mneme(tmp_path, *play).stdout
         assert f"shared   {fact}" in mneme(tmp_path, "replay", "glass").stdout
         kept = written(tmp_path, "glass")
@@ -221,7 +221,7 @@ class TestRuns:
         trace = here / "household" / "kk.jsonl"
         trace.parent.mkdir(parents=True)
         trace.write_text("".join(json.dumps(line) + "\n" for line in begun))
-        play = ("--name", "kk", "--task", "Prepare Tea", "--members", "4", "--seed", "24")
+        play = ("--id", "kk", "--task", "Prepare Tea", "--members", "4", "--seed", "24")
         told = refused(*play, "--no-allocation", "--manager", "auto", *RULES)
         assert told == "--manager, --allocation, --members: the run 'kk' was begun with another value."
         assert trace.read_text().count("\n") == 9
@@ -239,7 +239,7 @@ class TestRuns:
 
     def test_a_model_that_does_not_answer_leaves_no_run(self, home: Path, tea: dict[str, Any]) -> None:
         before = mneme(home, "list").stdout
-        told = mneme(home, "run", "--seed", "24", "--name", "mute", "--agents", "ollama:nope", status=1)
+        told = mneme(home, "run", "--seed", "24", "--id", "mute", "--agents", "ollama:nope", status=1)
         assert "Ollama" in told.stderr
         assert mneme(home, "list").stdout == before
 
@@ -249,14 +249,14 @@ class TestRuns:
             assert "run: '' is not a valid name." in mneme(home, "replay", *words, status=1).stderr
 
     def test_a_run_that_another_process_plays_is_refused(self, home: Path, here: Path) -> None:
-        play = ("run", "--task", "Wash Dishes", "-n2", "--seed", "1", *RULES)
+        play = ("run", "--task", "Wash Dishes", "--members", "2", "--seed", "1", *RULES)
         with household_runs.Run("wash-dishes-2-1").played_alone():
             told = mneme(here, *play, status=1)
-        assert "Another process plays the run wash-dishes-2-1." in told.stderr and "--name" in told.stderr
+        assert "Another process plays the run wash-dishes-2-1." in told.stderr and "--id" in told.stderr
         assert mneme(here, *play).stdout.startswith("wash-dishes-2-1 begins")
 
     def test_watching_shows_rooms_hands_and_the_synopsis(self, home: Path) -> None:
-        shown = mneme(home, "run", "--task", "Wash Dishes", "--seed", "2", "-n2", *RULES, "--watch")
+        shown = mneme(home, "run", "--task", "Wash Dishes", "--seed", "2", "--members=2", *RULES, "--watch")
         for words in ("kitchen", "Alice", "proposes", "is to do", "synopsis", "of"):
             assert words in shown.stdout
         assert "\ndone in" in shown.stdout
@@ -272,7 +272,7 @@ class TestKilled:
     def test_a_killed_run_goes_on_to_the_same_end(
         self, home: Path, tea: dict[str, Any], tmp_path: Path
     ) -> None:
-        play = ("run", "--task", "Prepare Tea", "--seed", "24", "--name", "killed", *RULES, "--json")
+        play = ("run", "--task", "Prepare Tea", "--seed", "24", "--id", "killed", *RULES, "--json")
         with Running(("household", *play), quiet(home), piped=True) as command:
             for _ in range(8):
                 assert command.output.readline()
@@ -290,7 +290,7 @@ class TestKilled:
         trace.write_text("\n".join([unknown, *others[:6], others[6][:20]]))
         cut_short = mneme(home, "replay", "early")
         assert "was interrupted" in cut_short.stderr and "After step" in cut_short.stdout
-        play = ("run", "--task", "Prepare Tea", "--seed", "24", "--name", "early", *RULES, "--json")
+        play = ("run", "--task", "Prepare Tea", "--seed", "24", "--id", "early", *RULES, "--json")
         assert {**ended(mneme(home, *play)), "name": "tea", "trace": tea["trace"]} == tea
         assert lines(Path(written(home, "early")))[1:] == lines(Path(tea["trace"]))[1:]
 
@@ -324,7 +324,7 @@ class TestDamage:
         "damage",
         [
             "DELETE FROM items WHERE channel = 'lines' AND number = 3",
-            "UPDATE items SET value = substr(value, 1, 40) WHERE channel = 'lines' AND number = 3",
+            "UPDATE items SET value = CAST(substr(value, 1, length(value) - 1) || x'42' AS BLOB)",
         ],
     )
     def test_what_is_gone_or_changed_is_told(
@@ -336,7 +336,7 @@ class TestDamage:
         assert {row["run"]: row["outcome"] for row in rows}["tea"] == "unreadable"
         told = run_mneme(("verify",), quiet(tmp_path))
         assert told.returncode == 1 and "whole" not in told.stdout
-        play = ("run", "--task", "Prepare Tea", "--seed", "24", "--name", "tea", *RULES)
+        play = ("run", "--task", "Prepare Tea", "--seed", "24", "--id", "tea", *RULES)
         for words in (("replay", "tea"), play):
             refused = mneme(tmp_path, *words, status=1).stderr
             assert "is damaged" in refused and "mneme threads delete household/tea/" in refused
@@ -367,11 +367,12 @@ class TestBadInput:
             (("--members", "0"), "0 agents"),
             (("--members", "50"), "50 agents"),
             (("--task", "Fly a kite"), "--task"),
-            (("--name", "../up"), "--name"),
-            (("--name", ""), "--name"),
+            (("--id", "../up"), "--id"),
+            (("--id", ""), "--id"),
             (("--episode", "nowhere.json"), "nowhere.json"),
             (("--watch", "--json"), "--watch"),
             (("--agents", "nobody"), "nobody"),
+            (("--seed", "9" * 23), "less than or equal to 9007199254740991"),
         ],
     )
     def test_options_are_refused(self, here: Path, words: tuple[str, ...], field: str) -> None:
@@ -396,8 +397,7 @@ class TestBadInput:
         assert field in refused("--episode", str(file), *RULES)
 
     def test_a_sound_episode_is_played_from_its_file(self, home: Path, tmp_path: Path) -> None:
-        file = tmp_path / "mine.json"
-        save_episode(generate(4, "Wash Dishes"), file)
+        save_episode(generate(4, "Wash Dishes"), file := tmp_path / "mine.json")
         assert "mine-2-0" in mneme(home, "run", "--episode", str(file), "--members", "2", *RULES).stdout
 
 
@@ -405,7 +405,7 @@ def test_a_manager_that_never_answers_does_not_look_like_mita(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = "no usable allocation in "
-    played = ("--task", "Set up Table", "--members", "2", "--seed", "4", "--name", "mute", "--no-summary")
+    played = ("--task", "Set up Table", "--members", "2", "--seed", "4", "--id", "mute", "--no-summary")
     with served(monkeypatch, Model("large"), brain=lambda _: Reply("I would love to help!")):
         settings.cache_clear()
         told = CliRunner().invoke(app, ["household", "run", *played, *RULES, "--manager", "ollama:large"])

@@ -108,17 +108,17 @@ async def kill_the_client(server: Server, client: LangGraphClient, *words: str) 
 @pytest.mark.long
 @pytest.mark.xdist_group("server")
 async def test_what_the_server_played_without_its_client_is_told_all_the_same(server: Server) -> None:
-    assert server.mneme(*PLAY, "--name", "whole").returncode == 0
+    assert server.mneme(*PLAY, "--id", "whole").returncode == 0
     async with server.client() as client:
-        thread = await kill_the_client(server, client, *PLAY, "--name", "killed")
+        thread = await kill_the_client(server, client, *PLAY, "--id", "killed")
 
         async def is_over() -> bool:
             return not (await client.threads.get_state(thread))["tasks"]
 
         await eventually(is_over)
-    again = server.mneme(*PLAY, "--name", "killed")
+    again = server.mneme(*PLAY, "--id", "killed")
     assert again.returncode == 0 and "killed continues" in again.stdout, again.stderr
-    assert "is over" in server.mneme(*PLAY, "--name", "killed").stderr
+    assert "is over" in server.mneme(*PLAY, "--id", "killed").stderr
     told = [server.mneme("household", "replay", name) for name in ("killed", "whole")]
     assert steps_of(server, "killed") == steps_of(server, "whole")
     assert told[0].stdout == told[1].stdout

@@ -49,7 +49,7 @@ def test_a_run_that_is_killed_at_any_step_goes_on_and_writes_its_card_once(
     assert json.loads(mneme("cards", "metrics", "--json").stdout)["tasks"] == 1, "it went on by itself"
     cards = [json.loads(line) for line in mneme("cards", "list", "--json").stdout.splitlines()]
     assert len(cards) <= 1, "none where a busy machine measured no gain"
-    assert json.loads(mneme("cards", "trend", "--by", "week", "--json").stdout)["learned"] == len(cards)
+    assert json.loads(mneme("cards", "trend", "--period", "week", "--json").stdout)["learned"] == len(cards)
     for card in cards:
         (task,) = card["evidence"]["task_ids"]
         assert len(mneme("cards", "history", card["id"], "--json").stdout.splitlines()) == 1
@@ -165,6 +165,7 @@ async def test_the_evaluation_can_be_interrupted_and_goes_on(
     cached = whole.summary["compared"]["put once more"]["prompt cache"]
     assert cached["model calls"]["theirs"] == 0, "the cache asks nobody what it was asked before"
     assert whole.plots[0].stat().st_size > 10_000
+    assert any("Solutions are timed" in each for each in whole.notes)
     lines = whole.raw.read_text().splitlines()
     whole.raw.write_text("\n".join([*lines[:7], lines[7][: len(lines[7]) // 2]]))
     again = await evaluation.run(options)

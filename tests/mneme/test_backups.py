@@ -117,6 +117,25 @@ async def test_a_damaged_backup_restores_nothing(
     assert not (tmp_path / "other").exists()
 
 
+async def test_a_write_ahead_log_that_is_left_is_not_read_into_a_backup(
+    tmp_path: Path, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = await open_ledger(settings().ledger_location, embedder)
+    folder = Path(settings().ledger_location)
+    await ledger.insert(ALICE, {}, text="tea", change=SAID)
+    back_up(tmp_path / "backup")
+    await ledger.insert(ALICE, {}, text="coffee", change=SAID)
+    left = (folder / "log.sqlite-wal").read_bytes()
+    await ledger.close()
+    move_to(tmp_path / "other", monkeypatch)
+    (folder := Path(settings().ledger_location)).mkdir(parents=True)
+    (folder / "log.sqlite-wal").write_bytes(left)
+    with pytest.raises(BadInput, match="-wal exists"):
+        await restore(tmp_path / "backup", embedder)
+    (folder / "log.sqlite-wal").unlink()
+    assert (await restore(tmp_path / "backup", embedder)).versions == 1
+
+
 def test_the_command_line_verifies_repairs_backs_up_and_restores(tmp_path: Path) -> None:
     home, other = quiet(tmp_path / "home"), quiet(tmp_path / "other")
     failed(run_mneme(["verify"], home), "no ledger")

@@ -117,16 +117,16 @@ def test_threads_are_pruned_to_their_last_turns(mneme: Run) -> None:
     lines = "".join(f"I have {number} cats.\n" for number in range(2, 6))
     for thread in ("main", "other"):
         assert mneme("chat", "--thread", thread, stdin=lines).returncode == 0
-    first = json.loads(mneme("threads", "prune", "main", "--keep", "2", "--json").stdout)
+    first = json.loads(mneme("threads", "prune", "main", "--turns", "2", "--json").stdout)
     assert (first["threads"], first["checkpoints"] > 5) == (1, True)
-    again = json.loads(mneme("threads", "prune", "main", "--keep", "2", "--json").stdout)
+    again = json.loads(mneme("threads", "prune", "main", "--turns", "2", "--json").stdout)
     assert again == {"threads": 1, "checkpoints": 0}
-    every = json.loads(mneme("threads", "prune", "--all", "--keep", "1", "--json").stdout)
+    every = json.loads(mneme("threads", "prune", "--all", "--turns", "1", "--json").stdout)
     assert (every["threads"], every["checkpoints"] > 5) == (3, True), "with the memory agent's thread"
     assert mneme("chat", stdin="How many cats do I have?\n").returncode == 0
     failed(mneme("threads", "prune", "nothing"), "no thread nothing")
     failed(mneme("threads", "prune"), "Which thread?")
-    failed(mneme("threads", "prune", "--all", MNEME_CHECKPOINT_TURNS="0"), "--keep")
+    failed(mneme("threads", "prune", "--all", MNEME_CHECKPOINT_TURNS="0"), "--turns")
 
 
 HOSTILE = "I own a \x1b]52;c;cm0gLXJm\x07kite\x1b[2J\x1b[H and\r a \x9b31mboat\x85."

@@ -285,7 +285,7 @@ async def test_a_question_about_it_that_nobody_answered_goes_with_its_names(
 def test_a_household_run_that_was_shown_it_and_repeats_it_goes(tmp_path: Path, mneme: Run) -> None:
     (added,) = lines(mneme("add", "At home we keep the wine in the fridge.", "--json"))
     for name, tokens in (("shown", "300"), ("alone", "0")):
-        given = ("--agents", "rules", "--name", name, "--shared-tokens", tokens)
+        given = ("--agents", "rules", "--id", name, "--shared-tokens", tokens)
         mneme("household", "run", "--task", "Prepare Tea", "--seed", "0", *given)
     erased = ok(mneme("memories", "forget", added["key"], "--yes"))
     assert erased.startswith("forgotten: 1 fact, 1 household run; "), erased
@@ -308,7 +308,7 @@ async def test_a_run_under_way_is_stopped_and_goes_on_without_what_was_forgotten
                     "3",
                     "--seed",
                     "4",
-                    "--name",
+                    "--id",
                     f"r{is_shown:d}",
                 )
                 command = ("household", "run", *words, "--agents", "rules")

@@ -127,7 +127,7 @@ class TestAlone:
             given = {"messages": said(f"I have {number} cats.")}
             await client.runs.wait(thread, "chatbot", input=given, context=context)
         before: Any = await client.threads.get_state(thread)
-        pruned = server.mneme("threads", "prune", thread, "--keep", "2", "--user", user, "--json")
+        pruned = server.mneme("threads", "prune", thread, "--turns", "2", "--user", user, "--json")
         assert json.loads(pruned.stdout)["checkpoints"] > 5, pruned.stderr
         history: list[Any] = await client.threads.get_history(thread, limit=100)
         assert [each["metadata"]["source"] for each in history].count("input") == 2

@@ -58,7 +58,7 @@ def test_what_cannot_be_played_is_said_in_one_line(mneme: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "least"), [("--window", "100", "512"), ("--memory-tokens", "5", "100")]
+    ("option", "value", "least"), [("--context-tokens", "100", "512"), ("--memory-tokens", "5", "100")]
 )
 def test_a_bound_that_is_not_kept_is_said_in_one_line_and_stands_in_the_help(
     mneme: Run, option: str, value: str, least: str

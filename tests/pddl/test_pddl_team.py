@@ -160,15 +160,17 @@ async def test_a_context_is_counted_by_the_tokenizer_of_the_model_that_reads_it(
             served(monkeypatch, Model("llama3.1:8b", vocabulary=bytewise)),
             pytest.raises(BadInput, match=f"take about {room + 1} tokens; the window has {room}"),
         ):
-            await play(edge_ledger, gripper(), window=room, solver=first, second_agent=second)
+            await play(edge_ledger, gripper(), context_tokens=room, solver=first, second_agent=second)
     clear_endpoints()
-    assert (await play(edge_ledger, gripper(), window=room))["steps"] > 0
+    assert (await play(edge_ledger, gripper(), context_tokens=room))["steps"] > 0
 
 
 async def test_a_structured_memory_costs_no_reward_where_the_window_is_tight(edge_ledger: Ledger) -> None:
     problem = generate("barman", 2)
-    bare = await play(edge_ledger, problem, "bare", window=2500)
-    noted = await play(edge_ledger, problem, "noted", memory="intrinsic", window=2500, memory_tokens=400)
+    bare = await play(edge_ledger, problem, "bare", context_tokens=2500)
+    noted = await play(
+        edge_ledger, problem, "noted", memory="intrinsic", context_tokens=2500, memory_tokens=400
+    )
     assert noted["progress"] == bare["progress"] == 1
 
 
@@ -186,9 +188,9 @@ async def test_a_problem_that_is_none_is_refused(
 async def test_a_task_longer_than_the_window_is_refused_before_any_question(edge_ledger: Ledger) -> None:
     script("silent", {})
     with pytest.raises(BadInput, match="the window has 1200"):
-        await play(edge_ledger, barman(), window=1200, solver="scripted:silent")
+        await play(edge_ledger, barman(), context_tokens=1200, solver="scripted:silent")
     with pytest.raises(BadInput, match="its memory"):
-        await play(edge_ledger, gripper(), window=800, memory="intrinsic", solver="scripted:silent")
+        await play(edge_ledger, gripper(), context_tokens=800, memory="intrinsic", solver="scripted:silent")
 
 
 async def test_what_one_task_taught_is_shown_to_the_next_of_its_team_alone(edge_ledger: Ledger) -> None:

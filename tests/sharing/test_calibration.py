@@ -136,7 +136,7 @@ def test_rules_calibrate_on_the_command_line(tmp_path: Path) -> None:
     assert found["grader"] == "rules" and found["sensitivity"] > 0.7 and found["specificity"] > 0.7
     shown = run_mneme(("share", "rubric", "show", "literary_creation"), environment, "")
     assert f"Kept above {found['threshold']} by rules" in shown.stdout
-    grow = ("share", "grow", "--domain", "literary_creation", "--agents", "rules", "--budget", "1")
+    grow = ("share", "grow", "--domain", "literary_creation", "--agents", "rules", "--calls", "1")
     assert run_mneme(("share", "pool", "import", "--shipped"), environment, "").returncode == 0
     grown = run_mneme(grow, environment, "")
     assert f"The threshold {found['threshold']}, calibrated for rules, is used." in " ".join(

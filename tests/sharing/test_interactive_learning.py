@@ -53,7 +53,7 @@ async def test_a_pool_grows_from_one_record_within_its_budget(
 ) -> None:
     graph = interactive_learning.compile(store=LedgerStore(edge_ledger))
     with served(monkeypatch, brain=Poet(), parallel=2) as double:
-        result = await graph.ainvoke(ONE, context=growth(budget=40))
+        result = await graph.ainvoke(ONE, context=growth(calls=40))
         sent = len(double.chats)
     assert result["memories"] == await pool_in(edge_ledger).count() > 6
     assert len(set(result["stored"])) == len(result["stored"]) == result["memories"] - 1
@@ -61,7 +61,7 @@ async def test_a_pool_grows_from_one_record_within_its_budget(
     left = 40 - result["asked"]["calls"]
     told = f"has {left} left; the next standard answer takes 4." if left else "is spent."
     assert result["why"] == f"The budget of 40 calls {told}"
-    unasked = await graph.ainvoke(ONE, context=growth(budget=3))
+    unasked = await graph.ainvoke(ONE, context=growth(calls=3))
     assert unasked["why"] == "The budget of 3 calls is too small: the next standard answer takes 4."
     assert unasked["asked"]["calls"] == 0
 
@@ -72,7 +72,7 @@ async def test_a_standard_answer_with_a_question_of_its_own_costs_a_call_less(
     await filled(edge_ledger, "limerick")
     graph = interactive_learning.compile(store=LedgerStore(edge_ledger))
     with served(monkeypatch, brain=Poet()):
-        result = await graph.ainvoke({"domain": POEMS, "standards": []}, context=growth(budget=7, at_once=1))
+        result = await graph.ainvoke({"domain": POEMS, "standards": []}, context=growth(calls=7, at_once=1))
     assert result["asked"]["calls"] == 6
     assert result["why"] == "The budget of 7 calls has 1 left; the next standard answer takes 3."
 
@@ -99,10 +99,10 @@ async def test_a_growth_goes_on_where_it_broke_off(
     with served(monkeypatch, brain=poet) as double:
         double.chat.reply(*[poet] * 9, Reply(status=500, error="out of memory"))
         with pytest.raises(ModelUnavailable):
-            await graph.ainvoke(ONE, config, context=growth(budget=60))
+            await graph.ainvoke(ONE, config, context=growth(calls=60))
         before = (await graph.aget_state(config)).values
         assert 0 < before["asked"]["calls"] < 60
-        result = await graph.ainvoke(None, config, context=growth(budget=60))
+        result = await graph.ainvoke(None, config, context=growth(calls=60))
     assert result["asked"]["calls"] <= 60 and set(before["stored"]) <= set(result["stored"])
     assert len(set(result["stored"])) == len(result["stored"]) == result["memories"] - 1
 
@@ -110,7 +110,7 @@ async def test_a_growth_goes_on_where_it_broke_off(
 async def test_every_agent_of_a_domain_may_get_each_question(edge_ledger: Ledger) -> None:
     graph = interactive_learning.compile(store=LedgerStore(edge_ledger))
     told: list[Any] = []
-    rules = growth(answerer="rules", asked="domain", budget=8)
+    rules = growth(answerer="rules", asked="domain", calls=8)
     async for each in graph.astream(ONE, context=rules, stream_mode="custom"):
         told.append(each)
     answered = [each["agent"] for each in told if each["step"] == "exchange"]
@@ -129,7 +129,7 @@ async def test_a_growth_needs_a_domain_agents_and_something_to_begin_with(edge_l
             await graph.ainvoke(given, context=growth(answerer="rules"))
     long = {"agent": "limerick", "answer": "x" * 50_000}
     mixed: Any = {"domain": POEMS, "standards": [long, *ONE["standards"]]}
-    result = await graph.ainvoke(mixed, context=growth(answerer="rules", budget=4))
+    result = await graph.ainvoke(mixed, context=growth(answerer="rules", calls=4))
     assert "50000" in result["failed"][0]["why"] and result["asked"]["calls"] > 0, "the other one went in"
 
 
@@ -138,7 +138,7 @@ async def test_models_that_talk_nonsense_end_no_growth(
 ) -> None:
     graph = interactive_learning.compile(store=LedgerStore(edge_ledger))
     with served(monkeypatch, brain=lambda _: Reply("la la la")):
-        result = await graph.ainvoke(ONE, context=growth(scorer=MODEL, budget=30))
+        result = await graph.ainvoke(ONE, context=growth(scorer=MODEL, calls=30))
     assert result["stored"] == [] and result["memories"] == 1
     assert result["failed"] and result["asked"]["calls"] >= 3
 
@@ -171,7 +171,7 @@ async def test_a_growth_that_broke_off_while_scoring_asks_nobody_again(
         return score if next(scoring) else Reply(status=500, error="out of memory")
 
     await keep(pool_in(edge_ledger), seeds("limerick")[:1], change=CHANGE)
-    kind = growth(scorer=MODEL, budget=4)
+    kind = growth(scorer=MODEL, calls=4)
     with served(monkeypatch, brain=brain) as double:
         with pytest.raises(ModelUnavailable):
             await graph.ainvoke({"domain": POEMS}, config, context=kind)
@@ -183,7 +183,7 @@ async def test_a_growth_that_broke_off_while_scoring_asks_nobody_again(
 
 async def test_what_a_growth_says_again_is_known_and_not_rejected(edge_ledger: Ledger) -> None:
     graph = interactive_learning.compile(store=LedgerStore(edge_ledger))
-    kind = growth(answerer="rules", threshold=0, budget=4, laps=1)
+    kind = growth(answerer="rules", threshold=0, calls=4, laps=1)
     said = [each async for each in graph.astream(ONE, context=kind, stream_mode="custom")]
     pairs = [each for each in said if each["step"] == "exchange"]
     assert pairs and all(each["stored"] != each["known"] for each in pairs)

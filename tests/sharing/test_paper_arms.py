@@ -106,7 +106,7 @@ async def test_agents_of_different_models_share_a_pool(edge_ledger: Ledger) -> N
     assert [each["key"] for each in second["shown"]] == [first["key"]]
     assert (await ask(edge_ledger, "Of tea.", "wuyanlvshi", **told))["answered_by"] == "rules"
     graph = interactive_learning.compile(store=LedgerStore(edge_ledger))
-    context = GrowthContext(**{**RULES, **told, "budget": 4, "asked": "own", "at_once": 1})
+    context = GrowthContext(**{**RULES, **told, "calls": 4, "asked": "own", "at_once": 1})
     grown = await graph.ainvoke({"domain": POEMS}, context=context)
     (key,) = grown["stored"]
     (version,) = await edge_ledger.history(MemoryPool(edge_ledger, "poets", POEMS).namespace, key)
@@ -117,7 +117,7 @@ async def test_agents_of_different_models_share_a_pool(edge_ledger: Ledger) -> N
 
 def test_arms_are_the_models() -> None:
     who = Identity(responder="rules")
-    arms = arms_of(Options(models=["a:1", "b:2", "a:1"]), who)
+    arms = arms_of(Options(agents=["a:1", "b:2", "a:1"]), who)
     assert {name: each.answerer for name, each in arms.items()} == {"a:1": "a:1", "b:2": "b:2"}
     assert {each.scorer for each in arms.values()} == {"rules"}
     assert [*arms_of(Options(), who)] == [""]

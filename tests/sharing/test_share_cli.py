@@ -61,7 +61,9 @@ def test_a_pool_is_filled_asked_shown_exported_and_emptied(
     again = rows(share("pool", "import", str(exported), "--pool", "copy", "--json"))
     assert again[0]["added"] == 25
     assert share("pool", "remove", result["key"], *POEMS).returncode == 0
-    assert share("pool", "remove", result["key"], "--pool", "copy", "--forget").returncode == 0
+    forget = ("pool", "forget", result["key"], "--pool", "copy")
+    failed(share(*forget), "no terminal to ask")
+    assert "is erased" in share(*forget, "--yes").stdout
     counts = {each["pool"]: each["memories"] for each in rows(share("pool", "list", "--json"))}
     assert counts == {"copy": 24, "literary_creation": 24}
     told = run_mneme(("doctor", "--json"), environment)
@@ -155,6 +157,8 @@ def test_what_cannot_be_used_is_refused_in_one_line(share: Run, tmp_path: Path) 
     failed(share("ask", "--agent", "nobody", *RULES, "Sing."), 'no agent "nobody"', "limerick")
     failed(share("ask", "--agent", "limerick", *RULES, "x" * 50_000), "50000 characters")
     failed(share("pool", "import", str(tmp_path / "none.jsonl"), *POEMS), "none.jsonl")
+    for words in (("pool", "export", str(tmp_path / "x")), ("retriever", "status"), ("retriever", "train")):
+        failed(share(*words, "--pool", "nope"), "no pool nope", "There are")
     failed(share("grow", "--domain", "literary_creation", *RULES), "is empty")
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"agent": "limerick", "answer": "A cat"}\nnot json\n')
@@ -242,7 +246,7 @@ def test_a_growth_that_is_killed_goes_on_and_stores_nothing_twice(
     words: tuple[str, ...] = ("grow", "--domain", "literary_creation", "--id", "spring")
     words += ("--from", str(standards))
     words += ("--answerer", "ollama:llama3.1:8b", "--scorer", "rules", "--grader", "rules")
-    words += ("--threshold", "30", "--budget", "20")
+    words += ("--threshold", "30", "--calls", "20")
     with OllamaDouble(seconds=0.1, brain=brain) as double:
         environment["MNEME_OLLAMA_URL"] = double.url
         with Running(("share", *words), environment, piped=True) as command:
@@ -285,9 +289,9 @@ def test_an_agent_of_ones_own_is_known_by_its_name(share: Run, tmp_path: Path) -
     assert (rated["pair"]["score"], rated["pair"]["judged"], rated["pair"]["downs"]) == (50, 100, 1)
     shown = share("pool", "show", pair["key"], *pool).stdout
     assert "100 of 100, chosen by hand; 50 with 0 up, 1 down" in shown
-    grown = share("grow", "--domain", "short_poems", *RULES, "--threshold", "0", "--budget", "4")
+    grown = share("grow", "--domain", "short_poems", *RULES, "--threshold", "0", "--calls", "4")
     assert grown.returncode == 0 and "round 1: 1 standard answer;" in grown.stdout, grown.stderr
-    full = share("grow", "--domain", "short_poems", *RULES, "--until", "1")
+    full = share("grow", "--domain", "short_poems", *RULES, "--pool-size", "1")
     assert "1 were wanted" in full.stdout and "0 stored" in full.stdout
     failed(share("grow", "--domain", "epics", *RULES), 'no domain "epics"', "short_poems")
     failed(share("grow", "--domain", "short_poems", "--agent", "sonnet", *RULES), "sonnet is of the domain")

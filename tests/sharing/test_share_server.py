@@ -93,7 +93,7 @@ def test_the_command_line_grows_a_pool_through_the_server(server: Server, tmp_pa
         '{"agent": "riddle", "answer": "A candle. It is tall when new and short when old."}\n'
     )
     words = ("grow", "--domain", "unconventional_logic", "--from", str(standards), "--agents", "rules")
-    (told,) = share(server, *words, "--threshold", "20", "--budget", "8")
+    (told,) = share(server, *words, "--threshold", "20", "--calls", "8")
     assert told["memories"] >= 2 and told["asked"]["calls"] <= 8
     refused = server.mneme("share", "ask", "--agent", "nobody", "--agents", "rules", "Sing.")
     assert refused.returncode == 1 and 'no agent "nobody"' in refused.stderr

@@ -69,9 +69,10 @@ async def test_half_a_file_is_said(file: Path) -> None:
     assert check_sqlite(file)
 
 
-async def test_a_checkpoint_that_cannot_be_read_is_said(file: Path) -> None:
+@pytest.mark.parametrize("other", ["x'c1ff'", "CAST(replace(CAST(checkpoint AS TEXT), 'ts', 'tz') AS BLOB)"])
+async def test_a_checkpoint_that_is_not_what_was_written_is_said(file: Path, other: str) -> None:
     with closing(sqlite3.connect(file)) as connection, connection:
-        connection.execute("UPDATE checkpoints SET checkpoint = x'c1ff' WHERE thread_id = 'thread-7'")
+        connection.execute(f"UPDATE checkpoints SET checkpoint = {other} WHERE thread_id = 'thread-7'")
     with pytest.raises(Damaged, match="damaged"):
         await threads(file)
 

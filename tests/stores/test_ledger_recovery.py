@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mneme.core.errors import LedgerMismatch, StorageFailure
+from mneme.core.errors import LedgerInUse, LedgerMismatch, StorageFailure
+from mneme.stores.ledger.folder import Folder
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.embedding import WordEmbedder
@@ -53,6 +54,16 @@ async def test_a_missing_log_is_said_and_no_new_one_made(folder: Path, embedder:
         with pytest.raises(StorageFailure, match="missing") as refused:
             await open_ledger(str(folder), embedder)
     assert "mneme restore" in refused.value.hint
+    assert not (folder / "log.sqlite").exists()
+
+
+async def test_a_log_that_is_deleted_while_it_is_open_is_said(folder: Path, embedder: WordEmbedder) -> None:
+    other = Folder(folder)
+    other.share()
+    (folder / "log.sqlite").unlink()
+    with pytest.raises(LedgerInUse, match="Another process"):
+        await open_ledger(str(folder), embedder)
+    other.release()
     assert not (folder / "log.sqlite").exists()
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from mneme.api.household_runs import Run
+from mneme.core.settings import settings
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.records import Change
@@ -67,6 +69,32 @@ async def test_what_everybody_could_read_is_closed_and_said(
         await use(tmp_path / "home", embedder)
     assert readable_by_others(tmp_path / "home") == []
     assert "Everybody on this machine could read" in caplog.text
+
+
+async def test_nothing_is_said_of_a_folder_that_could_not_be_closed(
+    tmp_path: Path, embedder: WordEmbedder, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    (tmp_path / "ledger").mkdir()
+    (tmp_path / "ledger").chmod(0o777)
+    monkeypatch.setattr(Path, "chmod", refuse)  # as for the folder of another user
+    await (await open_ledger(str(tmp_path / "ledger"), embedder)).close()
+    assert caplog.text == ""
+
+
+async def test_what_a_home_that_everybody_may_enter_holds_is_private(embedder: WordEmbedder) -> None:
+    home = settings().home
+    with umask(0o022):
+        (home / "household").mkdir(parents=True)  # as earlier versions did
+        ledger = await open_ledger(settings().ledger_location, embedder)
+        await ledger.insert(ALICE, {}, text="tea", change=SAID)
+        await ledger.search(ALICE, "tea")
+        with Run("tea").played_alone():
+            assert readable_by_others(home) == [home], "while it is in use"
+        await ledger.close()
+    assert readable_by_others(home) == [home]
 
 
 async def test_what_a_group_shares_stays_shared(

@@ -17,9 +17,12 @@ import pytest
 from qdrant_client import AsyncQdrantClient, models
 
 from mneme.core.errors import Damaged, LedgerMismatch, NotFound
+from mneme.stores.database import Sqlite
 from mneme.stores.ledger import upgrading
 from mneme.stores.ledger.folder import Folder
 from mneme.stores.ledger.ledger import open_ledger
+from mneme.stores.ledger.log import commit, write_log
+from mneme.stores.ledger.reading import current_state
 from mneme.stores.ledger.records import (
     Change,
     Namespace,
@@ -208,6 +211,15 @@ async def test_a_kill_half_way_loses_nothing(tmp_path: Path, moment: str) -> Non
     assert await ledger.history(ALICE, "k") == made
     await ledger.close()
     assert not [*(tmp_path / "ledger").glob("generation-*")]
+
+
+def test_what_two_processes_take_over_at_once_is_written_once(tmp_path: Path) -> None:
+    work = partial(upgrading.bring_in, points=entries_of(history(ALICE, "k", "one", "two")))
+    write_log(tmp_path / "log.sqlite", ("test", 8), work)
+    database = Sqlite(tmp_path / "log.sqlite")
+    commit(database, work)
+    assert current_state(database).seq == 2
+    database.close()
 
 
 async def test_who_waits_for_an_upgrade_that_is_killed_upgrades(tmp_path: Path) -> None:

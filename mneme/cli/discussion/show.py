@@ -69,11 +69,9 @@ async def memory(
     agent: Annotated[str, "A role's name, e.g. data_engineer."],
     discussion: Which = "",
     named: Named = "",
-    turn: Annotated[
-        int | None, typer.Option("--turn", "-n", min=0, help="The memory after this turn.")
-    ] = None,
+    turn: Annotated[int | None, typer.Option("--turn", min=0, help="The memory after this turn.")] = None,
     since: Annotated[
-        int | None, typer.Option("--since", min=0, help="Show what changed since this turn.")
+        int | None, typer.Option("--since-turn", min=0, help="Show what changed since this turn.")
     ] = None,
     history: Annotated[bool, "List every version."] = False,
     team: Team = "local",

@@ -69,11 +69,9 @@ async def run(
     method: Annotated[
         str, "How the team decides: mita, or coela, proagent, mhp or alone; or your own, by entry point."
     ] = MITA,
-    members: Annotated[
-        int | None, "Members of the team, 1 to 4 (default: 3; alone: 1).", "--members -n"
-    ] = None,
+    members: Annotated[int | None, "Members of the team, 1 to 4 (default: 3; alone: 1)."] = None,
     episode: Annotated[Path | None, "An episode file (C-WAH's or your own), not a task."] = None,
-    name: Annotated[str | None, "The run's name (default: task, members and seed)."] = None,
+    name: Annotated[str | None, "The run's name (default: task, members and seed).", "--id"] = None,
     weak_model: Annotated[str, "A weaker model for some: see --weak (the paper's figure 3b)."] = "",
     weak: Annotated[Weak, "Whose model --weak-model is: members, manager or both."] = "members",
     watch: Annotated[bool, "Show rooms, hands and decisions while the team acts."] = False,

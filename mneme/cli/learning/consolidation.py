@@ -25,7 +25,7 @@ class Wanted(BaseModel):
     base: str = Field("", description="What is tuned: a GGUF file, a folder of safetensors, or smollm2.")
     served_base: str = Field("", description="The same model's name in Ollama.")
     force: bool = Field(False, description="Consolidate although nothing makes it due.")
-    anew: bool = Field(False, description="Begin anew, and give up a consolidation that was begun.")
+    fresh: bool = Field(False, description="Begin anew, and give up a consolidation that was begun.")
     status: bool = Field(False, description="Only say what is due and what was.")
     rollback: bool = Field(
         False,
@@ -60,9 +60,9 @@ async def consolidate_pool(
 
 async def _run(wanted: dict[str, Any], context: dict[str, Any]) -> int:
     """Consolidate, tell of consolidations, or undo the latest; return the exit status."""
-    anew, asks, undoes, reason = (wanted.pop(name) for name in ("anew", "status", "rollback", "reason"))
+    fresh, asks, undoes, reason = (wanted.pop(name) for name in ("fresh", "status", "rollback", "reason"))
     if not (asks or undoes):
-        return await consolidate(wanted, context, anew=anew)
+        return await consolidate(wanted, context, fresh=fresh)
     pool = context.get("pool", "")
     async with open_operations(Cards, context["team"], reading=asks) as on:
         if not asks:  # the cards of the latest come back, and the model before it serves
@@ -84,7 +84,7 @@ async def _run(wanted: dict[str, Any], context: dict[str, Any]) -> int:
     return 0
 
 
-async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, anew: bool) -> int:
+async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, fresh: bool) -> int:
     """Consolidate, or go on with what was killed; return 1 where no model was promoted though it was due."""
     if not (wanted["base"] and wanted["served_base"]):
         raise BadInput(
@@ -94,12 +94,12 @@ async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, anew: 
     async with open_team(Cards, context["team"], GRAPH) as session:
         config = await session.thread(GRAPH, context.get("pool", ""))
         left, values = await session.flows.left_at(GRAPH, config)
-        goes_on = bool(left) and "examine" not in left and not anew  # what was refused begins anew
+        goes_on = bool(left) and "examine" not in left and not fresh  # what was refused begins anew
         other = [name for name in SAME if goes_on and values.get(name) != wanted[name]]
         if other:
             raise BadInput(
                 f"A consolidation of {values.get('base')} on {values.get('served_base')} was begun.",
-                "Go on with these, or begin anew: --anew.",
+                "Go on with these, or begin anew: --fresh.",
             )
         if goes_on:
             console.print(f"[dim]Going on with {values.get('tag') or 'it'}: {', '.join({*left})}.[/]")
