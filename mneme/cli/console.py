@@ -1,6 +1,7 @@
 """`mneme serve`, `mneme console`: the server's page in the browser; and `mneme mcp`."""
 
 import asyncio
+import sys
 import webbrowser
 from contextlib import suppress
 from typing import Annotated
@@ -30,6 +31,8 @@ async def mcp(
     from mneme.integrations.mcp import serve_stdio
     from mneme.integrations.offers import MCP_TOOLS, chosen
 
+    if sys.stdin.isatty():
+        say("This waits for a program that speaks MCP: `mneme connect` sets one up. Ctrl-D ends it.", errors)
     await serve_stdio(user, team, agents, chosen(tools.replace(" ", "").split(",") if tools else MCP_TOOLS))
 
 

@@ -83,6 +83,10 @@ class Running:
         self._process.kill()
         self._process.join()
 
+    def is_alive(self) -> bool:
+        """Return whether it has not ended."""
+        return bool(self._process.is_alive())
+
     def complaints(self) -> str:
         """Return what it has printed to stderr so far."""
         return self._err.read_text(encoding="utf-8")

@@ -1,11 +1,9 @@
 """Processes beside one another on one home: nobody waits for another, whatever it does."""
 
-import asyncio
 import json
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,10 +15,8 @@ import pytest
 
 from mneme.client.home import LANGGRAPH_SERVER, Announcement, opened
 from mneme.core.settings import settings
-from mneme.stores.ledger.ledger import Ledger, open_ledger
-from mneme.stores.ledger.verifying import verify
+from mneme.stores.ledger.ledger import Ledger
 from tests.doubles.command_line import run_mneme
-from tests.doubles.embedding import WordEmbedder
 from tests.doubles.quiet import quiet
 
 LIST = ("memories", "list")
@@ -88,69 +84,6 @@ def test_of_many_commands_at_once_all_succeed_and_nothing_is_lost(home: dict[str
     for number in (each for each in range(48) if each % 6 < 2):
         kept = run_mneme([*LIST, "--user", f"user-{number}", "--json"], home)
         assert "Rome" in kept.stdout, number
-
-
-EIGHT = """
-import asyncio, sys, time
-from mneme.stores.ledger.ledger import Ledger, open_ledger
-from mneme.stores.ledger.records import Change
-from tests.doubles.embedding import WordEmbedder
-from tests.doubles.ledgers import forget
-
-class Slow(WordEmbedder):
-    async def embed_documents(self, texts):
-        await asyncio.sleep(float(sys.argv[3]))
-        return await super().embed_documents(texts)
-
-async def main(place, name, until):
-    said, mine, waits = Change(reason="said", actor=name), ("users", name), []
-    ledger = await open_ledger(place, Slow(dimension=8))
-    number = 0
-    while time.time() < until or not number:
-        number += 1
-        began = time.perf_counter()
-        made = await ledger.insert(mine, {"n": number}, text=f"tea {number}", change=said)
-        waits.append(time.perf_counter() - began - float(sys.argv[3]))
-        began = time.perf_counter()
-        hits = await ledger.search(mine, f"tea {number}", mode="dense", limit=3)
-        waits.append(time.perf_counter() - began)
-        assert made in [hit.version for hit in hits], (name, number)
-        if number % 10 == 0:
-            await forget(ledger, mine, made.key, reason="asked", actor=name)
-    await ledger.close()
-    print(number, number // 10, sorted(waits)[int(len(waits) * 0.99)])
-
-asyncio.run(main(sys.argv[1], sys.argv[2], float(sys.argv[4])))
-"""
-
-
-@pytest.mark.long
-@pytest.mark.timeout(600)
-def test_eight_processes_for_a_while_lose_and_refuse_nothing(tmp_path: Path) -> None:
-    """They write, search and forget; one of them waits for its model for seconds at a time."""
-    place, until = tmp_path / "ledger", time.time() + 30
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", EIGHT, str(place), f"u{n}", "10" if n == 0 else "0", str(until)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for n in range(8)
-    ]
-    told = [each.communicate() for each in running]
-    assert [error for _, error in told if error] == []
-    asyncio.run(_all_is_there(place, [said.split() for said, _ in told]))
-    print([said.strip() for said, _ in told])
-
-
-async def _all_is_there(place: Path, told: list[list[str]]) -> None:
-    ledger = await open_ledger(str(place), WordEmbedder(dimension=8))
-    for n, (made, forgotten, _) in enumerate(told):
-        assert await ledger.count(("users", f"u{n}")) == int(made) - int(forgotten)
-        assert len(await ledger.forgotten(("users", f"u{n}"))) == int(forgotten)
-    await ledger.close()
-    assert (await verify(str(place))).problems == []
 
 
 @contextmanager

@@ -33,6 +33,8 @@ from tests.doubles.waiting import Turns, until
 
 T = TypeVar("T")
 
+KILLS = int(os.environ.get("MNEME_TEST_KILLS", "10"))
+
 
 def start_writer(location: Path, seed: int = 0, forgetting: float = 0) -> subprocess.Popen[str]:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -276,7 +278,7 @@ class TestRebuilding:
 
 
 class TestSuddenDeath:
-    @pytest.mark.parametrize("kills", [3, pytest.param(12, marks=pytest.mark.long)])
+    @pytest.mark.parametrize("kills", [3, pytest.param(KILLS, marks=pytest.mark.long)])
     async def test_kills_lose_nothing_that_was_acknowledged(self, tmp_path: Path, kills: int) -> None:
         acknowledged = await self.killed(tmp_path / "ledger", kills=kills, longest=0.25)
         ledger = await open_ledger(str(tmp_path / "ledger"), WordEmbedder(dimension=8))
@@ -284,7 +286,7 @@ class TestSuddenDeath:
         await ledger.close()
         assert acknowledged, "something was written between the kills"
 
-    @pytest.mark.parametrize("kills", [2, pytest.param(8, marks=pytest.mark.long)])
+    @pytest.mark.parametrize("kills", [2, pytest.param(KILLS, marks=pytest.mark.long)])
     async def test_kills_while_forgetting_forget_whole_records_and_no_others(
         self, tmp_path: Path, kills: int
     ) -> None:

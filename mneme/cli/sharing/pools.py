@@ -1,4 +1,4 @@
-"""`mneme share pool …`: list, search, show, import, export and remove shared pairs."""
+"""`mneme share pool …`: list, search, show, import and export shared pairs."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from mneme.api.pools import Pools
-from mneme.cli.options import Limit, Reason, Team
+from mneme.cli.options import Limit, Team
 from mneme.cli.show import console, emit, is_written, print_result, read_file, say
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
@@ -88,18 +88,14 @@ def print_rated(rated: Pooled) -> None:
     console.print(f"{rated.key[:8]}: {pair.judged} by its scorer, {pair.score} with {thumbs}.{told}")
 
 
-async def remove(
-    key: PairKey,
-    pool: PoolName,
-    for_good: Annotated[bool, "Erase it with its history; this cannot be undone.", "--forget"] = False,
-    reason: Reason = "decided on the command line",
-    team: Team = "local",
-) -> None:
-    """Remove a pair from retrieval."""
-    async with open_operations(Pools, team) as shared:
-        gone = await (shared.forget if for_good else shared.remove)(pool, key, reason)
-    emit({"key": gone, "forgotten": for_good})
-    console.print(f"{gone} is {'erased' if for_good else 'removed; its history is kept'}.")
+def print_removed(key: str) -> None:
+    """Print that a pair is not shown any more."""
+    console.print(f"{key} is removed; its history is kept.")
+
+
+def print_forgotten(key: str) -> None:
+    """Print that a pair is gone for good."""
+    console.print(f"{key} is erased.")
 
 
 async def export(
