@@ -6,6 +6,7 @@ import re
 import runpy
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -351,3 +352,21 @@ def test_every_command_is_made_of_what_is_declared_of_it() -> None:
         return [*found, *(name for names in below for name in names)]
 
     assert len(made(typer.main.get_command(app))) > 100
+
+
+def test_a_letter_stands_for_one_option() -> None:
+    letters = defaultdict[str, set[str]](set)
+
+    def look(group: Any) -> None:
+        for name in group.commands.keys() - {"eval"}:
+            command = group.resolve_command(None, [name])[1]
+            if hasattr(command, "commands"):
+                look(command)
+            for each in command.params:
+                for letter in each.opts[1:]:
+                    letters[letter].add(each.opts[0])
+
+    look(typer.main.get_command(app))
+    assert (
+        letters["-n"] and {letter: several for letter, several in letters.items() if len(several) > 1} == {}
+    )
