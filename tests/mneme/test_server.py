@@ -324,7 +324,7 @@ async def listed_for_ann(server: Server, key: str) -> tuple[int, Any]:
 @pytest.mark.long
 @pytest.mark.xdist_group("server")
 async def test_many_replies_to_one_user_keep_no_other_waiting(tmp_path: Path) -> None:
-    """A model answers a question in two seconds, one at a time; one user asks more at once than may be under way."""
+    """A model answers a question in two seconds, one at a time; one user asks for too many at once."""
     file, seconds = tmp_path / "users.json", 2.0
     ann, bob = (add_user(file, name) for name in ("ann", "bob"))
     with OllamaDouble(brain=by_rules(reply), seconds=seconds) as double:
@@ -350,7 +350,6 @@ async def test_many_replies_to_one_user_keep_no_other_waiting(tmp_path: Path) ->
                 for part in range(3):  # of a call: he comes at any time of one
                     await asyncio.sleep(part / 3 * seconds)
                     beside.append(await seconds_of(say(bobs, "I like milk.", **asked["context"])))
-                print("FIGURES", alone, beside)
                 assert mean(beside) - mean(alone) < seconds, "he waits for half a call or so to end"
 
 
