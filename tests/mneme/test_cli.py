@@ -63,6 +63,9 @@ def test_a_sentence_is_remembered_and_words_are_written_as_they_stand(mneme: Run
     always = mneme("add", "Ann's rent is 970 euros.").stdout
     assert "may contradict" in always and "900" in always and "950" in always
     failed(mneme("memories", "list", "--at", "soon"), "soon")
+    long = mneme("memories", "search", "tea " * 3000)
+    failed(long, "at most 8000 characters")
+    assert len(long.stderr) < 300, "what is shown of the query is cut"
     failed(mneme("memories", "reread"), "No model")
     (key, *_) = [json.loads(each)["key"] for each in mneme("memories", "list", "--json").stdout.splitlines()]
     assert "Braga" in mneme("memories", "update", key[:8], "The user lives in Braga.").stdout
