@@ -1,5 +1,6 @@
 """Household runs: each has a name, and a thread whose checkpoints hold what was played."""
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -24,7 +25,7 @@ from mneme.environments.household.trace import Trace, frames_of
 from mneme.graphs import PLUGGED
 from mneme.nodes.background import THREAD_NAME
 from mneme.stores.checkpoints.checkpointer import latest_values, read_checkpoints
-from mneme.stores.checkpoints.threads import Kept, threads_of
+from mneme.stores.checkpoints.threads import threads_of
 from mneme.stores.database import Cursor
 
 MITA, ALONE = "mita", "alone"
@@ -144,14 +145,12 @@ def lines_of(event: Line, agents: int) -> list[dict[str, Any]]:
 
 
 def told_by(metadata: Mapping[str, Any], values: Mapping[str, Any]) -> Sequence[Line]:
-    """Return the lines of a run by its thread's metadata and values; none of one that never began."""
-    if BEGUN not in metadata or not values.get("lines"):
-        return []
-    thread, begun = metadata[THREAD_NAME], json.loads(metadata[BEGUN])
+    """Return the lines of a run by its thread's metadata and values."""
+    thread, begun, events = metadata[THREAD_NAME], json.loads(metadata[BEGUN]), values.get("lines", [])
     begun |= {"thread": thread} | ({"owner": metadata["owner"]} if "owner" in metadata else {})
     agents, bound = len(values["episode"]["starts"]), begun.pop("bound")
-    later = [line for event in values["lines"] for line in lines_of(event, agents)]
-    earlier = _earlier(thread, values["lines"][0]["at"], later)
+    later = [line for event in events for line in lines_of(event, agents)]
+    earlier = _earlier(thread, events[0]["at"] if events else values["steps"], later)
     lines: list[Line] = [{"kind": "episode", "episode": values["episode"], **begun}, *earlier, *later]
     if values["over"]:
         came_to = discounted_return(parse_episode(values["episode"]), frames_of(lines))
@@ -164,7 +163,7 @@ def told_by(metadata: Mapping[str, Any], values: Mapping[str, Any]) -> Sequence[
 def _earlier(thread: str, at: int, later: Sequence[Line]) -> list[Line]:
     """Return what an earlier version wrote into a file of a run that went on from this step."""
     trace = Trace(folder() / f"{thread.split('/')[1]}.jsonl")
-    begun, *lines = trace.read() if trace.path.exists() else [{}]
+    begun, *lines = ([*trace.read()] if trace.path.exists() else []) or [{}]
     if begun.get("thread") != thread:
         return []
     moments = [int(line["step"] if line["kind"] == "step" else line.get("at", at + 1)) for line in lines]
@@ -173,28 +172,35 @@ def _earlier(thread: str, at: int, later: Sequence[Line]) -> list[Line]:
 
 async def runs(beginning: str = "", threads: Set[str] | None = None) -> list[Run]:
     """Return the runs whose names begin so, of all threads or of these; the latest first."""
-    files = sorted(folder().glob(f"{beginning}*.jsonl"), key=lambda path: path.stat().st_mtime)
-    found = {path.stem: Run(path.stem, Trace(path).read) for path in files}
-    for kept, told in await read_checkpoints(partial(_threads, beginning)):
-        name = kept.metadata[THREAD_NAME].split("/")[1]
-        if threads is None or kept.id in threads:
-            found.pop(name, None)  # what was written last is at the end
-            found[name] = Run(name, told)
+    found = await asyncio.to_thread(_of_files, beginning)
+    for run in await read_checkpoints(partial(_of_threads, beginning, threads)):
+        found.pop(run.name, None)  # what was written last is at the end
+        found[run.name] = run
     return [*reversed(found.values())]
 
 
-def _threads(beginning: str, cursor: Cursor) -> list[tuple[Kept, Told]]:
-    """Return the threads of runs that began, and what reads their lines."""
-    found = list[tuple[Kept, Told]]()
+def _of_files(beginning: str) -> dict[str, Run]:
+    """Return the runs of earlier versions by their names, the latest at the end."""
+    files = sorted(folder().glob(f"{beginning}*.jsonl"), key=lambda path: path.stat().st_mtime)
+    return {path.stem: Run(path.stem, Trace(path).read) for path in files}
+
+
+def _of_threads(beginning: str, threads: Set[str] | None, cursor: Cursor) -> list[Run]:
+    """Return the runs that threads hold, but for those that never began."""
+    found = list[Run]()
     for kept in threads_of(cursor):
-        if BEGUN in kept.metadata and kept.metadata[THREAD_NAME].startswith(f"household/{beginning}"):
-            try:
-                values = latest_values(cursor, kept.id)
-            except ValueError as damage:
-                found.append((kept, partial(_refuse, kept.metadata[THREAD_NAME], damage)))
-                continue
-            if values.get("lines"):
-                found.append((kept, partial(told_by, kept.metadata, values)))
+        thread = str(kept.metadata.get(THREAD_NAME))
+        is_asked = thread.startswith(f"household/{beginning}") and (threads is None or kept.id in threads)
+        if not is_asked or BEGUN not in kept.metadata:
+            continue
+        name = thread.split("/")[1]
+        try:
+            values = latest_values(cursor, kept.id)
+        except ValueError as damage:
+            found.append(Run(name, partial(_refuse, thread, damage)))
+            continue
+        if values.get("lines") or values.get("over"):
+            found.append(Run(name, partial(told_by, kept.metadata, values)))
     return found
 
 

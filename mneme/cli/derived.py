@@ -39,6 +39,8 @@ So the help and the parsing of such a command need no import of what declares it
 """
 LARGEST = 2**53 - 1
 """A bound of numbers that no help needs to tell; see `mneme.api.operation`."""
+SHOWN_CHARS = 80
+"""How much is shown of a value that is refused."""
 
 
 class Fields:
@@ -133,8 +135,9 @@ class Fields:
         except ValidationError as error:
             first = error.errors()[0]
             option = self.declared(str(first["loc"][0]))[0].partition("/")[0]
-            told = first["msg"].removeprefix("Value error, ")
-            wrong = f"{option} {str(first['input']) or '“”'}: {told}."
+            told, value = first["msg"].removeprefix("Value error, "), str(first["input"]) or "“”"
+            shown = value if len(value) <= SHOWN_CHARS else f"{value[:SHOWN_CHARS]}…"
+            wrong = f"{option} {shown}: {told}."
             raise BadInput(wrong, f"See `{command} --help`.") from error
         if self._whole:
             return found

@@ -20,13 +20,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from mneme.api.operation import PROBLEM, problem_of
 from mneme.core.errors import BadInput, Forbidden, MnemeError, TooMany
 from mneme.core.settings import read_settings
+from mneme.models.asking.gate import asking_for
 from mneme.server.auth import Headers, identify, key_of
 from mneme.server.problems import is_ours, problem
 from mneme.server.users import number_of
 
 OPEN = {"", "/ok", "/docs", "/openapi.json"}
 """What is answered to everybody: that the server lives, and which routes it has."""
-CLOSED = {"internal", "deploy"}
+CLOSED = {"internal", "deploy", "ui"}
 """The first parts of paths that nobody outside is answered."""
 MAX_WRONG_KEYS = 10
 """Wrong keys that are answered in a window, for one address and one user's key."""
@@ -37,6 +38,8 @@ MAX_BODY = 16 << 20
 """Bytes of a request: the server holds each several times over while it reads it."""
 MAX_IMPORT = 64 << 20
 """Bytes of an import, which sends a whole export at once."""
+MAX_MCP = 1 << 20
+"""Bytes of a request for a tool of the MCP server."""
 
 Guess = tuple[str, str]
 """An address, and the public part of a key: "" if no user has such a key."""
@@ -93,7 +96,8 @@ class Entrance:
         What is too large is read to its end and dropped: many a client hears an answer only then.
         """
         headers = dict(scope["headers"])
-        room = MAX_IMPORT if scope["path"].rstrip("/").endswith("/import") else MAX_BODY
+        path = scope["path"].rstrip("/")
+        room = MAX_IMPORT if path.endswith("/import") else MAX_MCP if path.endswith("/mcp") else MAX_BODY
         came, read = int(headers.get(b"content-length", b"0") or 0), list[Message]()
         more = came > room or b"transfer-encoding" in headers
         while more:
@@ -105,13 +109,14 @@ class Entrance:
         async def again() -> Message:
             return read.pop(0) if read else await receive()
 
-        large = _answer(413, f"A request may have {room >> 20} MB here.", scope["path"], BadInput)
+        error = BadInput(f"A request may have {room >> 20} MB here.", "Send it in parts.")
+        large = _answer(413, error, path)
         await (large if came > room else self._app)(scope, again, send)
 
     async def _refusal(self, scope: Scope) -> Response | None:
         path = scope["path"].rstrip("/")
-        if path.lstrip("/").split("/")[0] in CLOSED or path == "/ui":
-            return _answer(404, "Not Found", path)
+        if path.lstrip("/").split("/")[0] in CLOSED:
+            return _answer(404, Forbidden("Not Found"), path)
         if path in OPEN or scope.get("method") == "OPTIONS":
             return None
         return await self._stranger(scope)
@@ -131,16 +136,18 @@ class Entrance:
                 error = TooMany("Too many wrong keys came from your address.", hint)
                 return JSONResponse(problem_of(error, 429), 429, {"retry-after": str(seconds)}, PROBLEM)
         try:
-            scope["user"] = SimpleNamespace(**await identify(headers, dict(scope)))
+            scope["user"] = user = SimpleNamespace(**await identify(headers, dict(scope)))
+            asking_for.set(user.identity)
         except Auth.exceptions.HTTPException as refused:
             if guess and refused.status_code == 401:
                 self._wrong.count(guess)
-            return _answer(refused.status_code, refused.detail, scope["path"])
+            return _answer(refused.status_code, Forbidden(refused.detail), scope["path"])
         return None
 
 
-def _answer(status: int, detail: str, path: str, kind: type[MnemeError] = Forbidden) -> Response:
+def _answer(status: int, error: MnemeError, path: str) -> Response:
     """Return a refusal that a web page such as Studio can show: it holds nothing of anybody's."""
-    answer = problem(kind(detail), status) if is_ours(path) else JSONResponse({"detail": detail}, status)
+    told = JSONResponse({"detail": f"{error} {error.hint}".strip()}, status)
+    answer = problem(error, status) if is_ours(path) else told
     answer.headers["access-control-allow-origin"] = "*"
     return answer

@@ -15,12 +15,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from mneme.api.operation import Operations
 from mneme.integrations.mcp import CALLER, mcp_server
 from mneme.integrations.offers import MCP_TOOLS, Offer, chosen
+from mneme.server.entrance import MAX_MCP
 from mneme.server.rest import Opened
 from mneme.stores.ledger.records import LOCAL
 
 PATH = "/mneme/mcp"
-LARGEST = 1_000_000
-"""Bytes of a request."""
 
 
 def mcp_route(opened: Mapping[type[Operations], Opened]) -> tuple[StreamableHTTPSessionManager, Route]:
@@ -42,7 +41,7 @@ def mcp_route(opened: Mapping[type[Operations], Opened]) -> tuple[StreamableHTTP
         return await offer.call(operations, given, "auto")
 
     manager = StreamableHTTPSessionManager(
-        mcp_server(do, offered), json_response=True, stateless=True, max_request_body_size=LARGEST
+        mcp_server(do, offered), json_response=True, stateless=True, max_request_body_size=MAX_MCP
     )
     return manager, Route(PATH, _Posted(StreamableHTTPASGIApp(manager)))
 

@@ -29,6 +29,7 @@ from mneme.api.shared_memory import SharedMemory
 from mneme.api.threads import Threads
 from mneme.core.errors import MnemeError
 from mneme.core.settings import settings
+from mneme.models.asking.gate import asking_for
 from mneme.server.auth import identity_of
 from mneme.server.completions import completions
 from mneme.server.entrance import Entrance
@@ -68,7 +69,9 @@ def opens(kind: type[Operations], **more: Any) -> Opened:
 
     async def opened(request: Request, owner: str, caller: str, reads: str) -> Operations:
         identity = identity_of(request)
-        if identity is not None:
+        if identity is None:
+            asking_for.set(owner)
+        else:
             caller = identity if caller == USER else f"{identity}, {caller}"
         ledger = (await store()).ledger
         if kind.OWNER == "user":

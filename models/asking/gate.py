@@ -21,23 +21,30 @@ never held across an `await`, and a waiting call is woken through its own loop.
 """
 
 import asyncio
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Literal, TypeVar
 
 from mneme.core.settings import settings
 
-__all__ = ["Gate", "Lane", "clear_gates", "gate"]
+__all__ = ["Gate", "Lane", "asking_for", "clear_gates", "gate"]
 
 Lane = Literal["user", "background"]
 Owner = tuple[Lane, str]
 T = TypeVar("T")
 
 PATIENCE = 30.0
+RUNS = "langchain_core.runnables.config"
+"""The module that knows the run that this is part of; what runs no graph has not loaded it, as it is slow."""
+
+asking_for: ContextVar[str] = ContextVar("asking_for", default="")
+"""Whose request a server is answering."""
 
 
 @dataclass(eq=False)
@@ -72,8 +79,11 @@ class Gate:
         """The number of each owner's latest admission to a lane."""
 
     async def run(self, lane: Lane, work: Callable[[], Awaitable[T]], owner: str = "") -> T:
-        """Return what the work returns, once there is a place; background work may be begun repeatedly."""
-        call = Call(lane, owner)
+        """Return what the work returns, once there is a place; background work may be begun repeatedly.
+
+        Without an owner it is whose request or run this is.
+        """
+        call = Call(lane, owner or _owner())
         while True:
             try:
                 turn = self._queue(call)
@@ -172,6 +182,15 @@ class Gate:
 
 class _Preempted(Exception):  # noqa: N818  (an event, not an error)
     """A user call took the place of this background call."""
+
+
+def _owner() -> str:
+    """Return whose request a server answers here, else whose run this is part of; "" if unknown."""
+    if not (owner := asking_for.get()) and (runs := sys.modules.get(RUNS)) is not None:
+        owner = str(
+            runs.ensure_config().get("metadata", {}).get("owner", "")
+        )  # by the server, the command line
+    return owner
 
 
 def _cancellations() -> int:

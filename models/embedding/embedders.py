@@ -3,13 +3,14 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol
 
 from mneme.core.errors import BadInput
 from mneme.core.settings import read_settings, settings
+from mneme.models.asking.gate import Gate
 from mneme.models.asking.lazily import import_lazily
 from mneme.models.embedding.absent import MULTILINGUAL, PACKAGES, Absent, Package, install_missing
 
@@ -44,8 +45,8 @@ class Model(Protocol):
 class Packaged:
     """A packaged model in this process, off the event loop: queries in one thread, documents in another.
 
-    So a query waits for no document, and neither fills the threads that the rest of the process uses. In a
-    thread callers take turns, a batch each, so a text of any length makes another wait for one batch.
+    So a query waits for no document, and neither fills the threads that the rest of the process uses. At a
+    thread users take turns, a batch each, so texts of any number and length make another wait for one batch.
     """
 
     def __init__(self, package: Package) -> None:
@@ -53,8 +54,8 @@ class Packaged:
         self._package = package
         self._model: Model | None = None
         self._loading = threading.Lock()
-        self._queries = ThreadPoolExecutor(1, "embed-queries")
-        self._documents = ThreadPoolExecutor(1, "embed-documents")
+        self._queries = Gate(1), ThreadPoolExecutor(1, "embed-queries")
+        self._documents = Gate(1), ThreadPoolExecutor(1, "embed-documents")
 
     def load(self) -> Model:
         """Return the model, which is loaded only once. Raises MnemeError where a package is missing."""
@@ -64,18 +65,26 @@ class Packaged:
 
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector a text; a long one is embedded in windows, whose vectors are averaged."""
-        return await self._embed(texts, self._documents) if texts else []
+        return await self._embed(texts, *self._documents) if texts else []
 
     async def embed_query(self, text: str) -> list[float]:
         """Return the vector of a query, which is treated like any text."""
-        return (await self._embed([text], self._queries))[0]
+        return (await self._embed([text], *self._queries))[0]
 
-    async def _embed(self, texts: Sequence[str], thread: ThreadPoolExecutor) -> list[list[float]]:
-        loop = asyncio.get_running_loop()
-        turns = await loop.run_in_executor(thread, lambda: self.load().embed(texts))
-        while (vectors := await loop.run_in_executor(thread, next, turns)) is None:
+    async def _embed(
+        self, texts: Sequence[str], turns: Gate, thread: ThreadPoolExecutor
+    ) -> list[list[float]]:
+        loop, batches = asyncio.get_running_loop(), self._batches(texts)
+
+        def batch() -> Awaitable[list[list[float]] | None]:
+            return loop.run_in_executor(thread, next, batches)
+
+        while (vectors := await turns.run("user", batch)) is None:
             continue
         return vectors
+
+    def _batches(self, texts: Sequence[str]) -> Iterator[list[list[float]] | None]:
+        yield from self.load().embed(texts)
 
 
 def _model(package: Package) -> Model:

@@ -20,7 +20,6 @@ from langchain_core.language_models.chat_models import agenerate_from_stream
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, trim_messages
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import ensure_config
 from langchain_ollama import ChatOllama
 
 from mneme.core.errors import ModelUnavailable, PromptTooLong
@@ -94,9 +93,8 @@ async def say(
         tools: dict[str, Any] = {"tools": list(options.tools)} if options.tools else {}
         return await speaker.ainvoke(messages, config, **tools)
 
-    owner = str(ensure_config().get("metadata", {}).get("owner", ""))  # by the server and the command line
     try:
-        message = await persist(url, model, lambda: gate(url).run(lane, reply, owner))
+        message = await persist(url, model, lambda: gate(url).run(lane, reply))
     except Leaked:
         learned[f"ollama:{model}"].leaks_thought = True
         raise

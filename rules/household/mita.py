@@ -8,7 +8,7 @@ from mneme.prompts.household.household import Item
 from mneme.prompts.household.mita import OFTEN, Allocation, CrossContext, Proposal, Situation
 from mneme.prompts.household.synopsis import NARRATIVE, Found, Passage, Synopsis
 from mneme.rules.household.judgement import best
-from mneme.rules.household.teamwork import Hand, share_out
+from mneme.rules.household.teamwork import share_out
 from mneme.rules.registry import rule
 
 
@@ -23,8 +23,8 @@ def propose_action(given: Situation) -> Proposal:
 @rule(questions.allocate_actions)
 def allocate_actions(given: CrossContext) -> Allocation:
     """Solve the joint assignment over ways, expectations, promises and duplication."""
-    team = [Hand(**{name: getattr(each, name) for name in Hand.model_fields}) for each in given.members]
-    chosen = dict(zip((each.worker.name for each in given.members), share_out(given, team), strict=True))
+    names = [each.worker.name for each in given.members]
+    chosen = dict(zip(names, share_out(given, given.members), strict=True))
     overruled = [each for each in given.members if chosen[each.worker.name] != each.proposal]
     reasons = [
         f"{len(chosen) - len(overruled)} of {len(chosen)} proposals fit together best; the others give way."

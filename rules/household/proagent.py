@@ -10,7 +10,7 @@ from functools import partial
 
 from mneme.environments.household.walking import steps_if_known, steps_into, steps_to_act
 from mneme.prompts.household import proagent as questions
-from mneme.prompts.household.household import Kind, Option, Spot, View, Worker
+from mneme.prompts.household.household import Kind, Option, Spot, View, Worker, spots_of
 from mneme.prompts.household.proagent import (
     UNKNOWN,
     Intention,
@@ -49,8 +49,7 @@ def _is_nearer(given: Scene, intention: Intention) -> bool:
     """
     middle = {room.id: room.corner for room in given.rooms}
     rooms = {worker.number: worker.room for worker in given.workers}
-    spots: list[Spot] = [*given.rooms, *given.needs, *given.containers, *given.items]
-    spot = next((each for each in spots if each.id == intention.target), None)
+    spot = spots_of(given).get(intention.target)
     if spot is None or spot.room not in middle or intention.teammate not in rooms:
         return False
     mine, theirs = (

@@ -14,7 +14,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
-from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
@@ -125,15 +124,10 @@ def points_of(cursor: Cursor, records: Iterable[str], state: State, read: Read =
 def _concealed(value: Any, key: str) -> Any:
     """Return a value with hashes in place of its texts, and of the names of fields in it."""
     if isinstance(value, str) and not DATED.fullmatch(value):
-        return (_hash if len(value) < 64 else _hash.__wrapped__)(value, key)
+        return blake2b(value.encode(), key=key.encode(), digest_size=9).hexdigest()
     if isinstance(value, dict):
         return {_concealed(name, key): _concealed(each, key) for name, each in value.items()}
     return [_concealed(each, key) for each in value] if isinstance(value, list) else value
-
-
-@lru_cache(maxsize=4096)  # the same kinds, names and threads are on many records
-def _hash(text: str, key: str) -> str:
-    return blake2b(text.encode(), key=key.encode(), digest_size=9).hexdigest()
 
 
 def stamp_in(payload: Payload) -> State | None:

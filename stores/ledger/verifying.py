@@ -110,6 +110,7 @@ def _repair_log(folder: Folder, wrong: list[str]) -> tuple[list[str], str]:
     try:
         if not folder.is_alone():
             raise folder.in_use()
+        folder.check_space()  # the index is built anew afterwards
         unseal(folder.path)
         with folder.new_log() as path:
             lost = _rewritten(folder, path)

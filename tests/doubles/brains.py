@@ -1,9 +1,9 @@
 """Answers of an `OllamaDouble` by the rules of the prompts that it is asked."""
 
 import re
-from typing import Any, get_origin
+from typing import Any, get_args, get_origin
 
-from mneme.prompts.prompt import FORM, Prompt
+from mneme.prompts.prompt import FORM, Line, Prompt
 from mneme.rules import registry
 from tests.doubles.ollama_streams import Answer, Brain, Reply, silent
 from tests.doubles.stand_in import Json
@@ -46,8 +46,17 @@ def _given(prompt: Prompt[Any, Any], user: str) -> Any:
     return prompt.given.model_validate(values)
 
 
+def _fields(kind: type[Line], shown: str) -> Any:
+    """Read the fields of a line back from how it is shown."""
+    whole = re.sub(r"\\{(\w+)\\}", r"(?P<\1>.*)", re.escape(kind.line))
+    found = re.fullmatch(whole, shown, re.DOTALL)
+    return found.groupdict() if found else shown
+
+
 def _unrendered(text: str, kind: Any) -> Any:
     """Undo how a prompt renders a list and an absent value."""
     if get_origin(kind) in {list, tuple}:
-        return re.split(r"(?:\A|\n)\[\d+\] ", text)[1:]
+        read, (item, *_) = re.split(r"(?:\A|\n)\[\d+\] ", text)[1:], get_args(kind)
+        is_line = isinstance(item, type) and issubclass(item, Line)
+        return [_fields(item, each) for each in read] if is_line else read
     return "" if text == "(none)" else text

@@ -26,7 +26,7 @@ from mneme.nodes.household.views import known_to_the_manager
 from mneme.prompts.household.household import Container, Knowledge, Option, Room
 from mneme.prompts.household.mita import Allocation, CrossContext, Report, allocate_actions, propose_action
 from mneme.prompts.household.synopsis import NARRATIVE
-from mneme.rules.household.teamwork import Hand, share_out
+from mneme.rules.household.teamwork import share_out
 from mneme.rules.household.whereabouts import Usual, Whereabouts
 from mneme.rules.registry import answer as by_rule
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
@@ -364,7 +364,7 @@ def test_an_unseen_room_comes_before_a_row_of_cabinets() -> None:
     row = [Container(id=30 + n, name="kitchencabinet", room=1, x=0.4 + n / 2, z=3.6) for n in range(8)]
     unseen = Option(kind="goexplore", target=2, name="livingroom", steps=3)
     options = [unseen, *(Option(kind="gocheck", target=each.id, name=each.name, steps=2) for each in row)]
-    team = [Hand(worker=worker(n, 1, 4.0, 2.0), options=options) for n in range(2)]
+    team = [Report(worker=worker(n, 1, 4.0, 2.0), options=options, proposal=-1) for n in range(2)]
     for some in (team[:1], team):
         knowledge = Knowledge(**flat(rooms=rooms, containers=row, workers=[each.worker for each in some]))
         assert share_out(knowledge, some).count(0) == 1

@@ -10,11 +10,11 @@ from mneme.environments.household.generator import generate
 from mneme.environments.household.macro import LONGEST_WAIT
 from mneme.nodes.household.mita_state import assess
 from mneme.prompts.household.household import Container, Item, Knowledge, Need, Room, View, Worker
-from mneme.prompts.household.mita import Allocation, Proposal, allocate_actions, propose_action
+from mneme.prompts.household.mita import Allocation, Proposal, Report, allocate_actions, propose_action
 from mneme.rules.household.errands import Errands
 from mneme.rules.household.judgement import best, merits
 from mneme.rules.household.rounds import Rounds
-from mneme.rules.household.teamwork import Hand, share_out
+from mneme.rules.household.teamwork import share_out
 from mneme.rules.household.whereabouts import Whereabouts
 from mneme.rules.registry import answer as by_rule
 from tests.doubles.household import cross_context, flat, item, options_for, situation, worker
@@ -96,9 +96,10 @@ def test_a_team_sends_the_nearer_one_and_nobody_twice() -> None:
     kitchen = Container(id=51, name="microwave", room=1, x=2, z=4)
     knowledge = Knowledge(**flat(containers=[bedroom, kitchen]))
     both = options_for(("gocheck", 50), ("gocheck", 51))
-    team = [Hand(worker=worker(0, 2, 8, 1), options=both), Hand(worker=worker(1, 1, 2, 1), options=both)]
+    workers = (worker(0, 2, 8, 1), worker(1, 1, 2, 1))
+    team = [Report(worker=each, options=both, proposal=-1) for each in workers]
     assert share_out(knowledge, team) == [0, 1]
-    crowd = [Hand(worker=worker(n, 1, 2, n), options=both) for n in range(3)]
+    crowd = [Report(worker=worker(n, 1, 2, n), options=both, proposal=-1) for n in range(3)]
     chosen = [both[n] for n in share_out(knowledge, crowd)]
     claims = [option.claim for option in chosen if option.claim]
     assert len(claims) == len(set(claims)) == 2 and [each.kind for each in chosen].count("wait") == 1
@@ -110,7 +111,7 @@ def test_between_plans_as_good_as_each_other_the_proposal_decides(proposal: int)
     right = Container(id=51, name="cabinet", room=1, x=3, z=4)
     knowledge = Knowledge(**flat(containers=[left, right]))
     both = options_for(("gocheck", 50), ("gocheck", 51))
-    alone = Hand(worker=worker(0, 1, 2, 4), options=both, proposal=proposal)
+    alone = Report(worker=worker(0, 1, 2, 4), options=both, proposal=proposal)
     assert share_out(knowledge, [alone]) == [proposal]
 
 
@@ -119,7 +120,7 @@ def test_a_proposal_does_not_outweigh_what_is_much_better() -> None:
     far = Container(id=51, name="cabinet", room=2, x=10, z=4)
     knowledge = Knowledge(**flat(containers=[near, far]))
     both = options_for(("gocheck", 50), ("gocheck", 51))
-    alone = Hand(worker=worker(0, 1, 2, 2), options=both, proposal=1)
+    alone = Report(worker=worker(0, 1, 2, 2), options=both, proposal=1)
     assert share_out(knowledge, [alone]) == [0]
 
 
@@ -129,7 +130,7 @@ def test_of_rounds_as_short_as_each_other_the_proposed_one_is_done() -> None:
     knowledge = Knowledge(**flat(needs=[need], items=things))
     both = options_for(("gograb", 61), ("gograb", 62))
     for proposal in (0, 1):
-        alone = Hand(worker=worker(0, 1, 3.5, 3.5), options=both, proposal=proposal)
+        alone = Report(worker=worker(0, 1, 3.5, 3.5), options=both, proposal=proposal)
         assert share_out(knowledge, [alone]) == [proposal]
 
 
@@ -195,8 +196,8 @@ def test_who_has_a_free_hand_amid_closed_containers_goes_on_looking() -> None:
     knowledge = Knowledge(**flat(needs=[need], containers=closed, items=[held]))
     looking = [("gocheck", each.id) for each in closed]
     team = [
-        Hand(worker=worker(0, 2, 12, 2, (60,)), options=options_for(("goput", 9), *looking)),
-        Hand(worker=worker(1, 1, 1, 3), options=options_for(*looking)),
+        Report(worker=worker(0, 2, 12, 2, (60,)), options=options_for(("goput", 9), *looking), proposal=-1),
+        Report(worker=worker(1, 1, 1, 3), options=options_for(*looking), proposal=-1),
     ]
     chosen = share_out(knowledge, team)
     assert team[0].options[chosen[0]].kind == "gocheck"

@@ -6,6 +6,7 @@ import re
 import runpy
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,9 @@ def test_a_sentence_is_remembered_and_words_are_written_as_they_stand(mneme: Run
     always = mneme("add", "Ann's rent is 970 euros.").stdout
     assert "may contradict" in always and "900" in always and "950" in always
     failed(mneme("memories", "list", "--at", "soon"), "soon")
+    long = mneme("memories", "search", "tea " * 3000)
+    failed(long, "at most 8000 characters")
+    assert len(long.stderr) < 300, "what is shown of the query is cut"
     failed(mneme("memories", "reread"), "No model")
     (key, *_) = [json.loads(each)["key"] for each in mneme("memories", "list", "--json").stdout.splitlines()]
     assert "Braga" in mneme("memories", "update", key[:8], "The user lives in Braga.").stdout
@@ -348,3 +352,20 @@ def test_every_command_is_made_of_what_is_declared_of_it() -> None:
         return [*found, *(name for names in below for name in names)]
 
     assert len(made(typer.main.get_command(app))) > 100
+
+
+def test_a_letter_stands_for_one_option() -> None:
+    letters = defaultdict[str, set[str]](set)
+
+    def look(group: Any) -> None:
+        for name in group.commands.keys() - {"eval"}:
+            command = group.resolve_command(None, [name])[1]
+            if hasattr(command, "commands"):
+                look(command)
+            for each in command.params:
+                for letter in each.opts[1:]:
+                    letters[letter].add(each.opts[0])
+
+    look(typer.main.get_command(app))
+    assert letters["-n"] == {"--limit"}
+    assert not [letter for letter, options in letters.items() if len(options) > 1]

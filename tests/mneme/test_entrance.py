@@ -15,6 +15,7 @@ from mneme.core.settings import settings
 from mneme.server.entrance import MAX_BODY, MAX_WRONG_KEYS, WINDOW, Entrance, WrongKeys
 from mneme.server.users import add_user
 
+TOO_LARGE = '{{"detail":"A request may have {} MB here. Send it in parts."}}'
 WRONG = f"mneme-{'0' * 16}-{'0' * 64}"
 
 
@@ -79,7 +80,8 @@ async def test_what_the_server_does_not_guard_asks_for_a_key(users: Path, clock:
     alice, ask = add_user(users, "alice"), entering(clock)
     assert [(await ask(path)).status_code for path in ("/info", "/info/", "/ok")] == [401, 401, 200]
     assert (await ask("/info", alice)).text == "told"
-    assert (await ask("/internal/truncate", alice)).status_code == 404
+    for path in ("/internal/truncate", "/ui", "/ui/a", "/ui/a/b"):
+        assert (await ask(path, alice)).status_code == 404
 
 
 async def test_without_users_only_this_machine_is_answered(clock: Time) -> None:
@@ -109,4 +111,14 @@ async def test_a_body_is_bounded_as_announced_or_as_it_comes(
         headers = {"content-length": str(size)} if is_announced else {}
         answer = await client.post("/info", content=pieces(), headers=headers)
     assert answer.status_code == status
-    assert answer.text == str(size) if status == 200 else "16 MB" in answer.text
+    assert answer.text == (str(size) if status == 200 else TOO_LARGE.format(16))
+
+
+@pytest.mark.parametrize(("path", "room"), [("/mneme/mcp", 1), ("/mneme/v1/memories", 16)])
+async def test_a_body_that_is_too_large_is_told_how_large_it_may_be(path: str, room: int) -> None:
+    through = httpx.ASGITransport(Entrance(Starlette()), client=("127.0.0.1", 5000))
+    async with httpx.AsyncClient(transport=through, base_url="http://127.0.0.1") as client:
+        answer = await client.post(path, content=b"a" * ((room << 20) + 1))
+    told = answer.json()
+    assert f"A request may have {room} MB here." in told["detail"]
+    assert "Send it in parts." in (told["hint"] if "hint" in told else told["detail"])

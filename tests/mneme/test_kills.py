@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from mneme.api.operation import API_PATH
+from mneme.client.home import OWN_SERVER
 from mneme.stores.database import kept_of, noted
 from tests.doubles.command_line import Running, run_mneme
 from tests.doubles.ledger_files import files_with
@@ -62,6 +63,7 @@ def test_a_server_that_is_killed_loses_nothing_and_brings_nothing_back(tmp_path:
     home, chance, said = tmp_path / "home", random.Random(7), Acknowledged()
     for kill in range(KILLS):
         before = len(said.kept)
+        (home / "ledger" / OWN_SERVER).unlink(missing_ok=True)  # of the server that was killed
         with own_server(home) as server:
             writers = [
                 threading.Thread(target=write, args=[server.url, f"Writer {kill}-{each}", said])

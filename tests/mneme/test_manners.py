@@ -189,6 +189,7 @@ QUESTIONS = {
     ("memories", "forget"): "Erase it?",
     ("threads", "delete", "main"): "Erase it?",
     ("setup",): "[Y/n]",
+    ("cards", "review"): "[q] quit",
     ("chat",): "you: ",
 }
 
@@ -198,6 +199,7 @@ def test_ctrl_c_at_a_question_ends_at_once_and_changes_nothing(
     mneme: Run, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     added = json.loads(mneme("add", "I have a cat.", "--json").stdout)["key"]
+    mneme("cards", "add", "Cats like boxes.", "--rationale", "Seen.")
     editors = {"CODEX_HOME": str(tmp_path / "codex"), "MNEME_SETTINGS": str(tmp_path / "settings.env")}
     (tmp_path / "codex").mkdir()
     key = [added] if "forget" in words else []

@@ -17,6 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mneme.core.errors import BadInput, LedgerMismatch, MnemeError, ModelUnavailable, StorageFailure
+from mneme.models.asking.gate import asking_for
 from mneme.models.embedding import embedders, minilm
 from mneme.models.embedding.absent import BUNDLED, PACKAGES
 from mneme.models.embedding.embedders import PLUGGED, Embedder, Packaged, open_embedder
@@ -171,6 +172,25 @@ async def test_a_long_text_makes_others_wait_for_one_batch(monkeypatch: pytest.M
     await asyncio.gather(packaged.embed_documents(["l" * 500]), packaged.embed_documents(["sss"]))
     assert "".join(model.turns).rindex("s") < 10
     assert len(model.turns) == 503
+
+
+async def test_many_texts_of_one_user_make_another_wait_for_one_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, packaged = Counted(), Packaged(BUNDLED)
+    monkeypatch.setattr(packaged, "load", lambda: model)
+
+    async def search(user: str, text: str) -> None:
+        asking_for.set(user)
+        await packaged.embed_query(text)
+
+    many = [asyncio.create_task(search("loud", "l" * 50)) for _ in range(30)]
+    await asyncio.sleep(0)
+    for _ in range(3):
+        before = len(model.turns)
+        await asyncio.create_task(search("calm", "c"))
+        assert model.turns.index("c", before) - before < 4, "the batch under way, and one that ends meanwhile"
+    await asyncio.gather(*many)
 
 
 async def test_a_query_finds_its_memory_in_another_language() -> None:

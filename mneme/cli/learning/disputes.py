@@ -15,7 +15,7 @@ from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.learning.cards import ACTOR, CardId, rule_of
 from mneme.cli.options import Limit, Reason, Team
-from mneme.cli.show import console, print_beside, print_result, prints_json
+from mneme.cli.show import console, from_person, print_beside, print_result, prints_json
 from mneme.client.home import open_operations
 from mneme.client.workflows import GraphRun, TeamSession, open_team
 from mneme.core.errors import BadInput, MnemeError
@@ -205,7 +205,8 @@ async def _decided(cards: Cards, item: ToReview) -> bool:
     offered = ", ".join(f"[{key}] {WORDS[key]}" for key in acts) + ", [s] skip, [q] quit"
     while True:
         try:
-            said = str(typer.prompt(f"  {offered}", default="s", show_default=False)).strip().lower()[:1]
+            asks = partial(typer.prompt, f"  {offered}", default="s", show_default=False)
+            said = str(await from_person(asks)).strip().lower()[:1]
         except typer.Abort:
             return False
         if said in FURTHER:
@@ -239,5 +240,5 @@ def _acts(cards: Cards, item: ToReview) -> dict[str, Act]:
 
 
 async def _decide(cards: Cards, dispute: str, decision: Decision) -> object:
-    reason = typer.prompt("  why", default="reviewed by a person")
+    reason = await from_person(partial(typer.prompt, "  why", default="reviewed by a person"))
     return await cards.decide(dispute, Verdict(decision=decision, reason=reason, by=ACTOR))
