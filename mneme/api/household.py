@@ -160,7 +160,10 @@ class Household(Operations):
         if settings().auth is None:
             return await runs(beginning)
         mine = {each.id for each in await self._threads.list()}
-        return [run for run in await runs(beginning, mine) if run.begun().get("owner") == self._owner]
+        found = await runs(beginning, mine)
+        return await asyncio.to_thread(
+            lambda: [run for run in found if run.begun().get("owner") == self._owner]
+        )
 
 
 def played(run: Run) -> Played:

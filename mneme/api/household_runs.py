@@ -1,5 +1,6 @@
 """Household runs: each has a name, and a thread whose checkpoints hold what was played."""
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -171,12 +172,17 @@ def _earlier(thread: str, at: int, later: Sequence[Line]) -> list[Line]:
 
 async def runs(beginning: str = "", threads: Set[str] | None = None) -> list[Run]:
     """Return the runs whose names begin so, of all threads or of these; the latest first."""
-    files = sorted(folder().glob(f"{beginning}*.jsonl"), key=lambda path: path.stat().st_mtime)
-    found = {path.stem: Run(path.stem, Trace(path).read) for path in files}
+    found = await asyncio.to_thread(_of_files, beginning)
     for run in await read_checkpoints(partial(_of_threads, beginning, threads)):
         found.pop(run.name, None)  # what was written last is at the end
         found[run.name] = run
     return [*reversed(found.values())]
+
+
+def _of_files(beginning: str) -> dict[str, Run]:
+    """Return the runs of earlier versions by their names, the latest at the end."""
+    files = sorted(folder().glob(f"{beginning}*.jsonl"), key=lambda path: path.stat().st_mtime)
+    return {path.stem: Run(path.stem, Trace(path).read) for path in files}
 
 
 def _of_threads(beginning: str, threads: Set[str] | None, cursor: Cursor) -> list[Run]:

@@ -5,11 +5,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from langgraph_sdk.client import LangGraphClient
 
-from tests.doubles.command_line import Running
-from tests.doubles.langgraph_server import Server, serving
+from mneme.api.operation import API_PATH
+from tests.doubles.command_line import Running, run_mneme
+from tests.doubles.langgraph_server import Guarded, Server, serving
 from tests.doubles.waiting import eventually
 
 CONTEXT: dict[str, Any] = {"member": "rules", "manager": "rules", "seed": 4}
@@ -123,3 +125,19 @@ async def test_what_the_server_played_without_its_client_is_told_all_the_same(se
     assert steps_of(server, "killed") == steps_of(server, "whole")
     assert told[0].stdout == told[1].stdout
     assert not told[0].stderr
+
+
+@pytest.mark.xdist_group("server")
+def test_a_run_played_with_a_key_is_its_player_s_alone(guarded: Guarded) -> None:
+    ann, bob = guarded.key("ann"), guarded.key("bob")
+    words = ("household", "run", "--task", "Prepare Tea", "--seed", "24", "--id", "keyed", "--json")
+    told = run_mneme((*words, "--agents", "rules"), {**guarded.server.environment, "MNEME_KEY": ann})
+    ended = json.loads(told.stdout.splitlines()[-1])
+
+    def got(key: str, run: str = "") -> httpx.Response:
+        return httpx.get(f"{guarded.server.url}{API_PATH}/household/runs{run}", headers={"x-api-key": key})
+
+    assert [(each["run"], each["at_least"]) for each in got(ann).json()] == [("keyed", ended["bound"])]
+    replayed = got(ann, "/keyed").json()
+    assert len(replayed["steps"]) == ended["steps"] + 1 and replayed["missing"] == []
+    assert got(bob).json() == [] and got(bob, "/keyed").status_code == 404

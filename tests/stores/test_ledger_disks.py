@@ -19,7 +19,7 @@ from mneme.stores.database import kept_of
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.opening import open_to_read
 from mneme.stores.ledger.records import Version
-from mneme.stores.ledger.verifying import verify
+from mneme.stores.ledger.verifying import repair, verify
 from tests.doubles.command_line import failed, run_mneme
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.ledgers import ALICE, SAID, forget, put
@@ -125,6 +125,21 @@ class TestDisks:
             with pytest.raises(Damaged) as refused:
                 open_to_read(str(disk / "ledger"))
             assert re.search("Read-only.* Then: `mneme verify`", refused.value.hint)
+
+    async def test_a_damaged_log_on_a_full_disk_stays_until_there_is_space(
+        self, tmp_path: Path, embedder: WordEmbedder
+    ) -> None:
+        with small_disk(tmp_path / "disk", 200) as disk:
+            ledger = await open_ledger(str(disk / "ledger"), embedder)
+            await put(ledger, "tea")
+            await ledger.close()
+            kept_of(disk / "ledger").write_text("9")
+            free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
+            (disk / "ballast").write_bytes(bytes(free - 2**24))
+            with pytest.raises(NotWritable, match="nearly full"):
+                await repair(str(disk / "ledger"), embedder)
+            (disk / "ballast").unlink()
+            assert (await repair(str(disk / "ledger"), embedder)).lost == ["8 entries of the log"]
 
     async def test_a_full_disk_can_be_read(self, tmp_path: Path, embedder: WordEmbedder) -> None:
         with small_disk(tmp_path / "disk", 96) as disk:
