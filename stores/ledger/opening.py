@@ -115,7 +115,10 @@ def _opened(place: Place, embedder: str, dimension: int, api_key: str) -> Store:
         index: Index
         if place.index:
             server: Any = import_module("mneme.stores.ledger.server_index")  # its client is slow to import
-            index = server.ServerIndex.open(place.index, database, api_key)
+            index = server.ServerIndex(place.index, database, api_key)
+            opened.callback(index.close)
+            if not current_state(database).seq:  # what an older ledger left on the server is taken over
+                index.opened()
         else:
             index = EdgeIndex(Path(place.log), database, check_space)
         store = Store(place, log, index, folder)

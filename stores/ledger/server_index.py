@@ -166,7 +166,7 @@ REST = SimpleNamespace(
 
 
 class ServerIndex(Engine):
-    """The collection behind an alias; make one with `open`. Its methods block."""
+    """The collection behind an alias; connected with its first use. Its methods block."""
 
     types = REST
 
@@ -174,25 +174,9 @@ class ServerIndex(Engine):
         self._address, self._database = address_of(address), database
         self._nodes = Nodes(self._address, api_key)
         self.name = f"{self._address.collection}-index"
-        self._following = threading.Lock()
+        self._following, self._connecting = threading.Lock(), threading.Lock()
+        self._is_connected = False
         self.state = current_state(database)
-
-    @classmethod
-    def open(cls, address: str, database: Database, api_key: str = "") -> "ServerIndex":
-        """Open the index of a log, or make one. Raises LedgerMismatch, StorageFailure."""
-        index = cls(address, database, api_key)
-        try:
-            index._check_version()
-            index._take_over()
-            if why := index._unusable():
-                if why != "it is not whole":
-                    log.warning("The index %s is built anew from the log: %s.", index.name, why)
-                index.rebuild(only_where_unusable=True)
-            index.follow()
-        except BaseException:
-            index.close()
-            raise
-        return index
 
     def _call(self, method: str, path: str, body: Any = None, name: str = "", **params: str) -> Any:
         """Send a request about the collection, or the one of another name."""
@@ -200,11 +184,25 @@ class ServerIndex(Engine):
         return self._nodes.call(method, path, body, **params)["result"]
 
     def opened(self) -> Engine:
-        """What answers searches."""
+        """What answers searches; made where there is none. Raises LedgerMismatch, StorageFailure."""
+        with self._connecting:
+            if not self._is_connected:
+                self._check_version()
+                self._take_over()
+                if why := self._unusable():
+                    if why != "it is not whole":
+                        log.warning("The index %s is built anew from the log: %s.", self.name, why)
+                    self._build(only_where_unusable=True)
+                self._follow()
+                self._is_connected = True
         return self
 
     def follow(self) -> None:
         """Bring the index to the end of the log."""
+        self.opened()
+        self._follow()
+
+    def _follow(self) -> None:
         state = current_state(self._database)
         check_embedder(self.name, state, self.state.embedder, self.state.dimension)
         if state.indexed < state.seq:
@@ -272,6 +270,7 @@ class ServerIndex(Engine):
 
     def verify(self) -> list[str]:
         """Compare the index with the log; return in words what differs."""
+        self.opened()
         if why := self._unusable():
             return [f"the index {self.name} must be built anew: {why}"]
         wrong: list[str] = []
@@ -283,8 +282,12 @@ class ServerIndex(Engine):
                 break
         return wrong
 
-    def rebuild(self, *, only_where_unusable: bool = False) -> None:
+    def rebuild(self) -> None:
         """Build a new collection, and let the alias mean it; writers wait for the last changes alone."""
+        self._check_version()
+        self._build()
+
+    def _build(self, *, only_where_unusable: bool = False) -> None:
         new = f"{self.name}-{uuid4().hex[:8]}"
         self._make(new, (before := current_state(self._database)).dimension)
         state = build(self._database, lambda points: self._upsert(new, points, before))
@@ -358,6 +361,7 @@ class ServerIndex(Engine):
 
     def layout(self) -> Layout:
         """Return how the collection lies on the nodes."""
+        self.opened()
         params = self._call("GET", "")["config"]["params"]
         state = self._call("GET", "/cluster")
         here = [each | {"peer_id": state["peer_id"]} for each in state["local_shards"]]

@@ -64,15 +64,16 @@ def _verify(location: str, api_key: str = "") -> Verified:
         store = open_to_read(location, api_key=api_key)
     except Damaged as damage:
         return Verified(location=place.shown, problems=[str(damage)])
+    found = Verified(location=place.shown)
     try:
-        problems = problems_of(store.log.database)
-        problems += [] if problems else store.index.verify()
-        records, versions = count_of(store.log.database)
-        return Verified(location=place.shown, records=records, versions=versions, problems=problems)
+        found.problems += problems_of(store.log.database)
+        found.records, found.versions = count_of(store.log.database)
+        found.problems += [] if found.problems else store.index.verify()
     except MnemeError as failure:
-        return Verified(location=place.shown, problems=[str(failure)])
+        found.problems.append(f"{failure} {failure.hint}".strip())
     finally:
         store.close()
+    return found
 
 
 def count_of(database: Database) -> tuple[int, int]:

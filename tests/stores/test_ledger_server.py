@@ -87,6 +87,31 @@ class TestAServerThatIsAway:
         assert [hit.version.text for hit in await again.search(ALICE, "tea", mode="bm25")] == ["tea"]
         await again.close()
 
+    async def test_a_ledger_is_opened_read_and_written_without_it(
+        self, ledger: Ledger, location: str, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await put(ledger, "tea")
+        await ledger.close()
+        with monkeypatch.context() as away:
+
+            def gone(*given: Any, **named: Any) -> httpx.Response:
+                raise httpx.ConnectError("gone")
+
+            away.setattr(httpx.Client, "request", gone)
+            again = await open_ledger(location, embedder)
+            await put(again, "more tea")
+            assert await again.count() == 2
+            for asks_it in (again.search(ALICE, "tea"), again.info()):
+                with pytest.raises(StorageFailure, match="does not answer"):
+                    await asks_it
+            await again.close()
+            found = await verify(location)
+            assert found.versions == 2
+            assert ["does not answer" in each for each in found.problems] == [True]
+        again = await open_ledger(location, embedder)
+        assert len(await again.search(ALICE, "tea", mode="bm25")) == 2
+        await again.close()
+
     async def test_what_is_forgotten_is_found_by_nobody_and_removed_later(
         self, away: Away, ledger: Ledger, location: str
     ) -> None:
