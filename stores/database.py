@@ -29,7 +29,7 @@ DIGITS = 20
 """The digits of the number in a note, which is written over the one before."""
 BUSY_SECONDS = 60.0
 """The longest that a write waits for other processes, which hold the database for milliseconds each."""
-LOG_WAITS = (0.0, 0.01, 0.05, 0.1, 0.2, *[0.4] * 75)
+LOG_WAITS = (0.0, 0.01, *[0.03] * 1000)
 """Seconds between attempts to empty a write-ahead log that another process reads, or empties as well."""
 REPAIR = "`mneme verify` says what is whole; `mneme repair` builds the ledger anew from that."
 SPACE = "Check the disk's free space and who may write to the folder; MNEME_HOME names another."

@@ -6,6 +6,8 @@ and of all web pages only LangSmith Studio.
 """
 
 import asyncio
+import json
+from collections import defaultdict
 from ipaddress import IPv6Address, ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,6 +26,9 @@ from mneme.stores.users.inbox import Inbox, Message
 
 MAX_BUSY = 24
 """Threads of one user that the server works at once: fewer than its workers, so that others' go on."""
+MAX_BESIDE = 64 << 10
+"""Bytes of each thing that a resource has beside its input, which the server keeps in memory."""
+BESIDE = ("metadata", "config", "context", "payload", "name", "description")
 STUDIO = "smith.langchain.com"
 SYSTEM = "system"
 
@@ -33,6 +38,8 @@ Context = Auth.types.AuthContext
 Filter = dict[str, Any]
 
 auth = Auth()
+_counting = defaultdict[str, asyncio.Lock](asyncio.Lock)
+"""Of each user: a run that is counted is under way before the next one is."""
 
 
 @auth.authenticate
@@ -119,8 +126,8 @@ async def own_threads(ctx: Context, value: Value) -> Filter:
     if ctx.action == "create_run" and ALONE not in ctx.permissions:
         given = value.get("kwargs") or {}
         _refuse_another_user(ctx.user.identity, given)
-        await _refuse_too_many_runs(ctx.user.identity)
         await _refuse_a_full_inbox(ctx.user.identity, given.get("input"))
+        await _refuse_too_many_runs(ctx.user.identity)  # the last that waits: the server adds the run at once
     return _own(ctx, value)
 
 
@@ -158,9 +165,20 @@ async def own_store(ctx: Context, value: Value) -> bool:
 def _own(ctx: Context, value: Value) -> Filter:
     """Mark written data with its owner, and filter by that mark."""
     mine = {"owner": ctx.user.identity}
-    if ctx.action in ("create", "create_run", "update") and isinstance(value.get("metadata"), dict):
-        value["metadata"].update(mine)
+    if ctx.action in ("create", "create_run", "update"):
+        _refuse_what_is_large(value)
+        if isinstance(value.get("metadata"), dict):
+            value["metadata"].update(mine)
     return mine
+
+
+def _refuse_what_is_large(value: Value) -> None:
+    """Refuse a resource with much beside its input, of which the server keeps copies in memory."""
+    given = (value.get("kwargs") or {}) | value
+    for name in BESIDE:
+        if len(json.dumps(given.get(name), default=str, ensure_ascii=False).encode()) > MAX_BESIDE:
+            what = f"`{name}` may have {MAX_BESIDE >> 10} kB here."
+            raise _refusal(413, f"{what} Send long texts as the input of a run, or store them as items.")
 
 
 async def _refuse_another_s_checkpoints(ctx: Context, value: Value) -> None:
@@ -190,7 +208,9 @@ def _refuse_another_user(me: str, given: Value) -> None:
 
 async def _refuse_too_many_runs(me: str) -> None:
     """Refuse a run of somebody with many under way; a thread's follow one another, and count once."""
-    if await get_client(api_key=None).threads.count(metadata={"owner": me}, status="busy") >= MAX_BUSY:
+    async with _counting[me]:
+        busy = await get_client(api_key=None).threads.count(metadata={"owner": me}, status="busy")
+    if busy >= MAX_BUSY:
         raise _refusal(429, f"You have {MAX_BUSY} runs under way. Try again when one has ended.")
 
 

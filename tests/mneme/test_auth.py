@@ -3,6 +3,7 @@
 What the handlers decide is tested here; that the server asks them, in the test of the server.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from langgraph_sdk import Auth
 
 from mneme.core.settings import settings
 from mneme.server import auth
+from mneme.server.auth import MAX_BESIDE, MAX_BUSY
 from mneme.server.users import add_user, remove_user
 from mneme.stores.access import ALONE
 from mneme.stores.checkpoints.checkpointer import checkpointer
@@ -156,6 +158,50 @@ async def test_a_run_that_names_another_user_is_refused(place: str) -> None:
         await decided("alice", "threads", "create_run", run("bob"))
     assert refused.value.status_code == 403
     assert await decided("local", "threads", "create_run", run("bob"), ALONE)
+
+
+async def test_runs_that_come_at_once_are_counted_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    client, under_way = AsyncMock(), list[int]()
+
+    async def count(**_: object) -> int:
+        found = len(under_way)
+        await asyncio.sleep(0.001)
+        return found
+
+    async def begin(number: int) -> None:
+        await decided("alice", "threads", "create_run", {"metadata": {}, "kwargs": {}})
+        under_way.append(number)
+
+    client.threads.count = count
+    monkeypatch.setattr("mneme.server.auth.get_client", lambda **_: client)
+    told = await asyncio.gather(*map(begin, range(60)), return_exceptions=True)
+    refused = [each.status_code for each in told if isinstance(each, Refused)]
+    assert (len(under_way), refused) == (MAX_BUSY, [429] * (60 - MAX_BUSY))
+
+
+@pytest.mark.parametrize(
+    ("resource", "action", "field"),
+    [
+        ("threads", "create", "metadata"),
+        ("threads", "update", "metadata"),
+        ("threads", "create_run", "context"),
+        ("assistants", "create", "config"),
+        ("assistants", "update", "description"),
+        ("crons", "create", "payload"),
+        ("crons", "create", "metadata"),
+    ],
+)
+async def test_what_a_resource_has_beside_its_input_is_bounded(
+    resource: str, action: str, field: str
+) -> None:
+    def given(size: int) -> dict[str, Any]:
+        value: dict[str, Any] = {field: {"x": "y" * size}}
+        return {"kwargs": value} if action == "create_run" else value
+
+    assert await decided("alice", resource, action, given(MAX_BESIDE - 100))
+    with pytest.raises(Refused, match=f"`{field}` may have 64 kB here. Send long texts as") as refused:
+        await decided("alice", resource, action, given(MAX_BESIDE))
+    assert refused.value.status_code == 413
 
 
 @pytest.mark.parametrize("action", ["read", "search", "delete"])

@@ -12,6 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from mneme.core.settings import settings
+from mneme.models.asking.gate import asking_for
 from mneme.server.entrance import MAX_BODY, MAX_WRONG_KEYS, WINDOW, Entrance, WrongKeys
 from mneme.server.users import add_user
 
@@ -82,6 +83,16 @@ async def test_what_the_server_does_not_guard_asks_for_a_key(users: Path, clock:
     assert (await ask("/info", alice)).text == "told"
     for path in ("/internal/truncate", "/ui", "/ui/a", "/ui/a/b"):
         assert (await ask(path, alice)).status_code == 404
+
+
+async def test_whose_request_it_is_is_known_while_it_is_answered(users: Path) -> None:
+    async def whose(_: Request) -> Response:
+        return PlainTextResponse(asking_for.get())
+
+    alice = add_user(users, "alice")
+    through = httpx.ASGITransport(Entrance(Starlette(routes=[Route("/store/items", whose)])))
+    async with httpx.AsyncClient(transport=through, base_url="http://mneme") as client:
+        assert (await client.get("/store/items", headers={"x-api-key": alice})).text == "alice"
 
 
 async def test_without_users_only_this_machine_is_answered(clock: Time) -> None:
