@@ -81,7 +81,10 @@ class Nodes:
             verify=any(url.startswith("https:") for url in address.urls),  # certificates take 20 ms to load
         )
         self._current = 0
-        if len(self._urls) > 1 and not self._is_ready(0):  # it came back just now, and has not caught up yet
+
+    def choose(self) -> None:
+        """Ask the first node that is ready: one that came back just now may not have caught up yet."""
+        if len(self._urls) > 1 and not self._is_ready(0):
             self._go_on(0)
 
     def call(self, method: str, path: str, body: Any = None, **params: str) -> Any:
@@ -187,7 +190,7 @@ class ServerIndex(Engine):
         """What answers searches; made where there is none. Raises LedgerMismatch, StorageFailure."""
         with self._connecting:
             if not self._is_connected:
-                self._check_version()
+                self._connect()
                 self._take_over()
                 if why := self._unusable():
                     if why != "it is not whole":
@@ -284,7 +287,7 @@ class ServerIndex(Engine):
 
     def rebuild(self) -> None:
         """Build a new collection, and let the alias mean it; writers wait for the last changes alone."""
-        self._check_version()
+        self._connect()
         self._build()
 
     def _build(self, *, only_where_unusable: bool = False) -> None:
@@ -349,8 +352,9 @@ class ServerIndex(Engine):
         if old:
             self._call("DELETE", "", name=old)
 
-    def _check_version(self) -> None:
-        """Refuse a server that would ignore the conditions of our writes."""
+    def _connect(self) -> None:
+        """Choose a node; refuse a server that would ignore the conditions of our writes."""
+        self._nodes.choose()
         version = self._nodes.call("GET", "/")["version"]
         numbers = tuple(int(number) for number in version.split("-")[0].split(".")[:2])
         if numbers < OLDEST:
