@@ -11,7 +11,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from mneme.core.errors import BadInput, StorageFailure
 from mneme.stores.database import Database
 
-CONNECT_SECONDS = 5
+POSTGRES_CONNECT_SECONDS = 5
 POOL_SIZE = 8
 SETUP_LOCK = 0x6D6E656D66  # "mnemf": not that of the checkpoints
 
@@ -43,7 +43,7 @@ class Postgres(Database):
         self._found_in = f"SET search_path TO {schema}" if schema else ""
         settings = {
             "autocommit": True,
-            "connect_timeout": CONNECT_SECONDS,
+            "connect_timeout": POSTGRES_CONNECT_SECONDS,
             "cursor_factory": QuestionCursor,
         }
         self._pool = ConnectionPool(
@@ -51,15 +51,15 @@ class Postgres(Database):
             kwargs=settings,
             min_size=1,
             max_size=POOL_SIZE,
-            timeout=CONNECT_SECONDS,
-            reconnect_timeout=CONNECT_SECONDS,  # else it would wait for minutes after a long failure
+            timeout=POSTGRES_CONNECT_SECONDS,
+            reconnect_timeout=POSTGRES_CONNECT_SECONDS,  # else it would wait for minutes after a long failure
             check=ConnectionPool.check_connection,
             configure=self._configure,
             open=False,
         )
         try:
             with self.failures():
-                self._pool.open(wait=True, timeout=CONNECT_SECONDS)
+                self._pool.open(wait=True, timeout=POSTGRES_CONNECT_SECONDS)
         except BaseException:
             self._pool.close()
             raise
