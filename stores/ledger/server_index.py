@@ -52,11 +52,11 @@ from mneme.stores.ledger.reading import (
 from mneme.stores.ledger.upgrading import FORMER, Manifest, bring_in
 
 OLDEST = (1, 19)  # conditional upserts and IDF over a part of the collection
-ATTEMPTS = 5
+CREATE_ATTEMPTS = 5
 ORDERED = {"wait": "true", "ordering": "medium"}
 BY_PLACE = {"type": "keyword", "is_tenant": True, "prefix": True}
-TIMEOUT = 30
-PAUSE = 0.3
+QDRANT_SECONDS = 30
+RETRY_SECONDS = 0.3
 """Seconds before another node is asked: meanwhile the nodes notice that one of them is gone."""
 READY_SECONDS = 3
 """The longest that a node may take to say that it is ready."""
@@ -77,7 +77,7 @@ class Nodes:
         self._urls = address.urls
         self._client = httpx.Client(
             headers={"api-key": api_key} if api_key else {},
-            timeout=TIMEOUT,
+            timeout=QDRANT_SECONDS,
             verify=any(url.startswith("https:") for url in address.urls),  # certificates take 20 ms to load
         )
         self._current = 0
@@ -103,7 +103,7 @@ class Nodes:
                         f"The Qdrant server at {', '.join(self._urls)} does not answer: {failure}.",
                         "Start it, or check MNEME_INDEX.",
                     ) from failure
-            time.sleep(PAUSE)
+            time.sleep(RETRY_SECONDS)
             self._go_on(asked)
         raise AssertionError("the last attempt returns or raises")
 
@@ -277,7 +277,7 @@ class ServerIndex(Engine):
         if why := self._unusable():
             return [f"the index {self.name} must be built anew: {why}"]
         wrong: list[str] = []
-        for _ in range(ATTEMPTS):  # others write meanwhile
+        for _ in range(CREATE_ATTEMPTS):  # others write meanwhile
             self.follow()
             with self._database.reading(snapshot=True) as cursor:
                 wrong = differences(cursor, self.points())
