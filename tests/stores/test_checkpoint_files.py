@@ -69,10 +69,18 @@ async def test_half_a_file_is_said(file: Path) -> None:
     assert check_sqlite(file)
 
 
-@pytest.mark.parametrize("other", ["x'c1ff'", "CAST(replace(CAST(checkpoint AS TEXT), 'ts', 'tz') AS BLOB)"])
+@pytest.mark.parametrize(
+    "other",
+    [
+        "checkpoint = x'c1ff'",
+        "checkpoint = CAST(replace(CAST(checkpoint AS TEXT), 'ts', 'tz') AS BLOB)",
+        "type = 'x' || type",
+        "type = replace(type, ':', ';')",
+    ],
+)
 async def test_a_checkpoint_that_is_not_what_was_written_is_said(file: Path, other: str) -> None:
     with closing(sqlite3.connect(file)) as connection, connection:
-        connection.execute(f"UPDATE checkpoints SET checkpoint = {other} WHERE thread_id = 'thread-7'")
+        connection.execute(f"UPDATE checkpoints SET {other} WHERE thread_id = 'thread-7'")
     with pytest.raises(Damaged, match="damaged"):
         await threads(file)
 
