@@ -143,6 +143,8 @@ class Database(ABC):
     @abstractmethod
     def erased(self) -> None: ...
     @abstractmethod
+    def vacuum(self) -> None: ...
+    @abstractmethod
     def close(self) -> None: ...
 
 
@@ -230,6 +232,12 @@ class Sqlite(Database):
             f"Erased, but another process still reads {self.place}: traces remain in {self.place}-wal.",
             "Stop the other process, then erase once more.",
         )
+
+    def vacuum(self) -> None:
+        """Give the space of what was deleted back to the disk."""
+        with self.reading() as cursor:
+            cursor.execute("VACUUM")
+        self.erased()
 
     def close(self) -> None:
         """Close all connections; the last one of all processes moves the write-ahead log into the file."""

@@ -1,5 +1,6 @@
 """PostgreSQL, for teams: an extra, whose connections mend themselves where the server was away."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self
@@ -13,7 +14,12 @@ from mneme.stores.database import Database
 
 CONNECT_SECONDS = 5
 POOL_SIZE = 8
+OUR_TABLES = """SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
+    WHERE schemaname = current_schema()
+    AND (schemaname = 'mneme_checkpoints' OR starts_with(tablename, 'ledger_'))"""
 SETUP_LOCK = 0x6D6E656D66  # "mnemf": not that of the checkpoints
+
+logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # what it warns of, our refusal says
 
 
 class QuestionCursor(psycopg.Cursor[Any]):
@@ -66,6 +72,17 @@ class Postgres(Database):
 
     def erased(self) -> None:
         """Do nothing: Postgres overwrites deleted rows later (VACUUM, recycling of its write-ahead log)."""
+
+    def vacuum(self) -> None:
+        """Rewrite our tables, each locked meanwhile, and Postgres's statistics, which have samples of them.
+
+        The user must own the tables. The statistics are rewritten for the owner of the database alone, and
+        those of an empty table stay as they are.
+        """
+        with self.reading() as cursor:
+            for (table,) in cursor.execute(OUR_TABLES).fetchall():
+                cursor.execute(f"VACUUM (FULL, ANALYZE) {table}")
+            cursor.execute("VACUUM FULL pg_statistic")
 
     def close(self) -> None:
         self._pool.close()

@@ -87,11 +87,13 @@ async def restore(file: Path, embedder: Embedder) -> Backup:
     with tempfile.TemporaryDirectory(prefix="mneme-restore-") as name:
         room = Path(name)
         await asyncio.to_thread(_unpack, file, room)
-        for path in (*folder.glob(LOG_FILES), folder / MANIFEST, checkpoints, *folder.glob(GENERATIONS)):
+        beside = [Path(f"{checkpoints}{end}") for end in ("", "-wal", "-shm")]
+        for path in (*folder.glob(LOG_FILES), folder / MANIFEST, *folder.glob(GENERATIONS), *beside):
             if path.exists():
+                there = " and ".join(str(each) for each in (folder, *beside) if each.exists())
                 raise BadInput(
-                    f"{path} exists; a backup is restored into an empty place.",
-                    "Move it away first, or set MNEME_HOME to a new folder.",
+                    f"{path} exists; a backup is restored into an empty place, memories and conversations.",
+                    f"Move away {there}, or set MNEME_HOME to a new folder.",
                 )
         told = await asyncio.to_thread(_told, file, room / LOG, (room / CHECKPOINTS).exists())
         with storage_errors(f"write {folder}"):

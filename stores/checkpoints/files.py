@@ -205,10 +205,16 @@ def readable(path: Path) -> Iterator[Path]:
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="mneme-reading-") as room:
-        for end in ("", "-wal"):
-            if (file := Path(f"{path}{end}")).exists():
-                shutil.copyfile(file, Path(room, path.name + end))
-        yield Path(room, path.name)
+        copy = Path(room, path.name)
+        with storage_errors(f"copy {path} to read it"):
+            for end in ("", "-wal"):
+                if (file := Path(f"{path}{end}")).exists():
+                    shutil.copyfile(file, f"{copy}{end}")
+        try:
+            yield copy
+        except MnemeError as failure:  # the copy is gone when this is read
+            told, hint = (each.replace(str(copy), str(path)) for each in (str(failure), failure.hint))
+            raise type(failure)(told, hint) from failure
 
 
 def newest_gone(path: Path, before: int, made: int) -> list[str]:

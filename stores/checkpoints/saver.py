@@ -370,13 +370,11 @@ class Checkpoints(BaseCheckpointSaver[str]):
     async def give_back(self) -> None:
         """Give the space of what was deleted back to the disk, where the database does not do so itself."""
         if self.database.kept:
+            await self.vacuum()
 
-            def vacuum() -> None:
-                with self.database.reading() as cursor:
-                    cursor.execute("VACUUM")
-                self.database.erased()
-
-            await self._worker.thread(vacuum)
+    async def vacuum(self) -> None:
+        """Rewrite the database without what was deleted; others wait meanwhile."""
+        await self._worker.thread(self.database.vacuum)
 
     @contextmanager
     def _writing(self, *threads: str, erases: bool = False) -> Iterator[Cursor]:

@@ -17,6 +17,7 @@ from mneme.stores.ledger.checking import problems_of
 from mneme.stores.ledger.edge_index import EdgeIndex, copies_in
 from mneme.stores.ledger.folder import (
     GENERATIONS,
+    LOG,
     LOG_FILES,
     MANIFEST,
     RESERVE,
@@ -205,5 +206,6 @@ def _copy(location: str, embedder: str, dimension: int, why: NotWritable) -> Sto
             told = str(damage).replace(str(room / path.name), str(path))
             raise Damaged(told, f"{why} {why.hint} Then: {damage.hint}") from damage
         copied.pop_all()
+    store.log.database.place = str(path / LOG)  # so that an error names the real file
     store.refusal, store.origin, store.room = why, place, room
     return store

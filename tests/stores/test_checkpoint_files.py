@@ -1,5 +1,6 @@
 """Damage to the file of checkpoints: it ends in a clear error, and never in an empty list or other words."""
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -40,6 +41,20 @@ async def put(saver: Any, thread: str, messages: list[Any] | None = None) -> Any
 
 def size_of(file: Path) -> int:
     return file.stat().st_size
+
+
+async def test_where_a_copy_is_read_the_real_file_is_named(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await asyncio.to_thread(file.write_bytes, b"no database" * 1000)
+    monkeypatch.setattr(files, "ROOM", 2**62)  # bytes that are never free
+    monkeypatch.setenv("MNEME_CHECKPOINTS", str(file))
+    with pytest.raises(MnemeError) as refused:
+        async with opened_checkpointer(to_read=True):
+            pass
+    told = [str(refused.value), refused.value.hint, *check_sqlite(file)]
+    assert str(file) in told[0] and str(file) in told[2]
+    assert not any("mneme-reading" in each for each in told)
 
 
 async def threads(file: Path) -> int:
