@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 NO_EFFECT = re.compile(r"\b(?:not valid|no effect|invalid|cannot|error|failed)\b", re.IGNORECASE)
 LOOKING = re.compile(r"^(?:check valid actions|look around|think)\b", re.IGNORECASE)
-TOLD = re.compile(r"\[(\d+)\] ([^:\n]+): (.*?)(?:\nObservation: (.*))?", re.DOTALL)
+TURN_LINE = re.compile(r"\[(\d+)\] ([^:\n]+): (.*?)(?:\nObservation: (.*))?", re.DOTALL)
 START = re.compile(r"^(?=\[\d+\] [^:\n]+: )", re.MULTILINE)
 
 
@@ -43,7 +43,7 @@ class Turn(BaseModel):
 
 def read_turn(text: str) -> Turn | None:
     """Read a turn's text; None where it is no turn."""
-    found = TOLD.fullmatch(text.strip())
+    found = TURN_LINE.fullmatch(text.strip())
     if found is None:
         return None
     number, agent, output, outcome = ((each or "").strip() for each in found.groups())

@@ -42,10 +42,10 @@ from mneme.core.fields import described
 from mneme.core.trial import Metric, Solution, Trial, failed
 
 __all__ = [
-    "PLUGGED",
-    "SHIPPED",
+    "SHIPPED_WORLDS",
     "SQL_TUNING",
     "WORKSPACE",
+    "WORLD_PLUGINS",
     "InWords",
     "Language",
     "Metric",
@@ -258,33 +258,33 @@ def parts_of(condition: str) -> list[str]:
     return [part.strip() for part in condition.split(";") if part.strip()]
 
 
-PLUGGED = "mneme.worlds"
+WORLD_PLUGINS = "mneme.worlds"
 SQL_TUNING = "sql_tuning"
 WORKSPACE = "workspace"
 """A folder that is held to a command: what the task itself says."""
-SHIPPED = ("python_functions", "shell_pipelines")
-KINDS: Mapping[str, str] = {
+SHIPPED_WORLDS = ("python_functions", "shell_pipelines")
+BUILT_IN_KINDS: Mapping[str, str] = {
     SQL_TUNING: "sql_tuning.world:SqlTuningKind",
     WORKSPACE: "workspace.kind:WorkspaceKind",
 }
-BUILT_IN = (*KINDS, *SHIPPED)
-ENDINGS = (".yaml", ".yml")
+BUILT_IN = (*BUILT_IN_KINDS, *SHIPPED_WORLDS)
+WORLD_SUFFIXES = (".yaml", ".yml")
 
 
 def find_world(name: str) -> WorldKind:
     """Return the kind of world of a name. Raises BadInput for one that there is not."""
-    if name.endswith(ENDINGS):
+    if name.endswith(WORLD_SUFFIXES):
         return _described(Path(name))
     if name in BUILT_IN:
         return _built_in(name)
-    points = entry_points(group=PLUGGED)
+    points = entry_points(group=WORLD_PLUGINS)
     if name not in points.names:
         raise BadInput(f"There is no world {name!r}.", f"There are: {', '.join(world_names())}.")
     made: object = points[name].load()
     kind = made() if callable(made) else made
     if not isinstance(kind, WorldKind):
         raise BadInput(
-            f"The entry point {name!r} of {PLUGGED} is not a WorldKind.",
+            f"The entry point {name!r} of {WORLD_PLUGINS} is not a WorldKind.",
             "docs/how-to/learn-in-your-own-world.md shows one.",
         )
     return kind
@@ -292,12 +292,12 @@ def find_world(name: str) -> WorldKind:
 
 def world_names() -> list[str]:
     """Return the names of the worlds that are there, without files."""
-    return sorted({*BUILT_IN, *entry_points(group=PLUGGED).names})
+    return sorted({*BUILT_IN, *entry_points(group=WORLD_PLUGINS).names})
 
 
 def runs_commands(name: str) -> bool:
     """Say whether a world is told by the task what to run or open, beside its solutions."""
-    return name == WORKSPACE or name.endswith(ENDINGS)
+    return name == WORKSPACE or name.endswith(WORLD_SUFFIXES)
 
 
 def _described(file: Path) -> WorldKind:
@@ -307,7 +307,7 @@ def _described(file: Path) -> WorldKind:
 
 @cache
 def _built_in(name: str) -> WorldKind:
-    if name in SHIPPED:
+    if name in SHIPPED_WORLDS:
         return _described(Path(__file__).parent / "workspace" / "worlds" / f"{name}.yaml")
     made: WorldKind = _loaded(name)()
     return made
@@ -315,4 +315,4 @@ def _built_in(name: str) -> WorldKind:
 
 def _loaded(name: str) -> Any:
     """Load the class of a built-in kind by name, as another package's is: only when it is asked for."""
-    return resolve_name(f"{__package__}.{KINDS[name]}")
+    return resolve_name(f"{__package__}.{BUILT_IN_KINDS[name]}")

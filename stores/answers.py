@@ -21,10 +21,10 @@ from mneme.stores.ledger.records import Change, Namespace, Value, Version
 from mneme.stores.shelf import Shelf, kind_of
 
 ROOT = "answers"
-KEPT_FOR = timedelta(days=1)
+ANSWER_LIFETIME = timedelta(days=1)
 MAX_BODY_CHARS = 1_000_000
 """Characters of an answer that are kept; of a longer one only that it was given."""
-CHANGE = Change(reason="for a repetition of the request", actor="server")
+ANSWER_CHANGE = Change(reason="for a repetition of the request", actor="server")
 again_on_conflict = retry(
     retry=retry_if_exception_type((Conflict, NotFound)), stop=stop_after_attempt(5), reraise=True
 )
@@ -74,7 +74,7 @@ class KeptAnswers:
         if head is not None and head.live and not _is_old(head):
             return _given(self._shelf.kind.read(head), asked)
         kept = Kept(request=asked, since=datetime.now(UTC))
-        write = self._shelf.write(name, kept, CHANGE)
+        write = self._shelf.write(name, kept, ANSWER_CHANGE)
         if head is not None and not head.live:
             write = write.model_copy(update={"event": "restore", "expected_version": head.version})
         elif head is not None:
@@ -89,7 +89,7 @@ class KeptAnswers:
         """Let the same request be tried again: nothing was done."""
         head = await self._ledger.get(self._shelf.namespace, claim.name)
         if head is not None:
-            await self._shelf.retire(claim.name, change=CHANGE, expected_version=head.version)
+            await self._shelf.retire(claim.name, change=ANSWER_CHANGE, expected_version=head.version)
 
     async def keep(self, claim: Claim, answer: Answer, *, erases: bool) -> None:
         """Keep an answer, but its text where something of the owner was forgotten meanwhile.
@@ -98,7 +98,7 @@ class KeptAnswers:
         """
         body = answer.body if len(answer.body) <= MAX_BODY_CHARS else None
         kept = claim.kept.model_copy(update={"status": answer.status, "body": body})
-        await again_on_conflict(self._shelf.put)(claim.name, kept, change=CHANGE)
+        await again_on_conflict(self._shelf.put)(claim.name, kept, change=ANSWER_CHANGE)
         marks = [] if erases else await self._ledger.forgotten(self._owner)
         if any(mark.at >= claim.at for mark in marks):
             await self._ledger.forget_records(rewritten=await self.without_texts())
@@ -143,7 +143,7 @@ def _running() -> StillRunning:
 
 
 def _is_old(head: Version) -> bool:
-    return datetime.fromisoformat(str(head.value["since"])) < datetime.now(UTC) - KEPT_FOR
+    return datetime.fromisoformat(str(head.value["since"])) < datetime.now(UTC) - ANSWER_LIFETIME
 
 
 def _hash(*parts: bytes) -> str:

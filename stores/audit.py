@@ -28,7 +28,7 @@ from mneme.stores.ledger.records import (
 )
 from mneme.stores.shelf import Shelf, kind_of, readable
 
-SHARED = "shared"
+SHARED_REASON = "shared"
 """The reason of a note that somebody shared something with a team."""
 
 

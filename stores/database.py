@@ -23,9 +23,9 @@ from mneme.core.private import make_private_file
 
 T = TypeVar("T")
 P = ParamSpec("P")
-READERS = 4
-KEPT = "-kept"
-DIGITS = 20
+READER_THREADS = 4
+NOTE_SUFFIX = "-kept"
+NOTE_DIGITS = 20
 """The digits of the number in a note, which is written over the one before."""
 BUSY_SECONDS = 60.0
 """The longest that a write waits for other processes, which hold the database for milliseconds each."""
@@ -51,7 +51,7 @@ def storage_errors(what: str) -> Iterator[None]:
 
 def kept_of(path: Path) -> Path:
     """Return the note beside checkpoints, or a ledger: that they were made, and how much was written."""
-    return Path(f"{path}{KEPT}")
+    return Path(f"{path}{NOTE_SUFFIX}")
 
 
 def noted(note: Path | None) -> int:
@@ -77,7 +77,7 @@ def note_written(note: Path | None, number: int) -> None:
         text = file.read()
         if not text.isdigit() or int(text) < number:
             file.seek(0)
-            file.write(b"%0*d" % (DIGITS, number))
+            file.write(b"%0*d" % (NOTE_DIGITS, number))
 
 
 class Cursor(Protocol):
@@ -172,7 +172,7 @@ class Worker:
     def __init__(self, database: Database, writers: int = 1) -> None:
         self.database = database
         self._writer = ThreadPoolExecutor(writers, "sql-write")
-        self._readers = ThreadPoolExecutor(READERS, "sql-read")
+        self._readers = ThreadPoolExecutor(READER_THREADS, "sql-read")
 
     async def read(self, work: Callable[Concatenate[Cursor, P], T], *given: P.args, **more: P.kwargs) -> T:
         """Read in a thread; all statements of one piece of work see one state."""

@@ -12,7 +12,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from mneme.core.errors import BadInput, StorageFailure
 from mneme.stores.database import Database
 
-CONNECT_SECONDS = 5
+POSTGRES_CONNECT_SECONDS = 5
 POOL_SIZE = 8
 OUR_TABLES = """SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
     WHERE schemaname = current_schema()
@@ -49,7 +49,7 @@ class Postgres(Database):
         self._found_in = f"SET search_path TO {schema}" if schema else ""
         settings = {
             "autocommit": True,
-            "connect_timeout": CONNECT_SECONDS,
+            "connect_timeout": POSTGRES_CONNECT_SECONDS,
             "cursor_factory": QuestionCursor,
         }
         self._pool = ConnectionPool(
@@ -57,15 +57,15 @@ class Postgres(Database):
             kwargs=settings,
             min_size=1,
             max_size=POOL_SIZE,
-            timeout=CONNECT_SECONDS,
-            reconnect_timeout=CONNECT_SECONDS,  # else it would wait for minutes after a long failure
+            timeout=POSTGRES_CONNECT_SECONDS,
+            reconnect_timeout=POSTGRES_CONNECT_SECONDS,  # else it would wait for minutes after a long failure
             check=ConnectionPool.check_connection,
             configure=self._configure,
             open=False,
         )
         try:
             with self.failures():
-                self._pool.open(wait=True, timeout=CONNECT_SECONDS)
+                self._pool.open(wait=True, timeout=POSTGRES_CONNECT_SECONDS)
         except BaseException:
             self._pool.close()
             raise

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mneme.environments.household.episode import Kind
 
-NAMES = ("Alice", "Bob", "Charlie", "Dana")
+AGENT_NAMES = ("Alice", "Bob", "Charlie", "Dana")
 """What the agents are called, in order."""
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import BaseModel
 
-from mneme.environments.household.acting import NAMES, Action, Observation, Seen
+from mneme.environments.household.acting import AGENT_NAMES, Action, Observation, Seen
 from mneme.environments.household.episode import Goal
 
 LASTING = ("name", "holder", "relation", "is_open", "room")
@@ -173,7 +173,7 @@ class Beliefs(BaseModel):
             return f"<{known.name}> ({known.id}) is {state}, {where} (step {known.step})."
         holder = self.things.get(known.holder) if known.holder is not None else None
         if known.relation == "held by":
-            who = NAMES[known.holder or 0]
+            who = AGENT_NAMES[known.holder or 0]
             return f"<{known.name}> ({known.id}) is held by {who} (step {known.step})."
         at = f"{known.relation} <{holder.name}> ({holder.id}) {where}" if holder else where
         # what is in a container that was never opened was put there, not seen

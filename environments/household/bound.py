@@ -1,7 +1,7 @@
 """A lower bound on the steps that any team needs for an episode, even if it knows all locations.
 
 It holds for teams that put down what they hold at the target of a goal only; docs/explanation/mita.md proves
-it. If an episode needs more than MOST_LOADS loads to be searched, some things are left out, which makes the
+it. If an episode needs more than MAX_LOADS loads to be searched, some things are left out, which makes the
 bound smaller; `how` says so.
 """
 
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from mneme.environments.household.episode import Episode, Goal
 from mneme.environments.household.reach import CLEAR, Indices, Metres, Reach, least
 
-MOST_LOADS = 6000
+MAX_LOADS = 6000
 """The most choices of things to bring, times the parts of each; above it some things are left out."""
 Spot = int
 Load = tuple[int, ...]
@@ -99,7 +99,7 @@ def _spot(episode: Episode, thing: int) -> Spot | None:
 def _within_reason(wanted: list[Lacking]) -> tuple[list[Lacking], int]:
     """Leave things out, from the goal with the most choices, until the loads can be searched."""
     left_out = 0
-    while math.prod(each.loads() for each in wanted) > MOST_LOADS:
+    while math.prod(each.loads() for each in wanted) > MAX_LOADS:
         worst = max(wanted, key=lambda each: each.loads())
         wanted = [each for each in wanted if each is not worst]
         wanted += [Lacking(worst.count - 1, worst.there)] if worst.count > 1 else []

@@ -12,12 +12,12 @@ from mneme.core.errors import BadInput, first_fault
 
 Relation = Literal["on", "inside"]
 Kind = Literal["room", "door", "container", "surface", "object"]
-CATEGORIES = ("Wash Dishes", "Put Groceries", "Prepare a Meal", "Set up Table", "Prepare Tea")
+GOAL_CATEGORIES = ("Wash Dishes", "Put Groceries", "Prepare a Meal", "Set up Table", "Prepare Tea")
 CONTAINERS = frozenset(
     ("bathroomcabinet", "kitchencabinet", "cabinet", "fridge", "stove", "dishwasher", "microwave")
 )
 BEARERS = ("container", "surface")
-MOST_AGENTS = 4
+MAX_AGENTS = 4
 MARGIN = 2.0
 """Metres outside its room's box where an agent may start, since the boxes of two rooms need not touch."""
 
@@ -153,8 +153,8 @@ def require(is_so: bool, message: str, hint: str) -> None:
 
 def check_agents(agents: int) -> None:
     """Raise BadInput for a team that is empty or too large."""
-    possible = 1 <= agents <= MOST_AGENTS
-    require(possible, f"{agents} agents are not possible.", f"Give 1 to {MOST_AGENTS}.")
+    possible = 1 <= agents <= MAX_AGENTS
+    require(possible, f"{agents} agents are not possible.", f"Give 1 to {MAX_AGENTS}.")
 
 
 def check_ids(field: str, ids: Sequence[int]) -> None:

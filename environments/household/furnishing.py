@@ -14,7 +14,7 @@ from mneme.environments.household.floorplan import Door, Room
 
 DOORWAY = 0.8
 """Metres kept free around a door where there is room to."""
-TRIES = 80
+PLACING_TRIES = 80
 
 
 class Piece(BaseModel):
@@ -77,7 +77,7 @@ def furnish(room: Room, doors: Sequence[Door], chance: Random) -> list[Box]:
     placed: list[Box] = []
     for piece in apartments().furniture[room.name]:
         for _ in range(chance.randint(piece.fewest, piece.most)):
-            for _ in range(TRIES + 1):
+            for _ in range(PLACING_TRIES + 1):
                 box = _draw(piece, room, chance)
                 taken = [(each.center, each.size) for each in placed]
                 ways = [((x, box.center[1], z), (2 * DOORWAY,) * 3) for *_, (x, z) in doors]

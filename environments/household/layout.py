@@ -11,7 +11,7 @@ from mneme.environments.household.episode import Boxed, Episode
 Point = tuple[float, float]
 Doors = tuple[tuple[int, int, float, float], ...]
 """The doors, each as two rooms and a position."""
-NEAR = 1e-9
+ROUNDING = 1e-9
 STRAIGHT = 1.05
 """Metres walked for a metre of straight legs, as measured on the way to a room."""
 REACH = 1.3
@@ -54,7 +54,7 @@ class Layout:
         budget = 1.0 / STRAIGHT
         for beyond, center in self.way(room, position, goal)[1]:
             leg = math.dist(position, center)
-            if leg > budget + NEAR:
+            if leg > budget + ROUNDING:
                 return room, along(position, center, budget)
             room, position, budget = beyond, center, max(0.0, budget - leg)
         return room, along(position, self.centers[room], budget)
@@ -94,7 +94,7 @@ def distance(position: Point, box: Boxed) -> float:
 
 def steps_to(metres: float) -> int:
     """Count the steps to a thing in the same room at this bounding-box distance."""
-    return max(1, math.ceil(metres - REACH - NEAR))
+    return max(1, math.ceil(metres - REACH - ROUNDING))
 
 
 def towards(position: Point, box: Boxed) -> Point:

@@ -6,15 +6,15 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from mneme.environments.household.acting import NAMES, TURN, WAIT, Action, Observation, walk
+from mneme.environments.household.acting import AGENT_NAMES, TURN, WAIT, Action, Observation, walk
 from mneme.environments.household.beliefs import Beliefs, Known, satisfies
 from mneme.environments.household.episode import Goal
 from mneme.environments.household.layout import Layout, distance
 from mneme.environments.household.world import CLOSE, HANDS
 
-MOST_REPEATS = 20
+MAX_REPEATS = 20
 """After this many repetitions of an action without effect, an agent plans again."""
-LONGEST_WAIT = 5
+MAX_WAIT_STEPS = 5
 """Steps after which a waiting agent plans again."""
 
 
@@ -128,7 +128,7 @@ class Plan(BaseModel):
 
         Nothing is counted until `took` is called with the action.
         """
-        if self.repeats >= MOST_REPEATS:
+        if self.repeats >= MAX_REPEATS:
             return _failed("stuck")
         if self.macro.kind == "goput":
             return self._put(observation, beliefs, layout)
@@ -177,7 +177,7 @@ class Plan(BaseModel):
         if thing is None or thing.category != "object":
             return _gone("it is not where it was") if self.steps else _failed("no such thing is known")
         if thing.relation == "held by":
-            return _gone(f"{NAMES[thing.holder or 0]} holds it")
+            return _gone(f"{AGENT_NAMES[thing.holder or 0]} holds it")
         if self.found is not None and self.found != _whereabouts(thing):
             return _gone("it was moved")
         if len(observation.hands) >= HANDS:
@@ -210,7 +210,7 @@ class Plan(BaseModel):
         return Action(kind="send", text=self.macro.text)
 
     def _wait(self, observation: Observation, _: Beliefs) -> Action | Ended:
-        return Ended(ok=True) if self.steps >= LONGEST_WAIT else WAIT
+        return Ended(ok=True) if self.steps >= MAX_WAIT_STEPS else WAIT
 
 
 def _failed(why: str) -> Ended:

@@ -11,12 +11,12 @@ from PIL import Image, ImageDraw
 from mneme.core.errors import BadInput
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.play import Frame
-from mneme.environments.household.scene import NAMES, Scene, scenes
+from mneme.environments.household.scene import AGENT_NAMES, Scene, scenes
 from mneme.environments.household.stage import COLOURS, Stage
 
 DOTS, SHARP = 80, 130
 """Dots an inch of an animation, and of a single picture."""
-MOST_SHOTS = 130
+MAX_FRAMES = 130
 """Pictures that an animation has at most."""
 SIGHT = 0.3
 """The part of a picture's height that what an agent saw takes at most."""
@@ -54,7 +54,7 @@ def animate(films: Sequence[Film], file: Path) -> None:
     played = [scenes(film.episode, film.frames) for film in films]
     stages = [_stage(film, DOTS, each[-1].open) for film, each in zip(films, played, strict=True)]
     longest = max(len(each) for each in played)
-    stride = math.ceil(longest / MOST_SHOTS)
+    stride = math.ceil(longest / MAX_FRAMES)
     shots = [
         _beside(
             [
@@ -90,7 +90,7 @@ def _with_sights(shot: Image.Image, strips: Sequence[Image.Image]) -> Image.Imag
         column.paste(strip.resize((width, height), Image.Resampling.NEAREST), (0, at))
         draw = ImageDraw.Draw(column)
         draw.rectangle((0, at, width - 1, at + height - 1), outline=COLOURS[number], width=3)
-        draw.text((8, at + 6), NAMES[number], fill="black", stroke_width=2, stroke_fill="white")
+        draw.text((8, at + 6), AGENT_NAMES[number], fill="black", stroke_width=2, stroke_fill="white")
     return _beside([shot, column])
 
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mneme.core.errors import BadInput
-from mneme.environments.household.acting import NAMES
+from mneme.environments.household.acting import AGENT_NAMES
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.play import Frame
 from mneme.environments.household.world import World
 
-__all__ = ["NAMES", "VERBS", "Point", "Scene", "scenes"]
+__all__ = ["AGENT_NAMES", "VERBS", "Point", "Scene", "scenes"]
 
 Point = tuple[float, float]
 

@@ -16,7 +16,7 @@ from PIL import Image
 from mneme.environments.household.episode import Episode, Thing
 from mneme.environments.household.labels import DOOR, Labels, around, name_containers, name_rooms
 from mneme.environments.household.layout import Point, flat
-from mneme.environments.household.scene import NAMES, Scene
+from mneme.environments.household.scene import AGENT_NAMES, Scene
 
 COLOURS = ("#d1495b", "#2e6fb7", "#3a9d5d", "#8e5bb5")
 FLOORS = ("#f7efe3", "#e9f1f7", "#eef5ea", "#f6ebf1", "#f3f1dd", "#ebeaf5")
@@ -31,7 +31,7 @@ LEGEND = (
     "hatched: nobody was there   ○ door\n"
     "thick line: the latest steps"
 )
-UNKNOWN = {"color": "white", "markeredgecolor": DIM}
+UNKNOWN_STYLE = {"color": "white", "markeredgecolor": DIM}
 """How a thing is drawn that the team does not know of."""
 HATCH = "#c9c2b8"
 TRAIL = 12
@@ -184,7 +184,7 @@ class Stage:
                 piles.setdefault((self._spot(thing, scene), thing.id in scene.known), []).append(thing.name)
         artists: list[Artist] = []
         for ((x, z), is_known), names in piles.items():
-            fill: dict[str, Any] = {"color": INK, "markeredgecolor": "white"} if is_known else UNKNOWN
+            fill: dict[str, Any] = {"color": INK, "markeredgecolor": "white"} if is_known else UNKNOWN_STYLE
             artists += self._plan.plot(x, z, marker="D", markersize=6, zorder=6, **fill)
             words = ", ".join(name if n == 1 else f"{n} {name}" for name, n in Counter(names).items())
             self._wishes.append(_Wish(x, z, words, INK if is_known else DIM, 0.28))
@@ -213,7 +213,7 @@ class Stage:
         body = Circle((x, z), 0.36, facecolor=colour, edgecolor="white", linewidth=1.5, zorder=8)
         letter: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 10, "weight": "bold"}
         artists: list[Artist] = [self._plan.add_patch(body)]
-        artists.append(self._plan.text(x, z, NAMES[agent][0], color="white", zorder=9, **letter))
+        artists.append(self._plan.text(x, z, AGENT_NAMES[agent][0], color="white", zorder=9, **letter))
         if held := self._held(scene, agent):
             self._wishes.append(_Wish(x, z, held, colour, 0.45, "bold"))
         return artists
@@ -234,7 +234,7 @@ class Stage:
             page.bar(f"{goal.name} {goal.relation} {target}", scene.progress.get(goal.key, 0), goal.count)
         page.gap()
         for agent, doing in enumerate(scene.doing):
-            page.write(NAMES[agent], colour=COLOURS[agent], weight="bold")
+            page.write(AGENT_NAMES[agent], colour=COLOURS[agent], weight="bold")
             page.write(f"holds {self._held(scene, agent) or 'nothing'}")
             page.write(shorten(doing, 44, placeholder=" …") or "is about to begin")
             page.gap()

@@ -24,8 +24,8 @@ PREDICATES = re.compile(r"\(\s*:predicates\b(?:[^()]|\([^()]*\))*\)")
 ACTION, FUNCTIONS = re.compile(r"\(\s*:action\b"), re.compile(r"\(\s*:functions\b")
 CONSTANTS = re.compile(r"\(\s*:constants\b[^()]*\)")
 TYPE = re.compile(r"\s-\s+[^\s()]+")
-OBJECTS = re.compile(r"(\(\s*:objects\b)([^()]*)\)")
-GROUP = re.compile(r"([^()]*?)-\s+([^\s()]+)")
+OBJECTS_BLOCK = re.compile(r"(\(\s*:objects\b)([^()]*)\)")
+TYPED_OBJECTS = re.compile(r"([^()]*?)-\s+([^\s()]+)")
 EXCEPTION = re.compile(r"UP\w+\((['\"])(.*?)\1\)")
 RAISED = SyntaxError, ValueError, TypeError, AttributeError, IndexError, AssertionError, RecursionError
 """What unified-planning raises for texts that it cannot use, beside its own exceptions and pyparsing's."""
@@ -183,7 +183,7 @@ def _without_constants(problem: str, constants: dict[str, str]) -> str:
         left = re.sub(r"[^\s()]+", lambda name: " " * len(name[0]) if name[0] in again else name[0], names)
         return f"{left}- {kind}" if left.strip() else " " * len(group[0])
 
-    return OBJECTS.sub(lambda block: block[1] + GROUP.sub(blanked, block[2]) + ")", problem)
+    return OBJECTS_BLOCK.sub(lambda block: block[1] + TYPED_OBJECTS.sub(blanked, block[2]) + ")", problem)
 
 
 class UnreadableError(ValueError):

@@ -28,9 +28,9 @@ SIZES: dict[Domain, tuple[int, int]] = {
     "tyreworld": (1, 4),
 }
 """Balls, blocks, drinks and hubs: the least and the most that are drawn; a size given may be larger."""
-SHARES: dict[Domain, int] = {"gripper": 2, "blockworld": 1, "barman": 2, "tyreworld": 1}
+DOMAIN_SHARES: dict[Domain, int] = {"gripper": 2, "blockworld": 1, "barman": 2, "tyreworld": 1}
 """How often a domain comes in a suite: AgentBoard has 20, 10, 20 and 10 problems."""
-FOLDER = Path(__file__).resolve().parent / "domains"
+DOMAINS_FOLDER = Path(__file__).resolve().parent / "domains"
 
 
 def generate(domain: Domain, seed: int, size: int | None = None) -> Problem:
@@ -49,7 +49,7 @@ def generate(domain: Domain, seed: int, size: int | None = None) -> Problem:
 def problem_of(domain: Domain, name: str, drawn: "Drawn") -> Problem:
     """Return a problem of one of our domains as PDDL texts."""
     objects, initial, goal = drawn
-    declared = (FOLDER / f"{domain}.pddl").read_text(encoding="utf-8")
+    declared = (DOMAINS_FOLDER / f"{domain}.pddl").read_text(encoding="utf-8")
     start, wanted = ("\n    ".join(f"({literal})" for literal in literals) for literals in (initial, goal))
     title = declared.split("(domain ", 1)[1].split(")", 1)[0]
     text = (
@@ -61,7 +61,7 @@ def problem_of(domain: Domain, name: str, drawn: "Drawn") -> Problem:
 
 def generate_suite(problems: int, seed: int) -> list[Problem]:
     """Draw a suite with AgentBoard's shares of the domains: 60 are 20 gripper, 10 blockworld and so on."""
-    order = [domain for domain, share in SHARES.items() for _ in range(share)]
+    order = [domain for domain, share in DOMAIN_SHARES.items() for _ in range(share)]
     drawn = [order[number % len(order)] for number in range(problems)]
     counts = {domain: drawn.count(domain) for domain in DOMAINS}
     return [generate(each, seed * 1000 + number) for each, count in counts.items() for number in range(count)]
@@ -170,7 +170,7 @@ def example_of(domain: str) -> str:
     known = next((each for each in DOMAINS if each == domain), None)
     if known is None:
         return ""
-    example = yaml.safe_load((FOLDER / "examples.yaml").read_text(encoding="utf-8"))[known]
+    example = yaml.safe_load((DOMAINS_FOLDER / "examples.yaml").read_text(encoding="utf-8"))[known]
     world = PddlWorld(generate(known, example["seed"], SIZES[known][0]))
     told = [world.problem.goal, f"At the start: {world.first_observation}"]
     for number, action in enumerate(example["plan"].split(";"), start=1):

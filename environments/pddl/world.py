@@ -28,10 +28,10 @@ from mneme.environments.pddl.wording import (
     sentences,
 )
 
-STEPS = 30
+MAX_STEPS = 30
 """Steps that a task may take."""
 CHECK, LOOK = "check valid actions", "look around"
-WORD = re.compile(r"[a-z0-9_][a-z0-9_-]*")
+PDDL_WORD = re.compile(r"[a-z0-9_][a-z0-9_-]*")
 Action = tuple[str, ...]
 """An action's name and its objects."""
 
@@ -111,7 +111,7 @@ class PddlWorld:
         """Carry out a sentence; it always costs a step."""
         text = " ".join(action.lower().split())
         self.steps += 1
-        words = WORD.findall(text)
+        words = PDDL_WORD.findall(text)
         if words[:1] in (["think"], ["thought"]):
             return self._observed(THOUGHT, valid=False)
         if "check" in words:
@@ -122,7 +122,7 @@ class PddlWorld:
 
     def parse(self, text: str) -> Action | None:
         """Return the action that a sentence names, or None where it names none with its objects."""
-        words = WORD.findall(text.lower())
+        words = PDDL_WORD.findall(text.lower())
         name = next((word for word in words if word in self._compiled.schemas), "")
         if not name:
             return None

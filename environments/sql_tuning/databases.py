@@ -14,7 +14,7 @@ MAX_ROWS = 300_000
 """Rows that are taken of each table of a large database."""
 REAL_ROWS = 200
 """Rows from which those that tell rewritings apart take cells."""
-TYPES: Mapping[Kind, str] = {"whole": "INTEGER", "real": "REAL", "text": "TEXT", "other": "OTHER"}
+SQL_TYPES: Mapping[Kind, str] = {"whole": "INTEGER", "real": "REAL", "text": "TEXT", "other": "OTHER"}
 
 
 class DatabaseCopy(ABC):
@@ -112,7 +112,7 @@ class Database(ABC):
 def catalogue_of(columns: Mapping[str, Sequence[ColumnFacts]]) -> dict[str, dict[str, str]]:
     """Return tables with their columns and types, the key first."""
     return {
-        table: {each.name: TYPES[each.kind] for each in sorted(found, key=lambda column: not column.key)}
+        table: {each.name: SQL_TYPES[each.kind] for each in sorted(found, key=lambda column: not column.key)}
         for table, found in columns.items()
     }
 

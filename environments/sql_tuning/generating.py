@@ -92,8 +92,8 @@ SCHEMAS: Mapping[str, Schema] = {name: Schema(name=name, **said) for name, said 
 
 
 SECONDS = DAYS * 86_400
-NUMBERS = 20_000
-WORDS = (
+MAX_CELL_NUMBER = 20_000
+CELL_WORDS = (
     *("amber", "basalt", "cedar", "delta", "ember", "fjord", "grove", "harbour", "island", "juniper"),
     *("kelp", "larch", "meadow", "north", "orchard", "pebble", "quartz", "river", "summit", "thistle"),
     *("umber", "valley", "willow", "yarrow"),
@@ -113,8 +113,8 @@ def draw(schema: Schema, seed: int, rows: int) -> dict[str, Iterable[Row]]:
     dice = np.random.default_rng([seed, rows, *schema.name.encode()])
     facts = _facts(schema, dice, rows)
     segments = dice.integers(0, SEGMENTS, schema.entities).tolist()
-    cities = dice.choice(WORDS, schema.entities).tolist()
-    names = dice.choice(WORDS, (schema.entities, 2)).tolist()
+    cities = dice.choice(CELL_WORDS, schema.entities).tolist()
+    names = dice.choice(CELL_WORDS, (schema.entities, 2)).tolist()
     drawn = enumerate(zip(names, segments, cities, strict=True), start=1)
     entities = ((n, f"{' '.join(name)} {n}", f"S{segment:02d}", city) for n, (name, segment, city) in drawn)
     return {schema.fact: facts, schema.entity: entities}
@@ -124,8 +124,8 @@ def _facts(schema: Schema, dice: np.random.Generator, rows: int) -> Iterable[Row
     """Draw facts over two years; where they arrive in order, the key grows with the time."""
     regions = dice.integers(0, REGIONS, rows).tolist()
     numbered = zip(dice.permutation(rows), regions, strict=True)
-    codes = [f"{WORDS[region % len(WORDS)][:3]}-{n:07d}-{region:02d}" for n, region in numbered]
-    notes = [" ".join(words) for words in dice.choice(WORDS, (500, 22)).tolist()]
+    codes = [f"{CELL_WORDS[region % len(CELL_WORDS)][:3]}-{n:07d}-{region:02d}" for n, region in numbered]
+    notes = [" ".join(words) for words in dice.choice(CELL_WORDS, (500, 22)).tolist()]
     offsets = dice.integers(0, SECONDS, rows)
     start = int((END - datetime(1970, 1, 1)).total_seconds()) - SECONDS
     seconds = start + (np.sort(offsets) if schema.in_order else offsets)
@@ -139,7 +139,7 @@ def _facts(schema: Schema, dice: np.random.Generator, rows: int) -> Iterable[Row
         dice.choice(schema.channels, rows, p=CHANNEL_SHARES).tolist(),
         [f"R{region:02d}" for region in regions],
         codes,
-        [str(number) for number in dice.integers(1, NUMBERS + 1, rows).tolist()],
+        [str(number) for number in dice.integers(1, MAX_CELL_NUMBER + 1, rows).tolist()],
         [notes[n] for n in dice.integers(0, len(notes), rows).tolist()],
         strict=True,
     )
@@ -191,7 +191,7 @@ def _drawn_cell(column: ColumnFacts, size: int, dice: random.Random) -> Cell:
         return dice.randrange(max(10, size // 10))
     if column.kind == "real":
         return round(dice.lognormvariate(4, 1), 2)
-    return f"{dice.choice(WORDS)}-{dice.randrange(1000)}"
+    return f"{dice.choice(CELL_WORDS)}-{dice.randrange(1000)}"
 
 
 ADVERSARIAL_ROWS = {1: 300, 2: 300, 3: 120}

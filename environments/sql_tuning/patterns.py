@@ -37,11 +37,14 @@ from mneme.environments.worlds import Solution
 Shape = Literal["INDEX", "COVERING INDEX", "EACH INDEX", "REWRITE", "ANALYZE", "KEEP"]
 
 _words: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("patterns.yaml").read_text(encoding="utf-8"))
-PARTS: Mapping[str, str] = _words["parts"]
+PATTERN_PARTS: Mapping[str, str] = _words["parts"]
 _SPELLINGS: Mapping[str, str] = _words["spellings"]
 FIRST_IDEAS, REMEDIES = tuple(_words["first_ideas"]), tuple(_words["remedies"])
 DEFINITION = "\n".join(
-    [_words["definition"], f"Parts are: {'; '.join(f'{name}: {what}' for name, what in PARTS.items())}."]
+    [
+        _words["definition"],
+        f"Parts are: {'; '.join(f'{name}: {what}' for name, what in PATTERN_PARTS.items())}.",
+    ]
 )
 _INDEX = re.compile(r"(?:(COVERING|EACH|PARTIAL)\s+)?INDEX\s*\(([^()]*)\)(?:\s+WHERE\s+(.+))?", re.IGNORECASE)
 _REWRITE = re.compile(r"REWRITE\s+(\w+)", re.IGNORECASE)
@@ -141,8 +144,10 @@ def _parts(text: str) -> list[str]:
     for said in filter(None, map(str.strip, re.split(r",|\bAND\b", text, flags=re.IGNORECASE))):
         word = re.sub(r"[ _]?columns?$", "", said.lower()).strip()
         word = "filters" if _NUMBERED.fullmatch(word) else _SPELLINGS.get(word, word)
-        if word not in PARTS:
-            raise BadInput(f"{said!r} is not a part of a pattern.", hint=f"There are {', '.join(PARTS)}.")
+        if word not in PATTERN_PARTS:
+            raise BadInput(
+                f"{said!r} is not a part of a pattern.", hint=f"There are {', '.join(PATTERN_PARTS)}."
+            )
         parts.append(word)
     return list(dict.fromkeys(parts))
 

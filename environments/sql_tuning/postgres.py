@@ -30,7 +30,7 @@ from mneme.environments.sql_tuning.records import ColumnFacts, Failed, Kind, Lat
 
 READING = 120
 """Seconds in which the rows of one table must have been read."""
-KINDS: Mapping[str, Kind] = {
+COLUMN_KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("smallint", "integer", "bigint"), "whole"),
     **dict.fromkeys(("real", "double precision", "numeric"), "real"),
     **dict.fromkeys(("text", "character varying"), "text"),
@@ -192,7 +192,7 @@ def columns_of(connection: psycopg.Connection, place: str, table: str) -> list[C
         (f"{quoted(place)}.{quoted(table)}",),
     )
     return [
-        ColumnFacts(name=name, kind=KINDS.get(kind, "other"), nullable=not not_null, key=key)
+        ColumnFacts(name=name, kind=COLUMN_KINDS.get(kind, "other"), nullable=not not_null, key=key)
         for name, kind, not_null, key in found.fetchall()
     ]
 

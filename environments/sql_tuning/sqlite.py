@@ -33,7 +33,7 @@ from mneme.environments.sql_tuning.databases import (
 from mneme.environments.sql_tuning.generating import Schema, constants_of, draw, filled
 from mneme.environments.sql_tuning.records import ColumnFacts, Failed, Kind, Late, Limits, Refused, Row
 
-MAX_FILES = 24  # files that are kept; beyond that the oldest is made again when needed
+MAX_DATABASE_FILES = 24  # files that are kept; beyond that the oldest is made again when needed
 STEPS_BETWEEN_CHECKS = 20_000  # of SQLite's machine between two looks at the clock: about a millisecond
 MAX_COPIED_BYTES = 64 * 2**20
 """Bytes of a user's database that is copied whole; of a larger one, rows are taken."""
@@ -47,7 +47,7 @@ REFUSED_FUNCTIONS = (
     *("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"),
     *("printf", "format"),  # one call can run without end, and the time limit is not checked during it
 )
-TABLES = (
+LIST_TABLES = (
     "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' "
     "AND sql NOT LIKE 'CREATE VIRTUAL%'"
 )
@@ -65,7 +65,9 @@ class SqliteDatabase(Database):
     def __init__(self, key: str, make: Make) -> None:
         self.key, self._make = key, make
         with closing(self._open()) as opened:
-            self.columns = {name: columns_of(opened, name) for (name,) in opened.execute(TABLES).fetchall()}
+            self.columns = {
+                name: columns_of(opened, name) for (name,) in opened.execute(LIST_TABLES).fetchall()
+            }
             self.catalogue = _catalogue(opened)
 
     @classmethod
@@ -126,7 +128,7 @@ class SqliteDatabase(Database):
                     self._make(made)
                 _made[self.key] = file
             _made.move_to_end(self.key)
-            if len(_made) > MAX_FILES:
+            if len(_made) > MAX_DATABASE_FILES:
                 _made.popitem(last=False)[1].unlink()
             return sqlite3.connect(f"file:{file}?mode=ro", uri=True)
 
@@ -294,7 +296,7 @@ def _declare(ddl: str, query: str, rows: int, made: sqlite3.Connection) -> None:
         raise BadInput(f"The schema cannot be made: SQLite says: {wrong}", hint) from wrong
     made.execute("BEGIN")
     known = constants_of(qualified(query, _catalogue(made), "sqlite"))
-    tables = [table for (table,) in made.execute(TABLES).fetchall()]
+    tables = [table for (table,) in made.execute(LIST_TABLES).fetchall()]
     empty = [each for each in tables if not made.execute(f"SELECT 1 FROM {quoted(each)} LIMIT 1").fetchone()]
     keys = {table: made.execute(f"PRAGMA foreign_key_list({quoted(table)})").fetchall() for table in empty}
     refers = {table: {each[3]: each[2] for each in found} for table, found in keys.items()}
@@ -326,7 +328,7 @@ def _sample(
     copy.execute("BEGIN")
     for statement in tables:
         copy.execute(statement)
-    for (name,) in original.execute(TABLES).fetchall():
+    for (name,) in original.execute(LIST_TABLES).fetchall():
         table, columns = quoted(name), names_of(columns_of(original, name))
         (rows,) = original.execute(f"SELECT COUNT(*) FROM {table}").fetchone()
         by = max(1, step(rows))

@@ -17,14 +17,14 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning.analysis import Column, Structure, analyse
-from mneme.environments.sql_tuning.generating import AMOUNT_SPREAD, MEDIAN_AMOUNT, SCHEMAS, WORDS, Schema
+from mneme.environments.sql_tuning.generating import AMOUNT_SPREAD, CELL_WORDS, MEDIAN_AMOUNT, SCHEMAS, Schema
 from mneme.environments.sql_tuning.guard import Dialect
 from mneme.environments.sql_tuning.records import Measured
 from mneme.environments.worlds import Metric, Trial
 
-ROWS = 150_000
+TASK_ROWS = 150_000
 WANTED = 2.0
-BUDGET = 0.30
+INDEX_BUDGET = 0.30
 
 Family = Literal[
     "time_range", "multi_filter", "high_cardinality", "join", "top_k", "sargability", "correlated", "decoy"
@@ -43,7 +43,7 @@ class TuningTask(BaseModel, frozen=True):
     query: str = ""
     tables: list[str] = []
     wanted_speed_up: float = WANTED
-    index_budget: float = BUDGET
+    index_budget: float = INDEX_BUDGET
     database: str = ""
     ddl: str = ""
     catalogue: dict[str, dict[str, str]] = Field({}, description="All tables with their columns and types.")
@@ -76,7 +76,7 @@ class _Shape(BaseModel):
     query: str
     draw: dict[str, list[Any] | str] = {}
     with_entity: bool = False
-    budget: float = BUDGET
+    budget: float = INDEX_BUDGET
     epoch: "_Shape | None" = None
 
 
@@ -210,7 +210,7 @@ def _filled(shape: _Shape, schema: Schema, dice: random.Random) -> _Shape:
         "thrice_above": lambda share: 3 * _amount(share),
         "statuses": lambda n: schema.statuses[int(n)],
         "channels": lambda n: schema.channels[int(n)],
-        "words": lambda n: WORDS[int(n)],
+        "words": lambda n: CELL_WORDS[int(n)],
     }
     lookups = {name: _Lookup(function, drawn) for name, function in numbers.items()}
     words = {**named, "Subject": schema.subject.capitalize(), **drawn, **lookups}

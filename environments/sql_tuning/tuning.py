@@ -30,7 +30,7 @@ from mneme.environments.sql_tuning.records import (
     Stopped,
 )
 from mneme.environments.sql_tuning.sqlite import SqliteDatabase
-from mneme.environments.sql_tuning.tasks import ROWS, TuningTask
+from mneme.environments.sql_tuning.tasks import TASK_ROWS, TuningTask
 from mneme.environments.worlds import Solution
 
 # Two measurements at once would slow each other down, so one waits for the other.
@@ -57,17 +57,17 @@ class Pair(NamedTuple):
 
     @property
     def speed_up(self) -> float:
-        return self.baseline / max(self.solution, SMALLEST)
+        return self.baseline / max(self.solution, MIN_SECONDS)
 
 
 Order = Callable[[Row], object]
-DIGITS = 10
+SIGNIFICANT_DIGITS = 10
 """Significant digits of a floating-point number: a sum in another order differs in the last ones."""
 SLOW_SECONDS = 1.0
 """Seconds from which on an original is measured once and for all; a faster one beside each solution."""
 HALF_OF_ROWS = 0.5
 REDUCTIONS = (10, 100, 1000)
-SMALLEST = 1e-9
+MIN_SECONDS = 1e-9
 MIN_PAIRS = 3
 """Pairs of runs below which twice the time may be spent."""
 _baselines: dict[tuple[str, str], Baseline] = {}
@@ -86,7 +86,7 @@ class SqlTuning:
         self.limits = limits or Limits()
 
     @classmethod
-    def of(cls, task: TuningTask, *, rows: int = ROWS, limits: Limits | None = None) -> Self:
+    def of(cls, task: TuningTask, *, rows: int = TASK_ROWS, limits: Limits | None = None) -> Self:
         """Open the database of a task, made on first use, with its slow query. Raises BadInput, NotFound."""
         if task.is_own:
             return cls(own_database(task, rows, task.tables), task.query, limits)
@@ -325,7 +325,7 @@ def differences(
 
 
 def _rounded(row: Row) -> Row:
-    return tuple(float(f"{cell:.{DIGITS}g}") if isinstance(cell, float) else cell for cell in row)
+    return tuple(float(f"{cell:.{SIGNIFICANT_DIGITS}g}") if isinstance(cell, float) else cell for cell in row)
 
 
 def without_limit(query: str, dialect: Dialect) -> str:

@@ -31,10 +31,11 @@ QUICK_TRIAL = Limits(runs=21, enough=0.2)
 LONG_TRIAL = Limits(runs=45, enough=1.5)
 """A trial that is repeated, since noise decides whether it does what is wanted."""
 QUERY = "Query: "
-ROWS = 60_000
+WORLD_ROWS = 60_000
 SIMILAR_TASKS_DRAWN = 160
 """Tasks that are drawn to find similar ones among."""
-FORM = """Statements are CREATE INDEX and ANALYZE alone, in order; the query is the given one written anew, ""
+TUNING_FORM = """\
+Statements are CREATE INDEX and ANALYZE alone, in order; the query is the given one written anew, ""
 where it stays as it is. Answer, files and diff stay empty."""
 
 
@@ -61,7 +62,7 @@ class SqlTuningKind(WorldKind):
 
     def open(self, task: Task) -> "SqlWorld":
         """Lay out a task on its database. Raises BadInput, NotFound for an unknown schema."""
-        given, rows = stated(task.given), int(task.given.get("rows") or ROWS)
+        given, rows = stated(task.given), int(task.given.get("rows") or WORLD_ROWS)
         named = {"id": task.id, "description": task.text, "seed": given.get("database_seed", 0)}
         try:
             laid = TuningTask.model_validate({**given, **named})
@@ -104,7 +105,7 @@ class SqlWorld(World):
 
     scope = "sql_tuning"
     noun = "queries"
-    form = FORM
+    form = TUNING_FORM
     parts = ("statements", "query")
     language = PatternLanguage()
 

@@ -7,9 +7,9 @@ from pathlib import Path, PurePosixPath
 
 from mneme.environments.worlds import Solution
 
-MAX_CHARS = 200_000
+MAX_FILE_CHARS = 200_000
 """Characters of a changed file."""
-MAX_FILES = 20
+MAX_CHANGED_FILES = 20
 PROTECTED = (
     *("test*", "*_test.*", "*tests/*", "conftest.py", "*/conftest.py", "*/test*", ".*", "*/.*"),
     *("*.toml", "*.cfg", "*.ini", "Makefile", "*.lock", "sitecustomize.py", "usercustomize.py", "bench*"),
@@ -31,8 +31,8 @@ def changed_files(solution: Solution, read: Mapping[str, str], may_change: Seque
     changed = dict(solution.files)
     if solution.diff.strip():
         changed |= patched(solution.diff, {**read, **changed})
-    if len(changed) > MAX_FILES:
-        raise NotAllowed(f"{len(changed)} files are changed; {MAX_FILES} may be.")
+    if len(changed) > MAX_CHANGED_FILES:
+        raise NotAllowed(f"{len(changed)} files are changed; {MAX_CHANGED_FILES} may be.")
     for path, text in changed.items():
         _check(path, text, read, may_change)
     return {path: text for path, text in changed.items() if read.get(path) != text}
@@ -53,8 +53,8 @@ def _check(path: str, text: str, read: Mapping[str, str], may_change: Sequence[s
         raise NotAllowed(f"{path!r} is not written as a plain path.")
     if "\0" in text or any(0xD800 <= ord(letter) <= 0xDFFF for letter in text):
         raise NotAllowed(f"{path} is not text.")
-    if len(text) > MAX_CHARS:
-        raise NotAllowed(f"{path} has {len(text)} characters; {MAX_CHARS} are the most.")
+    if len(text) > MAX_FILE_CHARS:
+        raise NotAllowed(f"{path} has {len(text)} characters; {MAX_FILE_CHARS} are the most.")
     if not is_changeable(path, read, may_change):
         allowed = ", ".join(may_change) or "files that are there, but tests and settings"
         raise NotAllowed(f"{path} may not change. What may: {allowed}.")

@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 from pydantic import BaseModel, Field
 
-POLL_SECONDS = 0.1
+USAGE_POLL_SECONDS = 0.1
 """Seconds between two looks at what a command's processes have used."""
 IDLE_SECONDS = 10.0
 """Seconds in which no process of a command wants the processor, after which it waits for nothing."""
@@ -116,13 +116,13 @@ def _watched(started: "subprocess.Popen[bytes]", bounds: Bounds) -> tuple[str, f
         if found:
             started.returncode = os.waitstatus_to_exitcode(status)
             return stopped, max(used, usage.ru_utime + usage.ru_stime)
-        if not stopped and pause >= POLL_SECONDS:
+        if not stopped and pause >= USAGE_POLL_SECONDS:
             used, processes, is_busy = _used(started.pid)
-            idle = 0.0 if is_busy else idle + POLL_SECONDS
+            idle = 0.0 if is_busy else idle + USAGE_POLL_SECONDS
             if stopped := _passed(used, processes, idle, bounds):
                 _kill(started.pid)
         time.sleep(pause)
-        pause = min(POLL_SECONDS, pause * 1.5)
+        pause = min(USAGE_POLL_SECONDS, pause * 1.5)
 
 
 def _passed(used: float, processes: int, idle: float, bounds: Bounds) -> str:

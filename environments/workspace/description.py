@@ -27,7 +27,7 @@ from mneme.environments.workspace.confining import Bounds
 
 Language = Literal["python", "shell", "none"]
 CPU = "cpu_seconds"
-FORM = "docs/how-to/learn-in-your-own-world.md shows one."
+DESCRIPTION_HINT = "docs/how-to/learn-in-your-own-world.md shows one."
 
 
 class Part(BaseModel, frozen=True, extra="forbid"):
@@ -102,7 +102,7 @@ class Described(Held):
         try:
             return Held.model_validate({**common, **(case.held if case else {})})
         except ValidationError as wrong:
-            raise BadInput(f"{self.name}: {_first(wrong)}", FORM) from wrong
+            raise BadInput(f"{self.name}: {_first(wrong)}", DESCRIPTION_HINT) from wrong
 
 
 def read_description(file: Path) -> Described:
@@ -110,11 +110,11 @@ def read_description(file: Path) -> Described:
     try:
         return Described.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
     except OSError as missing:
-        raise BadInput(f"{file} cannot be read: {missing.strerror}.", FORM) from missing
+        raise BadInput(f"{file} cannot be read: {missing.strerror}.", DESCRIPTION_HINT) from missing
     except (yaml.YAMLError, UnicodeDecodeError) as wrong:
-        raise BadInput(f"{file} is not YAML: {' '.join(str(wrong).split())}", FORM) from wrong
+        raise BadInput(f"{file} is not YAML: {' '.join(str(wrong).split())}", DESCRIPTION_HINT) from wrong
     except ValidationError as wrong:
-        raise BadInput(f"{file}: {_first(wrong)}", FORM) from wrong
+        raise BadInput(f"{file}: {_first(wrong)}", DESCRIPTION_HINT) from wrong
 
 
 def _first(wrong: ValidationError) -> str:

@@ -8,7 +8,13 @@ from pathlib import Path
 
 from mneme.core.errors import BadInput
 from mneme.environments.workspace.changes import is_changeable
-from mneme.environments.workspace.description import FORM, Aim, CaseText, Described, read_description
+from mneme.environments.workspace.description import (
+    DESCRIPTION_HINT,
+    Aim,
+    CaseText,
+    Described,
+    read_description,
+)
 from mneme.environments.workspace.template import Template, template_of
 from mneme.environments.workspace.world import FilesWorld, tactics
 from mneme.environments.worlds import Task, WorldKind
@@ -46,7 +52,7 @@ class WorkspaceKind(WorldKind):
         held = described.held_for(case)
         if not held.check and not (held.measure and held.same_output):
             needed = "A world needs a `check`, or a `measure` with `same_output: true`"
-            raise BadInput(f"{needed}; or every solution would pass.", FORM)
+            raise BadInput(f"{needed}; or every solution would pass.", DESCRIPTION_HINT)
         given = str(task.given.get("workspace") or "")
         folder = given or (str(self._beside / case.workspace) if case and case.workspace else "")
         files = case.files if case and not given else {}

@@ -34,7 +34,7 @@ COMMANDS = {
 }
 """What a command in each round of a loop of the shell is."""
 BEFORE_COMMANDS = re.compile(r"!|{|do|elif|else|env|exec|if|sudo|then|time|until|while|\w+=.*")
-METHODS = {name for kind in (list, dict, set) for name in vars(kind)}
+BUILT_IN_METHODS = {name for kind in (list, dict, set) for name in vars(kind)}
 
 
 def features_of(text: str) -> set[str]:
@@ -81,7 +81,7 @@ def shell_features_of(text: str) -> set[str]:
     return found
 
 
-READERS: Mapping[str, Callable[[str], set[str]]] = {".py": features_of, ".sh": shell_features_of}
+FEATURE_READERS: Mapping[str, Callable[[str], set[str]]] = {".py": features_of, ".sh": shell_features_of}
 """What reads the features of a file, by the ending of its name."""
 FEATURES: Mapping[str, frozenset[str]] = {
     ".py": frozenset({NESTED, JOINED, SHIFTED, RECURSIVE, *CALLED.values(), *IMPORTED.values()}),
@@ -143,7 +143,7 @@ def _collection(node: ast.AST) -> str:
             | ast.Subscript(value=ast.Name(name), ctx=ast.Store() | ast.Del())
         ):
             return name
-        case ast.Attribute(value=ast.Name(name), attr=attr) if attr in METHODS:
+        case ast.Attribute(value=ast.Name(name), attr=attr) if attr in BUILT_IN_METHODS:
             return name
     return ""
 

@@ -15,10 +15,10 @@ from mneme.core.errors import BadInput
 from mneme.environments.workspace.confining import Bounds, run
 from mneme.environments.workspace.description import Held
 
-LEFT_OUT = frozenset(
+IGNORED_NAMES = frozenset(
     ".git .hg .mypy_cache .pytest_cache .tox .venv __pycache__ node_modules venv".split()  # noqa: SIM905
 )
-MAX_FILES = 5_000
+MAX_TEMPLATE_FILES = 5_000
 MAX_TOTAL_BYTES = 200 * 2**20
 MAX_BYTES = 200_000
 """Of a file that is read as text."""
@@ -83,9 +83,10 @@ def _folder() -> Path:
 def _state(workspace: Path) -> str:
     """Say what a folder holds and when it changed."""
     found = [(str(file), (stat := file.stat()).st_mtime_ns, stat.st_size) for file in _plain_files(workspace)]
-    if len(found) > MAX_FILES or sum(size for _, _, size in found) > MAX_TOTAL_BYTES:
+    if len(found) > MAX_TEMPLATE_FILES or sum(size for _, _, size in found) > MAX_TOTAL_BYTES:
         raise BadInput(
-            f"{workspace} has more than {MAX_FILES} files, or more than {MAX_TOTAL_BYTES // 2**20} MB.",
+            f"{workspace} has more than {MAX_TEMPLATE_FILES} files, "
+            f"or more than {MAX_TOTAL_BYTES // 2**20} MB.",
             "Name a smaller folder with --workspace.",
         )
     return repr(found)
@@ -96,8 +97,8 @@ def _plain_files(workspace: Path) -> Iterator[Path]:
     if not workspace.is_dir():
         raise BadInput(f"There is no folder {workspace}.", "Name the folder of the files with --workspace.")
     for root, folders, files in os.walk(workspace):
-        folders[:] = sorted({*folders} - LEFT_OUT)
-        for file in (Path(root, name) for name in sorted({*files} - LEFT_OUT)):
+        folders[:] = sorted({*folders} - IGNORED_NAMES)
+        for file in (Path(root, name) for name in sorted({*files} - IGNORED_NAMES)):
             if file.is_file() and not file.is_symlink():
                 yield file
 

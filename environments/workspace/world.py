@@ -62,7 +62,7 @@ class Tactics(BaseModel):
     def features_of(self, files: Mapping[str, str]) -> list[str]:
         """Name what the files do that is slow on much data."""
         texts = [text for path, text in files.items() if path.endswith(self.ending)]
-        reader = syntax.READERS.get(self.ending)
+        reader = syntax.FEATURE_READERS.get(self.ending)
         read = {each for text in texts for each in reader(text)} if reader else ()
         shown = [name for name, how in self.features.items() if any(map(how.search, texts))]
         return [*shown, *sorted(read)]
@@ -143,7 +143,8 @@ def tail(text: str) -> str:
 
 Seconds = TypeVar("Seconds", float, float | None)
 MAX_MATERIAL_CHARS = 12_000
-FORM = """Files are those that change, each with its path and its whole new text; or the diff is a unified
+CHANGES_FORM = """\
+Files are those that change, each with its path and its whole new text; or the diff is a unified
 diff of them. Statements, query and answer stay empty."""
 PYTEST = re.compile(r"(?:\S*python[\d.]* -m )?pytest\b[^;&|]*")
 _baselines: dict[str, Figures] = {}
@@ -153,7 +154,7 @@ _starts: dict[str, float] = {}
 class FilesWorld(World):
     """One workspace, held to a command."""
 
-    form = FORM
+    form = CHANGES_FORM
     parts = ("files", "diff")
 
     def __init__(self, template: Template, held: Held, described: Described, known: Tactics | None) -> None:

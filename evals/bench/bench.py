@@ -24,7 +24,7 @@ from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
 
 Part = Literal["memories", "server", "cards", "retriever", "chat"]
-COLUMNS = ("part", "size", "median", "p95", "unit", "ratio", "beside")
+TABLE_COLUMNS = ("part", "size", "median", "p95", "unit", "ratio", "beside")
 
 
 class Options(RunOptions):
@@ -50,13 +50,13 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     wanted = [(part, size) for part in options.parts for size in _sizes(part, options)]
 
     async def one(case: tuple[Part, int]) -> Row:
-        measure = partial(served, url=options.qdrant) if case[0] == "server" else PARTS[case[0]]
+        measure = partial(served, url=options.qdrant) if case[0] == "server" else BENCH_PARTS[case[0]]
         return {"lines": await measure(case[1], embedder)}
 
     measured = await journal.play({f"{part} at {size}": (part, size) for part, size in wanted}, one, progress)
     rows: list[Row] = [row for each in measured for row in each["lines"]]
-    cells = [[row[column] for column in COLUMNS] for row in rows]
-    tables = [table("Our parts, and how many times the median of what is beside them", COLUMNS, cells)]
+    cells = [[row[column] for column in TABLE_COLUMNS] for row in rows]
+    tables = [table("Our parts, and how many times the median of what is beside them", TABLE_COLUMNS, cells)]
     notes = [f"Vectors of {embedder.name}; a user has one of {USERS} parts of the memories."]
     if "server" in options.parts and not options.qdrant:
         notes.append("No server was measured: --qdrant names none.")
@@ -96,4 +96,4 @@ async def chat(messages: int, embedder: Embedder) -> list[Row]:
     return [*rows, line("a message on disk", messages, [kept], "bytes")]
 
 
-PARTS = {"memories": embedded, "cards": cards, "retriever": retriever, "chat": chat}
+BENCH_PARTS = {"memories": embedded, "cards": cards, "retriever": retriever, "chat": chat}

@@ -21,8 +21,8 @@ from mneme.core.settings import settings
 
 WHOLE = 10
 """Conversations that the whole benchmark has."""
-CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
-HINT = "Give LoCoMo's JSON file, or the folder that holds it, with --data or MNEME_DATA."
+QUESTION_CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+LOCOMO_HINT = "Give LoCoMo's JSON file, or the folder that holds it, with --data or MNEME_DATA."
 NOT_MENTIONED = "Not mentioned in the conversation"
 REQUEST = "Answer with a short phrase, in exact words of the memories whenever possible. Short answer:"
 
@@ -115,12 +115,12 @@ def find(given: Path | None) -> Path:
     """Return LoCoMo's file: the path itself, or `locomo*.json` in it or in its folder `locomo`."""
     place = given or settings().data
     if place is None:
-        raise BadInput("LoCoMo's data is not shipped.", HINT)
+        raise BadInput("LoCoMo's data is not shipped.", LOCOMO_HINT)
     if not place.is_dir():
         return place
     found = sorted([*place.glob("locomo*.json"), *place.glob("locomo/locomo*.json")])
     if not found:
-        raise BadInput(f"There is no locomo*.json in {place}.", HINT)
+        raise BadInput(f"There is no locomo*.json in {place}.", LOCOMO_HINT)
     return found[0]
 
 
@@ -129,16 +129,16 @@ def load(path: Path) -> list[Conversation]:
     try:
         conversations = TypeAdapter(list[Conversation]).validate_json(path.read_bytes())
     except OSError as error:
-        raise BadInput(f"Cannot read LoCoMo's data at {path}: {error.strerror}.", HINT) from error
+        raise BadInput(f"Cannot read LoCoMo's data at {path}: {error.strerror}.", LOCOMO_HINT) from error
     except ValidationError as error:
         wrong = first_fault(error, "the file")
-        raise BadInput(f"{path} is not in LoCoMo's format: {wrong}", HINT) from error
+        raise BadInput(f"{path} is not in LoCoMo's format: {wrong}", LOCOMO_HINT) from error
     if not conversations:
-        raise BadInput(f"{path} holds no conversation.", HINT)
+        raise BadInput(f"{path} holds no conversation.", LOCOMO_HINT)
     if len({conversation.sample_id for conversation in conversations}) < len(conversations):
-        raise BadInput(f"{path} names two conversations alike.", HINT)
+        raise BadInput(f"{path} names two conversations alike.", LOCOMO_HINT)
     if not any(c.evidence_of(question) for c in conversations for question in c.questions):
-        raise BadInput(f"{path} names no turn that answers any question.", HINT)
+        raise BadInput(f"{path} names no turn that answers any question.", LOCOMO_HINT)
     return conversations
 
 

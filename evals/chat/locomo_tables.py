@@ -11,7 +11,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from matplotlib.axes import Axes
 
 from mneme.cli.tables import Table
-from mneme.evals.chat.locomo_data import CATEGORIES, WHOLE, Conversation
+from mneme.evals.chat.locomo_data import QUESTION_CATEGORIES, WHOLE, Conversation
 from mneme.evals.measuring import interval_of_mean
 from mneme.evals.options import Identity
 from mneme.evals.report import Journal, Report, Row, framed, table
@@ -20,7 +20,7 @@ from mneme.stores.ledger.query import Mode
 
 MODES: tuple[Mode, ...] = ("dense", "bm25", "hybrid", "blend")
 DEPTHS = (5, 10, 20)
-DEPTH = 10
+CHATBOT_DEPTH = 10
 """How many records the chatbot recalls."""
 
 
@@ -30,7 +30,7 @@ def report(
     """Make the report of a finished run; `kept_by` is who kept what was searched, empty for raw turns."""
     searched = pd.DataFrame(_measured(mode, row) for mode in MODES for row in _rows(journal, mode))
     searches: dict[str, Any] = {mode: _figures(searched[searched["mode"] == mode]) for mode in MODES}
-    recall = searched.pivot(index=["question", "category"], columns="mode", values=f"recall {DEPTH}")
+    recall = searched.pivot(index=["question", "category"], columns="mode", values=f"recall {CHATBOT_DEPTH}")
     gain = (recall["blend"] - recall["bm25"]).dropna()
     searches["blend"]["gain"] = {name: _spread(own) for name, own in _by_category(gain)}
     asked = _rows(journal, "answer")
@@ -74,7 +74,7 @@ def _measured(mode: str, row: Row) -> Row:
     return {
         "mode": mode,
         "question": row["case"].rpartition("/")[0],
-        "category": CATEGORIES[row["category"]],
+        "category": QUESTION_CATEGORIES[row["category"]],
         **{f"recall {depth}": recall[depth] for depth in DEPTHS},
         **{f"tokens {depth}": row["tokens"][n] for n, depth in enumerate(DEPTHS)},
         "ms": 1000 * row["seconds"],
@@ -83,7 +83,7 @@ def _measured(mode: str, row: Row) -> Row:
 
 def _figures(searched: pd.DataFrame) -> Row:
     """Return recall by category and depth, tokens by depth, and percentiles of the time."""
-    with_evidence = searched.dropna(subset=[f"recall {DEPTH}"]).set_index("category")
+    with_evidence = searched.dropna(subset=[f"recall {CHATBOT_DEPTH}"]).set_index("category")
     groups = dict(_by_category(with_evidence))
     return {
         "questions": {name: len(own) for name, own in groups.items()},
@@ -98,7 +98,7 @@ def _figures(searched: pd.DataFrame) -> Row:
 def _by_category(rows: Any) -> Iterator[tuple[str, Any]]:
     """Yield the rows of each category that has any, and all of them."""
     found = rows.index.get_level_values("category")
-    yield from ((name, rows[found == name]) for name in CATEGORIES.values() if name in found)
+    yield from ((name, rows[found == name]) for name in QUESTION_CATEGORIES.values() if name in found)
     yield "all", rows
 
 
@@ -112,10 +112,10 @@ def _answered(rows: Sequence[Row]) -> dict[str, Any]:
     """Return the mean score by category, over all, and over all questions but the adversarial ones."""
     if not rows:
         return {}
-    scores = pd.Series([row["score"] for row in rows], [CATEGORIES[row["category"]] for row in rows])
+    scores = pd.Series([row["score"] for row in rows], [QUESTION_CATEGORIES[row["category"]] for row in rows])
     scores.index.name = "category"
     groups = dict(_by_category(scores))
-    others = scores[scores.index != CATEGORIES[5]]
+    others = scores[scores.index != QUESTION_CATEGORIES[5]]
     groups |= {"all but adversarial": others} if len(others) else {}
     return {name: {"questions": len(own), **_spread(own)} for name, own in groups.items()}
 
@@ -127,7 +127,7 @@ def _search_tables(searches: dict[str, Any]) -> list[Table]:
     }
     by_category = {
         name: {"questions": count}
-        | {mode: _cell(of["recall"][name][DEPTH]) for mode, of in searches.items()}
+        | {mode: _cell(of["recall"][name][CHATBOT_DEPTH]) for mode, of in searches.items()}
         | {"blend − bm25": _cell(searches["blend"]["gain"][name], "+")}
         for name, count in searches["bm25"]["questions"].items()
     }
@@ -138,7 +138,7 @@ def _search_tables(searches: dict[str, Any]) -> list[Table]:
     }
     titles = (
         "Evidence recall over all questions (%)",
-        f"Evidence recall @{DEPTH} (%) by category, with 95 % intervals; the difference is paired",
+        f"Evidence recall @{CHATBOT_DEPTH} (%) by category, with 95 % intervals; the difference is paired",
         f"Tokens found (mean, about) and time of a search to depth {DEPTHS[-1]}",
     )
     frames = [pd.DataFrame.from_dict(each, orient="index") for each in (by_depth, by_category, costs)]

@@ -20,7 +20,7 @@ import yaml
 from pydantic import BaseModel
 
 from mneme.evals.compare.memory import Family, drawing
-from mneme.evals.compare.work import AGENT, TABLES, Job, repeated
+from mneme.evals.compare.work import AGENT, TABLE_NAMES, Job, repeated
 
 ROWS, COSTLY = 300, 20
 """Values of a list, and comparisons that a costly call takes."""
@@ -117,7 +117,7 @@ def cost(shape: Shape, data: str, seed: str, remedy: str = "") -> float:
 def _jobs(kind: Kind, seed: int, chance: Random) -> Iterator[Job]:
     """Draw tasks; one shape on one name has the same data throughout a course."""
     while True:
-        name, said = chance.choice(TABLES), chance.choice([*kind.shapes])
+        name, said = chance.choice(TABLE_NAMES), chance.choice([*kind.shapes])
         shape, key = kind.shapes[said], f"{kind.noun} {seed} {name} {said}"
         data = drawing(key).choice(shape.data)
         task = f"A {kind.noun} of the {name} is slow. It has {said} ({data}): def solve(a, b): {shape.code}"

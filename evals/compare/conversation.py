@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from mneme.evals.compare.memory import (
-    UNKNOWN,
+    NOT_KNOWN,
     Course,
     Event,
     Family,
@@ -23,7 +23,7 @@ from mneme.evals.compare.memory import (
     says,
 )
 
-USER = "user"
+SPEAKER = "user"
 CITIES = (
     "Oslo", "Bergen", "Lisbon", "Porto", "Ghent", "Leeds", "Turin", "Graz", "Malmo", "Nantes", "Cork", "Brno",
 )  # fmt: skip
@@ -61,7 +61,7 @@ class Topic:
 
     @property
     def now(self) -> str:
-        return UNKNOWN if self.is_forgotten or not self.known else self.known[-1][1]
+        return NOT_KNOWN if self.is_forgotten or not self.known else self.known[-1][1]
 
     def read(self, lines: Sequence[str], until: str = "9999") -> str:
         """Return the value that the latest fitting line says; what is not known where none does."""
@@ -69,7 +69,7 @@ class Topic:
         for line in latest([each for each in fitting if day_of(each) <= until]):
             if found := [each for each in self.values if says(line, each)]:
                 return found[-1]
-        return UNKNOWN
+        return NOT_KNOWN
 
     def _fits(self, line: str) -> bool:
         return any(says(line, word) for word in self.about) and not any(
@@ -105,13 +105,13 @@ def conversation(seed: int, size: int) -> Course:
     for number in range(2 * size):
         today = len(about) + 6 * number
         for _ in range(chance.randrange(CHATTED)):
-            yield Event(day(today), USER, _chatter(chance))
+            yield Event(day(today), SPEAKER, _chatter(chance))
         topic = chance.choice(about)
         happens = chance.random()
         is_left = sum(each.is_forgotten for each in about) < FORGOTTEN
         if happens < FORGET and is_left and len(topic.known) > 1 and not topic.is_forgotten:
             topic.is_forgotten = True
-            yield Event(day(today + 1), USER, f"Forget what I told you about this: {topic.asked}")
+            yield Event(day(today + 1), SPEAKER, f"Forget what I told you about this: {topic.asked}")
         elif happens < CHANGE and not topic.is_forgotten:
             yield _say(topic, today + 1, chance)
         if number % 2:
@@ -123,7 +123,7 @@ def _say(topic: Topic, today: int, chance: Random) -> Event:
     value = chance.choice([each for each in topic.values if each not in used] or list(topic.values))
     text = (topic.changed if topic.known else topic.said).format(value)
     topic.known.append((today, value))
-    return Event(day(today), USER, text)
+    return Event(day(today), SPEAKER, text)
 
 
 def _chatter(chance: Random) -> str:
@@ -139,7 +139,7 @@ def _ask(topic: Topic, today: int, chance: Random) -> Course:
         right = topic.known[place][1]
         until = then = day(topic.known[place + 1][0] - 1)
     question = topic.asked_then.format(then) if then else topic.asked
-    text = f"{question} (Today is {day(today)}. If it is not known, or was to be forgotten: {UNKNOWN}.)"
+    text = f"{question} (Today is {day(today)}. If it is not known, or was to be forgotten: {NOT_KNOWN}.)"
     answer = yield Situation(text, lambda lines: topic.read(lines, until))
     old = {value for _, value in topic.known} - {right}
     is_right = says(answer, right) and not any(says(answer, each) for each in old)
@@ -147,4 +147,4 @@ def _ask(topic: Topic, today: int, chance: Random) -> Course:
     yield Score(Outcome(question, is_right, "", day(today)), stale=int(misled))
 
 
-CONVERSATION = Family("conversation", conversation, (USER,))
+CONVERSATION = Family("conversation", conversation, (SPEAKER,))

@@ -10,7 +10,17 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from random import Random
 
-from mneme.evals.compare.memory import UNKNOWN, Course, Event, Family, Outcome, Score, Situation, day, drawing
+from mneme.evals.compare.memory import (
+    NOT_KNOWN,
+    Course,
+    Event,
+    Family,
+    Outcome,
+    Score,
+    Situation,
+    day,
+    drawing,
+)
 
 Points = dict[tuple[str, str], int]
 """What counts how much: by site and aspect."""
@@ -23,11 +33,11 @@ CANDIDATES, MEASURED, SHARED = 3, 4, 2
 """Sites of a meeting, aspects of each, and aspects that all know."""
 ASPECTS = ("roads", "noise", "soil", "taxes", "permits", "flooding", "staff", "power")
 CORRECTED, CHATTED = 0.25, 0.3
-REPEATED = 2
+TIMES_REPEATED = 2
 """How often a point that all know is said again."""
 RANGE = range(-3, 4)
 COUNTING = "A point counts once, however many say it; a correction takes the place of what it corrects."
-UNKNOWN_IF = f"If no point of it is known: {UNKNOWN}."
+UNKNOWN_IF = f"If no point of it is known: {NOT_KNOWN}."
 POINTS = re.compile(r"(?:^|\W)The (\w+) of (\w+) counts? ([+-]\d+)")
 CHATTER = (
     "Can we keep to the agenda?", "I have sent the minutes around.", "The coffee is better today.",
@@ -43,7 +53,7 @@ def decision(seed: int, size: int) -> Course:
 
 def _meeting(chance: Random, today: str) -> Course:
     points, shared = _profile(chance)
-    said = [*points, *(each for each in points if each[1] in shared for _ in range(REPEATED))]
+    said = [*points, *(each for each in points if each[1] in shared for _ in range(TIMES_REPEATED))]
     chance.shuffle(said)
     corrected = dict(chance.sample([*points.items()], round(CORRECTED * len(points))))
     before = {
@@ -110,7 +120,7 @@ def added(lines: Sequence[str], site: str, today: str) -> str:
     for line in sorted(lines, key=lambda each: "wrong before" in each):
         if today in line:
             known |= {aspect: int(value) for aspect, of, value in POINTS.findall(line) if of == site}
-    return str(sum(known.values())) if known else UNKNOWN
+    return str(sum(known.values())) if known else NOT_KNOWN
 
 
 DECISION = Family("decision", decision, EXPERTS)

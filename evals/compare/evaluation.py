@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 BESIDE = "none"
 """The memory that the others are compared with."""
 QUICK_SEEDS, QUICK_SIZE = 2, 12
-PAGE = Path(__file__).with_name("page.html")
-DATA = "/*rows*/"
+PAGE_FILE = Path(__file__).with_name("page.html")
+ROWS_MARKER = "/*rows*/"
 
 
 class Options(RunOptions):
@@ -176,4 +176,4 @@ def _page(rows: Sequence[Row], who: str) -> bytes:
     for row in kept:
         row["misled"] = sum(each["stale"] for each in row.pop("tasks"))
     data = json.dumps({"who": who, "rows": kept}).replace("</", "<\\/")
-    return PAGE.read_text(encoding="utf-8").replace(DATA, data).encode()
+    return PAGE_FILE.read_text(encoding="utf-8").replace(ROWS_MARKER, data).encode()

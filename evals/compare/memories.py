@@ -27,9 +27,9 @@ from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory as Fact
 from mneme.stores.users.memory import Past
 
-CANDIDATES = 40
+MAX_CANDIDATES = 40
 """Texts that are looked up for a situation; those that the budget has room for are shown."""
-LEARNED = Change(reason="a task ended", actor="compare")
+TASK_ENDED = Change(reason="a task ended", actor="compare")
 OBSERVED = Change(reason="observed", actor="compare")
 TASK = "Remember what helps with later tasks of the same kind."
 TEMPLATE = {
@@ -54,7 +54,7 @@ class WholeHistory(Memory):
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return the newest events first."""
-        found = await self.place.ledger.records(self._namespace, limit=4 * CANDIDATES, newest_first=True)
+        found = await self.place.ledger.records(self._namespace, limit=4 * MAX_CANDIDATES, newest_first=True)
         return [each.text for each in found]
 
 
@@ -63,7 +63,7 @@ class RawEvents(WholeHistory):
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return the events nearest in meaning."""
-        hits = await self.place.ledger.search(self._namespace, situation, limit=CANDIDATES, mode="dense")
+        hits = await self.place.ledger.search(self._namespace, situation, limit=MAX_CANDIDATES, mode="dense")
         return [hit.version.text for hit in hits]
 
 
@@ -85,7 +85,7 @@ class MemoryAgent(Memory):
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return facts as the chat recalls them, each with the days from which and until which it holds."""
-        found = await self._memories.similar(situation, CANDIDATES, mode="blend")
+        found = await self._memories.similar(situation, MAX_CANDIDATES, mode="blend")
         return [line for each in found for line in _lines(each.memory)]
 
 
@@ -106,14 +106,14 @@ class Cards(Memory):
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return the cards that score best for the situation."""
-        return [each.card.claim for each in await self._cards.retrieve(situation, CANDIDATES)]
+        return [each.card.claim for each in await self._cards.retrieve(situation, MAX_CANDIDATES)]
 
     async def end_of_task(self, outcome: Outcome) -> None:
         """Make a card of the lesson, or reinforce the one that it is."""
         if outcome.lesson:
             lesson = Lesson(claim=f"[{outcome.day}] {outcome.lesson}")
             await self._cards.create(
-                lesson, TaskOutcome(task=uuid4().hex, success=outcome.success), change=LEARNED
+                lesson, TaskOutcome(task=uuid4().hex, success=outcome.success), change=TASK_ENDED
             )
 
 
@@ -131,7 +131,7 @@ class Synopses(Memory):
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return what happened since the last synopsis, then the latest synopses."""
-        kept = await self._episodes.recall(CANDIDATES)
+        kept = await self._episodes.recall(MAX_CANDIDATES)
         return [
             *(each.line for each in reversed(self._events)),
             *(each.synopses[0] for each in reversed(kept)),
@@ -145,7 +145,7 @@ class Synopses(Memory):
         synopsis = " ".join(filter(None, [f"[{outcome.day}]", said.value.summary, outcome.lesson]))
         ended = {"episode": outcome.task, "category": "work", "success": outcome.success, "steps": len(steps)}
         record = EpisodeRecord(run=uuid4().hex, synopses=[synopsis], time=outcome.day, **ended)
-        await self._episodes.keep(record, change=LEARNED)
+        await self._episodes.keep(record, change=TASK_ENDED)
         self._events.clear()
 
 
@@ -189,7 +189,7 @@ class SharedPool(Memory):
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return the pairs that the pool's retriever ranks first."""
         vector = (await look_up(self._pool, situation)).vector
-        found = await self._pool.retrieve(situation, CANDIDATES, vector=vector)
+        found = await self._pool.retrieve(situation, MAX_CANDIDATES, vector=vector)
         return [f"{each.pair.prompt} Answered: {each.pair.answer}" for each in found]
 
     async def end_of_task(self, outcome: Outcome) -> None:
@@ -197,7 +197,7 @@ class SharedPool(Memory):
         if outcome.success and outcome.lesson:
             answer = f"[{outcome.day}] {outcome.lesson}"
             said = {"agent": self.place.roles[0], "domain": "compared", "score": 100}
-            await self._pool.add(Pair(prompt=outcome.task, answer=answer, **said), change=LEARNED)
+            await self._pool.add(Pair(prompt=outcome.task, answer=answer, **said), change=TASK_ENDED)
 
 
 class CommonRecall(Memory):
@@ -225,7 +225,7 @@ class CommonRecall(Memory):
         return [each.line for each in found]
 
 
-OURS: Mapping[str, Callable[[Place], Memory]] = {
+OWN_MEMORIES: Mapping[str, Callable[[Place], Memory]] = {
     "none": Memory,
     "whole_history": WholeHistory,
     "raw_events": RawEvents,

@@ -75,9 +75,9 @@ class Memory:
         """Learn from how a task ended."""
 
 
-UNKNOWN = "not known"
+NOT_KNOWN = "not known"
 BEGIN = date(2026, 1, 5)
-DATED = re.compile(r"\d{4}-\d{2}-\d{2}")
+ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 Reader = Callable[[Sequence[str]], str]
 """Answers a situation from the recalled texts alone, without a model."""
 
@@ -127,7 +127,7 @@ def latest(lines: Sequence[str]) -> list[str]:
 
 def day_of(line: str) -> str:
     """Return the first date in a line; empty where there is none."""
-    found = DATED.search(line)
+    found = ISO_DATE.search(line)
     return found[0] if found else ""
 
 

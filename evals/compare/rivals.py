@@ -25,9 +25,9 @@ from mneme.nodes.task_memories.kinds import open_memory
 from mneme.stores.task_memories.trials import Trials
 from mneme.stores.users.memory import RULES
 
-MOST = 20
+MAX_RIVAL_TEXTS = 20
 """Texts that a package is asked for."""
-WINDOW = 4096
+RIVAL_WINDOW_TOKENS = 4096
 """Tokens of a task memory's own questions."""
 LANGMEM, MEM0 = "langmem", "mem0"
 
@@ -69,7 +69,7 @@ class TaskMemoryRival(Memory):
         task = Task(id=f"{self.place.name}-{self._count}", goal=outcome.task)
         reward = float(outcome.success)
         trial = FinishedTask(id=task.id, task=task, turns=turns, reward=reward, success=outcome.success)
-        await self._opened(WINDOW).remember(trial, self._held)
+        await self._opened(RIVAL_WINDOW_TOKENS).remember(trial, self._held)
         self._turns.clear()
 
 
@@ -100,7 +100,7 @@ class LangMem(Memory):
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return what its store finds."""
-        found = await self._store.asearch(self._namespace, query=situation, limit=MOST)
+        found = await self._store.asearch(self._namespace, query=situation, limit=MAX_RIVAL_TEXTS)
         return [_text(each.value["content"]) for each in found]
 
 
@@ -138,7 +138,9 @@ class Mem0(Memory):
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return what its search finds."""
         filters = {"user_id": self.place.name}
-        found = await asyncio.to_thread(self._memory.search, situation, top_k=MOST, filters=filters)
+        found = await asyncio.to_thread(
+            self._memory.search, situation, top_k=MAX_RIVAL_TEXTS, filters=filters
+        )
         return [str(each["memory"]) for each in found["results"]]
 
 
@@ -159,7 +161,7 @@ class _Embeddings(Embeddings):
 
 
 OF_PAPERS = ("meta_gpt", "voyager", "generative", "memory_bank", "chat_dev", "g_memory")
-RIVALS: Mapping[str, Callable[[Place], Memory]] = {
+RIVAL_MEMORIES: Mapping[str, Callable[[Place], Memory]] = {
     **{kind: partial(TaskMemoryRival, kind=kind) for kind in OF_PAPERS},
     **{name: made for name, made in ((LANGMEM, LangMem), (MEM0, Mem0)) if find_spec(name)},
 }

@@ -52,9 +52,9 @@ JUDGES: dict[Wording, Prompt[Design, Any]] = {"ours": judge_design, "printed": j
 Arm = Literal["none", "intrinsic"]
 METRICS = ("scalability", "reliability", "usability", "cost_effectiveness", "documentation")
 """Those of the paper (table 2); the other two are of the file that the task asks for."""
-ARMS: tuple[Arm, ...] = ("none", "intrinsic")
-NAMES = {"none": "baseline", "intrinsic": "intrinsic memory"}
-PAPER: dict[str, tuple[float, float, float]] = {
+MEMORY_ARMS: tuple[Arm, ...] = ("none", "intrinsic")
+ARM_NAMES = {"none": "baseline", "intrinsic": "intrinsic memory"}
+PAPER_TABLE_2: dict[str, tuple[float, float, float]] = {
     "tokens": (36077, 47830, 0.0195),
     "turns": (14.3, 16, 0.2632),
     "scalability": (5, 7, 0.0041),
@@ -64,7 +64,7 @@ PAPER: dict[str, tuple[float, float, float]] = {
     "documentation": (2, 3.56, 0.0017),
 }
 """Table 2: baseline, intrinsic memory, p."""
-FIGURES = (*PAPER, "completeness", "consistency", "components", "parts of each", "agreed")
+FIGURES = (*PAPER_TABLE_2, "completeness", "consistency", "components", "parts of each", "agreed")
 THOUSANDS = 10_000
 """From here on means are printed in thousands, so that table 2 fits a terminal of 80 columns."""
 
@@ -124,7 +124,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "scores": SCORES,
     }
     journal = sized.journal("pipeline_design", configuration)
-    plan = [Case(*each) for each in product(sized.wordings, ARMS, range(sized.runs))]
+    plan = [Case(*each) for each in product(sized.wordings, MEMORY_ARMS, range(sized.runs))]
     plan.sort(key=lambda case: (case.wording, case.seed))
 
     async def one(case: Case) -> Row:
@@ -239,11 +239,13 @@ def _figures(row: Row, fields: Sequence[str]) -> dict[str, float]:
 
 
 def _compared(values: Any) -> Row:
-    baseline, intrinsic = (values.get_group(arm) for arm in ARMS)
+    baseline, intrinsic = (values.get_group(arm) for arm in MEMORY_ARMS)
     same = len({*baseline, *intrinsic}) == 1
     p = 1.0 if same else float(ranksums(intrinsic, baseline).pvalue)
     spreads = values.agg(["mean", "median", "std"]).rename(columns={"std": "sd"}).fillna(0.0)
-    arms = {arm: {"values": values.get_group(arm).tolist(), **spreads.loc[arm].to_dict()} for arm in ARMS}
+    arms = {
+        arm: {"values": values.get_group(arm).tolist(), **spreads.loc[arm].to_dict()} for arm in MEMORY_ARMS
+    }
     return arms | {"p": p}
 
 
@@ -261,7 +263,7 @@ def table_2(main: Row, title: str) -> Table:
             paper[2],
         ]
         for name, figure in main.items()
-        for paper in [PAPER.get(name, (None, None, None))]
+        for paper in [PAPER_TABLE_2.get(name, (None, None, None))]
     ]
     return table(title, columns, cells)
 
@@ -291,11 +293,13 @@ def plot_metrics(main: Row, axes: Axes) -> None:
     """Draw figure 3: median and standard deviation of each metric, beside the paper's means."""
     metrics = [name for name in METRICS if name in main]
     medians, spreads = (
-        pd.DataFrame({NAMES[arm]: [main[name][arm][what] for name in metrics] for arm in ARMS}, metrics)
+        pd.DataFrame(
+            {ARM_NAMES[arm]: [main[name][arm][what] for name in metrics] for arm in MEMORY_ARMS}, metrics
+        )
         for what in ("median", "sd")
     )
     if metrics:
         medians.plot.bar(ax=axes, yerr=spreads, capsize=3, ylabel="score, median and sd", ylim=(0, 10.5))
-    for number, arm in enumerate(ARMS):
-        paper = [PAPER[name][number] for name in metrics]
-        axes.plot(paper, "_", color="black", label=f"paper, {NAMES[arm]} (mean)")
+    for number, arm in enumerate(MEMORY_ARMS):
+        paper = [PAPER_TABLE_2[name][number] for name in metrics]
+        axes.plot(paper, "_", color="black", label=f"paper, {ARM_NAMES[arm]} (mean)")

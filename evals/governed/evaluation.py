@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pandas as pd
 from pydantic import Field
 
-from mneme.evals.governed.memories import RIVALS, ByPolicy, Memory, Mneme, Shown
+from mneme.evals.governed.memories import GOVERNED_RIVALS, ByPolicy, Memory, Mneme, Shown
 from mneme.evals.governed.stories import Event, Fact, story
 from mneme.evals.measuring import in_environment, temporary_ledger
 from mneme.evals.options import Positive, RunOptions
@@ -49,7 +49,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     journal = options.journal("governed", told)
     cases = {
         f"{memory}, story {seed}": Told(memory, seed)
-        for memory in (OURS, BY_HAND, BY_POLICY, *RIVALS)
+        for memory in (OURS, BY_HAND, BY_POLICY, *GOVERNED_RIVALS)
         for seed in range(options.stories)
     }
     with TemporaryDirectory(prefix="mneme-governed-") as home, in_environment({"MNEME_HOME": home}):
@@ -93,8 +93,8 @@ async def _tell(case: Told, *, events: int, ledger: Ledger, embedder: Embedder) 
     """Tell a story to a memory, and count what goes wrong."""
     name = f"story{case.seed}"
     memory: Memory
-    if case.memory in RIVALS:
-        memory = RIVALS[case.memory](name, embedder)
+    if case.memory in GOVERNED_RIVALS:
+        memory = GOVERNED_RIVALS[case.memory](name, embedder)
     else:
         memory = (ByPolicy if case.memory == BY_POLICY else Mneme)(f"{case.memory} {name}", ledger)
     counts, facts = Counter[str](), dict[str, Fact]()

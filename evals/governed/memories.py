@@ -26,9 +26,9 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.provenance import made_from
 from mneme.stores.users.promotion import TeamFacts
 
-SHOWN = 5
+TEXTS_PER_RIVAL = 5
 """Texts that a rival shows at most; ours has as many tokens as these have at most."""
-BUDGET = 150
+RECALL_TOKENS = 150
 
 
 Scope = tuple[str, ...]
@@ -82,7 +82,7 @@ class Mneme:
     async def ask(self, person: str, question: str) -> Sequence[Shown]:
         """Show a person what bears on a question."""
         shared = SharedMemory(self._ledger, self._user(person))
-        found = await shared.recall(question, teams=[self._user(TEAMS[person])], budget=BUDGET)
+        found = await shared.recall(question, teams=[self._user(TEAMS[person])], budget=RECALL_TOKENS)
         return [Shown(each.text, each.origin) for each in found]
 
 
@@ -115,7 +115,7 @@ class OfStore:
         await self.store.aput(place, key, {"text": text})
 
     async def found(self, place: Scope, question: str) -> list[Hit]:
-        hits = await self.store.asearch(place, query=question, limit=SHOWN)
+        hits = await self.store.asearch(place, query=question, limit=TEXTS_PER_RIVAL)
         return [(each.score or 0.0, each.value["text"], place[-1]) for each in hits]
 
     async def delete(self, place: Scope, key: str) -> None:
@@ -136,7 +136,7 @@ class OfStore:
     async def ask(self, person: str, question: str) -> Sequence[Shown]:
         places = dict.fromkeys([self.own(person), self.together(person)])
         found = [each for place in places for each in await self.found(place, question)]
-        return [Shown(text, origin) for _, text, origin in sorted(found, reverse=True)[:SHOWN]]
+        return [Shown(text, origin) for _, text, origin in sorted(found, reverse=True)[:TEXTS_PER_RIVAL]]
 
 
 class OnePool(OfStore):
@@ -187,7 +187,7 @@ class LangMem(OfStore):
             self._ids[place, key] = told.rsplit(" ", 1)[-1]
 
     async def found(self, place: Scope, question: str) -> list[Hit]:
-        hits = await self.store.asearch(place, query=question, limit=SHOWN)
+        hits = await self.store.asearch(place, query=question, limit=TEXTS_PER_RIVAL)
         return [(each.score or 0.0, str(each.value["content"]), place[-1]) for each in hits]
 
     async def delete(self, place: Scope, key: str) -> None:
@@ -217,7 +217,7 @@ class Mem0(OfStore):
 
     async def found(self, place: Scope, question: str) -> list[Hit]:
         filters = {"user_id": place[-1]}
-        hits = await asyncio.to_thread(self._memory.search, question, top_k=SHOWN, filters=filters)
+        hits = await asyncio.to_thread(self._memory.search, question, top_k=TEXTS_PER_RIVAL, filters=filters)
         return [
             (each["score"], each["memory"], each.get("actor_id") or place[-1]) for each in hits["results"]
         ]
@@ -236,7 +236,7 @@ class Mem0Told(Mem0):
 
 
 Memory = Mneme | OfStore
-RIVALS: Mapping[str, Callable[[str, Embedder], OfStore]] = {
+GOVERNED_RIVALS: Mapping[str, Callable[[str, Embedder], OfStore]] = {
     "one vector pool": OnePool,
     "isolated memories": Isolated,
     "LangGraph's store": OfStore,

@@ -14,7 +14,7 @@ import yaml
 from mneme.environments.household.episode import Episode
 from mneme.nodes.household.context import HouseholdContext, Setting
 
-CATEGORIES = ("Wash Dishes", "Put Groceries", "Prepare a Meal", "Set up Table", "Prepare Tea")
+TABLE_CATEGORIES = ("Wash Dishes", "Put Groceries", "Prepare a Meal", "Set up Table", "Prepare Tea")
 """In the order of table 1."""
 
 _PRINTED = yaml.safe_load(Path(__file__).with_name("paper.yaml").read_text(encoding="utf-8"))
@@ -30,14 +30,14 @@ LAPSES = 0.3
 """Share of a weaker role's decisions that are lapses in figure 3b."""
 
 Method = Literal["MHP", "LLM", "CoELA", "ProAgent", "MiTa"]
-METHODS: tuple[Method, ...] = ("MHP", "LLM", "CoELA", "ProAgent", "MiTa")
+TABLE_METHODS: tuple[Method, ...] = ("MHP", "LLM", "CoELA", "ProAgent", "MiTa")
 METHOD_NAMES = {"MHP": "mhp", "LLM": "alone", "CoELA": "coela", "ProAgent": "proagent", "MiTa": "mita"}
 """How the command line calls them."""
-COUNTED = (
+COUNTER_COLUMNS = (
     "conflicts", "redundant", "lost_steps", "forestalled", "messages",
     "calls", "prompt_tokens", "reply_tokens", "repaired", "fallbacks", "unallocated",
 )  # fmt: skip
-WINDOW = 10
+ACTIONS_REPORTED = 10
 """Latest steps and actions that a member reports and is shown (the paper gives no figure)."""
 NARROW = 3
 """The narrower window at which the ablation of the summary is played once more."""
@@ -55,7 +55,7 @@ class Arm:
     summary: bool = True
     member_lapses: float = 0.0
     manager_lapses: float = 0.0
-    window: int = WINDOW
+    window: int = ACTIONS_REPORTED
     setting: Setting = "symbolic"
 
     @property
@@ -72,7 +72,7 @@ class Arm:
         who = self.member if self.member == self.manager else f"{self.member}+{self.manager}"
         shares = f"{self.member_lapses}/{self.manager_lapses}"
         lapses = f", lapses {shares}" if self.member_lapses or self.manager_lapses else ""
-        window = f", window {self.window}" if self.window != WINDOW else ""
+        window = f", window {self.window}" if self.window != ACTIONS_REPORTED else ""
         eyes = ", with eyes" if self.setting == "visual" else ""
         return f"{self.name}, {self.agents}, {who}{lapses}{window}{eyes}"
 

@@ -19,10 +19,10 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 
 Arm = Literal["with memory", "without memory", "raw trajectories", "prompt cache", "without advocate"]
-ROLES = ("researcher", "devils_advocate", "leader", "monitor")
-OURS: Arm = "with memory"
+LEARNING_ROLES = ("researcher", "devils_advocate", "leader", "monitor")
+WITH_MEMORY: Arm = "with memory"
 WITHOUT: Arm = "without memory"
-RIVALS: tuple[Arm, ...] = (WITHOUT, "raw trajectories", "prompt cache", "without advocate")
+LEARNING_RIVALS: tuple[Arm, ...] = (WITHOUT, "raw trajectories", "prompt cache", "without advocate")
 GRAPHS: dict[str, Workflow] = {
     "raw trajectories": raw_trajectories.builder,
     "prompt cache": prompt_cache.builder,
@@ -34,7 +34,7 @@ RECORDED = (
     *("iterations", "solved", "first_attempt", "speed_up", "retrieved", "used", "retrieval_ms", "mistakes"),
     "answered_by",
 )
-LEARNED = ("event", "card", "status", "claim")
+LEARNED_COLUMNS = ("event", "card", "status", "claim")
 RECALL = 5
 
 
@@ -67,7 +67,7 @@ async def solve(each: Played, ledger: Ledger, responder: str) -> Row:
     cards, store, task = KnowledgeCards(ledger, each.team), LedgerStore(ledger), each.task
     graph = GRAPHS.get(each.arm, compound_learning.builder).compile(store=store)
     problem: Any = {"task": task.description, "task_id": task.id, **task.posed}
-    roles: dict[str, Any] = dict.fromkeys(ROLES, responder)
+    roles: dict[str, Any] = dict.fromkeys(LEARNING_ROLES, responder)
     context = LearningContext(
         **roles,
         team=each.team,
@@ -101,7 +101,7 @@ async def _row(cards: KnowledgeCards, task: TuningTask, result: Row, decided: li
     packet, metrics = result["packet"], result["packet"]["metrics"]
     measured: Row = next((each for each in metrics["measured"] if each["name"] == "seconds"), {})
     shown = "\n".join(str(each) for each in result["cards"])
-    learned = [{name: each[name] for name in LEARNED} for each in result["learned"]]
+    learned = [{name: each[name] for name in LEARNED_COLUMNS} for each in result["learned"]]
     return {
         **{name: getattr(record, name) for name in RECORDED},
         "task": task.id,

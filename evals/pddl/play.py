@@ -20,7 +20,7 @@ from mneme.nodes.pddl.context import PddlContext
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
 
-KEPT = ("success", "steps", "valid_steps", "answered_by", "complaints", "transcript")
+RESULT_COLUMNS = ("success", "steps", "valid_steps", "answered_by", "complaints", "transcript")
 """What of a graph's result stands in a row."""
 
 
@@ -86,7 +86,7 @@ async def play(case: Case) -> Row:
         "domain": problem.domain,
         "difficulty": problem.difficulty,
         "reward": values["progress"],
-        **{name: values[name] for name in KEPT},
+        **{name: values[name] for name in RESULT_COLUMNS},
         "tokens": tokens_in(values["asked"]),
         "calls": values["asked"]["calls"],
         "seconds": perf_counter() - started,

@@ -36,14 +36,14 @@ from mneme.prompts.household.sight import Frame
 
 OF_EVALUATIONS = ("mneme.evals.discussion.judges",)
 CASES = Path(__file__).parent / "cases"
-KINDS = ("plain", "tricky", "injected", "limit")
+CASE_KINDS = ("plain", "tricky", "injected", "limit")
 NEUTRAL = Path(__file__).with_name("neutral.yaml")
 FIRST_YEAR, YEARS = 1700, 197
 SENTENCES = 3
 """Neutral sentences in one text of a list."""
-STEP = re.compile(r"\[(\d*)\]|([^.\[\]]+)")
-PATH = re.compile(r"^$|^[^.\[\]]+(?:\[\d*\]|\.[^.\[\]]+)*$")
-SAME = str.maketrans("‘’“”–—\u2011\u00a0\u202f", "''\"\"---  ")
+PATH_STEP = re.compile(r"\[(\d*)\]|([^.\[\]]+)")
+VALUE_PATH = re.compile(r"^$|^[^.\[\]]+(?:\[\d*\]|\.[^.\[\]]+)*$")
+PLAIN_CHARACTERS = str.maketrans("‘’“”–—\u2011\u00a0\u202f", "''\"\"---  ")
 PROPERTIES = ("one_of", "some", "none", "count", "between")
 
 Range = tuple[int | float | None, int | float | None]
@@ -65,7 +65,7 @@ class Property(BaseModel):
 
     @model_validator(mode="after")
     def _says_something(self) -> "Property":
-        if not PATH.match(self.at):
+        if not VALUE_PATH.match(self.at):
             raise ValueError(f"{self.at!r} is no path, such as memories[].content")
         if not self.wanted:
             raise ValueError(f"give one of {', '.join(PROPERTIES)}")
@@ -216,7 +216,7 @@ def as_json(answer: BaseModel | str) -> Any:
 def values_at(answer: Any, path: str) -> list[Any]:
     """Return the values that stand at a path; an index or a name that is not there has none."""
     found = [answer]
-    for index, name in STEP.findall(path):
+    for index, name in PATH_STEP.findall(path):
         found = [inner for value in found for inner in _inner(value, index, name)]
     return found
 
@@ -238,7 +238,7 @@ def _stands(phrase: str, found: Sequence[Any]) -> bool:
 
 
 def _folded(text: str) -> str:
-    return " ".join(text.translate(SAME).casefold().split())
+    return " ".join(text.translate(PLAIN_CHARACTERS).casefold().split())
 
 
 def _within(number: float, limits: Range) -> bool:

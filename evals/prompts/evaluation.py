@@ -19,7 +19,7 @@ from mneme.core.errors import BadAnswer, BadInput, NoTools, PromptTooLong
 from mneme.core.settings import settings
 from mneme.evals.options import AgentsCompared, Identity, JournalOptions, identify
 from mneme.evals.prompts.cases import Golden, all_questions, as_json, golden
-from mneme.evals.prompts.tables import ROLES, THRESHOLD, Answers, Came, Outcome, tables
+from mneme.evals.prompts.tables import MEASURED_ROLES, THRESHOLD, Answers, Came, Outcome, tables
 from mneme.evals.report import Journal, Progress, Report, Row
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import counting
@@ -125,7 +125,7 @@ def _journal(options: Options, who: Identity) -> Journal:
 def _chosen(options: Options) -> set[Key]:
     """Return the questions to ask. Raises `BadInput` where a name is none's."""
     named = {key for name in options.prompts for key in _named(name)}
-    asked = {name for role in ROLES if role.workflow in options.workflows for name in role.questions}
+    asked = {name for role in MEASURED_ROLES if role.workflow in options.workflows for name in role.questions}
     of_roles = {key for key in all_questions() if "/".join(key) in asked}
     chosen = [each for each in (named, of_roles) if each]
     return set.intersection(*chosen) if chosen else set(all_questions())

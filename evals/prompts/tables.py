@@ -65,7 +65,7 @@ def _role(written: Row) -> Role:
 
 
 _WRITTEN = Path(__file__).with_name("roles.yaml").read_text(encoding="utf-8")
-ROLES = [_role(each) for each in yaml.safe_load(_WRITTEN)]
+MEASURED_ROLES = [_role(each) for each in yaml.safe_load(_WRITTEN)]
 """Every role, in the order of the tables; memories of tasks serve discussions (`agents`) as well."""
 
 
@@ -84,7 +84,7 @@ class Answers:
     @property
     def roles(self) -> list[Role]:
         """Return the roles that have a question which was asked."""
-        return [role for role in ROLES if not {*role.questions}.isdisjoint(self.asked)]
+        return [role for role in MEASURED_ROLES if not {*role.questions}.isdisjoint(self.asked)]
 
     def figures(self, questions: Iterable[str]) -> Row:
         """Return what came of some questions' cases; tokens and seconds are per case, every attempt included.
@@ -144,7 +144,7 @@ def tables(all_answers: Sequence[Answers]) -> list[Table]:
 
 def _pairs(all_answers: Sequence[Answers]) -> list[tuple[Role, Answers]]:
     """Return every role with each responder that was asked one of its questions."""
-    return [(role, each) for role in ROLES for each in all_answers if role in each.roles]
+    return [(role, each) for role in MEASURED_ROLES for each in all_answers if role in each.roles]
 
 
 def _by_role(title: str, all_answers: Sequence[Answers]) -> Table:

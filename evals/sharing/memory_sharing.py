@@ -29,8 +29,8 @@ from mneme.evals.sharing.data import Item, Split, read_items, split
 from mneme.evals.sharing.pool_runs import Growth, PoolRun, pools_of, steps
 from mneme.evals.sharing.scores import LAYERS, BertScore, score_all, with_scores
 from mneme.evals.sharing.tables import (
-    ALL,
-    MEASURES,
+    ALL_AGENTS,
+    SCORE_MEASURES,
     STAGE,
     Results,
     memories,
@@ -181,7 +181,7 @@ def _report(journal: Journal, arms: dict[str, Results], who: Identity, notes: li
 def _summary(results: Results) -> Row:
     """Return all figures: by measure, pools, growth, stage, shots and agent."""
     stages = {"/".join(map(str, stage)): found for stage, found in results.answers.groupby(STAGE, sort=False)}
-    agents = [*results.agents, ALL]
+    agents = [*results.agents, ALL_AGENTS]
     return {
         "seeds": results.seeds,
         **{
@@ -189,7 +189,7 @@ def _summary(results: Results) -> Row:
                 stage: {agent: results.spread(found, agent, measure) for agent in agents}
                 for stage, found in stages.items()
             }
-            for measure in MEASURES
+            for measure in SCORE_MEASURES
         },
         "memories": {growth: memories(results, growth, 100) for growth in get_args(Growth)},
         "retriever": {growth: ways(results, growth) for growth in get_args(Growth)},

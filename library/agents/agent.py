@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, field_validator
 from mneme.core.errors import BadInput
 from mneme.core.yaml_files import read_yaml, text_of
 
-HOME = Path(__file__).parent / "team"
+AGENTS_FOLDER = Path(__file__).parent / "team"
 DOMAINS = {
     "literary_creation": "Literary Creation",
     "unconventional_logic": "Unconventional Logic Problem-solving",
@@ -54,7 +54,7 @@ class Agent(BaseModel, frozen=True, extra="forbid"):
 
 def load_agent(name_or_path: str | Path) -> Agent:
     """Load a shipped agent by name or another from a YAML file; an unknown one raises `BadInput`."""
-    return load_named(str(name_or_path), Agent, AGENTS, HOME)
+    return load_named(str(name_or_path), Agent, AGENTS, AGENTS_FOLDER)
 
 
 def agents_of(domain: str) -> tuple[Agent, ...]:

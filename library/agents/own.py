@@ -9,7 +9,7 @@ from mneme.core.settings import settings
 from mneme.core.yaml_files import read_yaml, text_of
 from mneme.library.agents.agent import AGENTS, Agent
 
-EXAMPLE = Path(__file__).with_name("example.yaml").read_text(encoding="utf-8")
+AGENT_EXAMPLE = Path(__file__).with_name("example.yaml").read_text(encoding="utf-8")
 """The file of an agent, with `{name}` for its name."""
 
 

@@ -14,7 +14,7 @@ from mneme.core.yaml_files import read_yaml, text_of
 from mneme.library.agents.agent import DOMAINS, load_named
 from mneme.prompts.sharing import examples
 
-HOME = Path(__file__).parent / "rubrics"
+RUBRICS_FOLDER = Path(__file__).parent / "rubrics"
 SINGLE_POOL = "single_pool"
 RUBRICS = (*DOMAINS, SINGLE_POOL)
 """The shipped rubrics: each domain's, and that of one pool for all."""
@@ -81,7 +81,7 @@ class Rubric(BaseModel, frozen=True, extra="forbid"):
 
 def load_rubric(name_or_path: str | Path) -> Rubric:
     """Load a shipped rubric by name or another from a YAML file; an unusable one raises `BadInput`."""
-    return load_named(str(name_or_path), Rubric, RUBRICS, HOME)
+    return load_named(str(name_or_path), Rubric, RUBRICS, RUBRICS_FOLDER)
 
 
 def read_rubric(text: str, where: str = "The rubric") -> Rubric:
@@ -91,5 +91,5 @@ def read_rubric(text: str, where: str = "The rubric") -> Rubric:
 
 def printed(rubric: Rubric) -> str:
     """Return a shipped rubric as the paper prints it (A.1), any other one as lines."""
-    path = HOME / f"{rubric.name}.txt"
+    path = RUBRICS_FOLDER / f"{rubric.name}.txt"
     return text_of(path) if rubric.name in RUBRICS else rubric.as_text()

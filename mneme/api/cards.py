@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from mneme.api.operation import LARGEST, Limit, Offset, Operations, Reason, changes, only, reads
+from mneme.api.operation import MAX_INT, Limit, Offset, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.nodes.learning.verdicts import Verdict, decided
@@ -18,7 +18,7 @@ from mneme.stores.cards.disputes import Approach, ConflictType, Dispute, Dispute
 from mneme.stores.cards.knowledge_cards import Kept, KnowledgeCards, Learned
 from mneme.stores.cards.lifecycle import Approval, Care, PromotionRubric
 from mneme.stores.cards.metrics import Metrics, Period, TaskRecord, Unit
-from mneme.stores.cards.sharing import BUDGET, Shared
+from mneme.stores.cards.sharing import EPSILON_BUDGET, Shared
 from mneme.stores.ledger.records import unescaped
 from mneme.stores.pools.memory_pool import MemoryPool
 from mneme.stores.pools.tuned import PoolModels
@@ -176,7 +176,7 @@ class Cards(Operations):
     async def rollback(
         self,
         card_id: CardId,
-        to_version: Annotated[int, Field(ge=1, le=LARGEST, description="A version's number, from 1.")],
+        to_version: Annotated[int, Field(ge=1, le=MAX_INT, description="A version's number, from 1.")],
         reason: Reason = "",
     ) -> Card:
         """Give a card again what it was at an older version, as a new version. Raises NotFound, BadInput."""
@@ -211,7 +211,7 @@ class Cards(Operations):
         ] = None,
         budget: Annotated[
             float, Field(gt=0, description="What ε may come to over all exports of the team, this one too.")
-        ] = BUDGET,
+        ] = EPSILON_BUDGET,
         private: Annotated[
             Sequence[str], Field(max_length=1000, description="Further names that must not be told.")
         ] = (),
@@ -258,7 +258,7 @@ class Cards(Operations):
         self,
         by: Annotated[Unit, Field(description="How long a period is, by the calendar (UTC).")] = "month",
         tasks: Annotated[
-            int | None, Field(ge=1, le=LARGEST, description="Instead: so many tasks make a period.")
+            int | None, Field(ge=1, le=MAX_INT, description="Instead: so many tasks make a period.")
         ] = None,
         last: Annotated[int, Field(ge=1, le=1000, description="How many of the last periods.")] = 12,
         now: Annotated[datetime | None, Field(description="Until which moment; none: now.")] = None,

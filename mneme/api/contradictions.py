@@ -42,7 +42,7 @@ from mneme.stores.users.memory import RULES, MemoryRecord, overlaps
 from mneme.stores.users.traces import named
 from mneme.stores.write_gate import SAME_FACT
 
-KINDS: tuple[Recallable, ...] = ("fact", "card", "agreement")
+COMPARED_KINDS: tuple[Recallable, ...] = ("fact", "card", "agreement")
 """Kinds that are compared across places, each with all of them."""
 MAX_EMBEDDED = 200
 """Texts of a kind whose vectors the ledger has not, the latest: they are computed for each list."""
@@ -50,7 +50,7 @@ CLOSE = 0.3
 """Cosine from which two texts of different places are compared: most of what is unrelated is below it."""
 CLOSE_BY_RULES = 0.5
 """The same where rules compare, which doubt much that a model tells apart."""
-MOST = 8
+MAX_COMPARED = 8
 """Older texts of other places with which one is compared at most, the closest."""
 OPPOSED: Sequence[Relation] = ("change", "later", "correction", "unclear")
 Side = tuple[Recalled, Version]
@@ -117,7 +117,7 @@ class Contradictions:
 
     async def _sides(self) -> Sequence[Side]:
         sides = list[Side]()
-        for kind in KINDS:
+        for kind in COMPARED_KINDS:
             found = await visible(self._ledger, self._asker, kind)
             found.sort(key=lambda each: each[1].at, reverse=True)
             sides += found if kind in ONE_TEXT else found[:MAX_EMBEDDED]
@@ -158,7 +158,9 @@ class Contradictions:
             nearest = (int(at) for at in close[np.argsort(-alike[close])])
             differing = (at for at in nearest if found[at][0][0].text != newer.text)
             meeting = (at for at in differing if overlaps(_period(version), _period(found[at][0][1])))
-            if near := [(_pair(newer, found[at][0][0]), float(alike[at])) for at in islice(meeting, MOST)]:
+            if near := [
+                (_pair(newer, found[at][0][0]), float(alike[at])) for at in islice(meeting, MAX_COMPARED)
+            ]:
                 yield near
 
     async def _opposed(

@@ -20,9 +20,9 @@ from mneme.stores.users.inbox import Message, MessageOutcome, outcome_of
 
 MAX_MESSAGES = 1000
 """Messages of the user, the latest, that are looked through."""
-MAX_SHOWN = 50
+MAX_TRACED_TURNS = 50
 """Turns of a thread, the latest, of which is looked up what the reply was shown."""
-ROLES = {"human": "user", "ai": "assistant"}
+MESSAGE_ROLES = {"human": "user", "ai": "assistant"}
 
 
 class ConversationSummary(BaseModel):
@@ -115,7 +115,9 @@ async def turns_of_thread(
     async with opened_checkpointer(to_read=True) as saver:
         latest = await saver.aget_tuple(place)
         # What a turn ended with is where the next one begins.
-        begun = [each async for each in saver.alist(place, filter={"source": "input"}, limit=MAX_SHOWN)]
+        begun = [
+            each async for each in saver.alist(place, filter={"source": "input"}, limit=MAX_TRACED_TURNS)
+        ]
     states = [each.checkpoint["channel_values"] for each in (latest, *begun) if each]
     if not (states and "recalled" in states[0]):  # another graph's
         return []
@@ -135,7 +137,7 @@ async def turns_of_thread(
         return [ShownText(kind=kind, text=text, key=key, tokens=tokens(text)) for kind, text, key in texts]
 
     def turn(message: Any) -> ConversationTurn:
-        role, state = ROLES.get(message.type, message.type), replies.get(message.id, {})
+        role, state = MESSAGE_ROLES.get(message.type, message.type), replies.get(message.id, {})
         known = {"shown": shown(state), "asked": state.get("asked")} if "recalled" in state else {}
         return ConversationTurn(role=role, text=message.text, message_id=message.id or "", **known)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mneme.api.copies import backups_with
 from mneme.core.settings import settings
-from mneme.stores.audit import SHARED
+from mneme.stores.audit import SHARED_REASON
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.reading import Order
 from mneme.stores.ledger.records import Forgotten, Version, microseconds, team_namespace, unescaped
@@ -56,7 +56,9 @@ async def told_to(ledger: Ledger, made: Sequence[Version], owner: str) -> list[s
     for team, begun in since.items():
         since_then = Order(since=microseconds(begun))
         notes = await ledger.records(team_namespace(team, "audit"), limit=None, order=since_then)
-        who = sorted({str(each.value["by"]) for each in notes if each.change.reason != SHARED} - {owner})
+        who = sorted(
+            {str(each.value["by"]) for each in notes if each.change.reason != SHARED_REASON} - {owner}
+        )
         found += [f"{', '.join(who)}, who read the memory of {team}: their conversations stay"] if who else []
     return found
 

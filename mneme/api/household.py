@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from mneme.api.household_runs import UNREADABLE, Line, Run, brief, no_run, runs, unallocated
-from mneme.api.operation import USER, Operations, reads
+from mneme.api.operation import BY_USER, Operations, reads
 from mneme.api.server_state import ServerState
 from mneme.api.threads import Threads
 from mneme.core.settings import settings
 from mneme.environments.household.episode import Episode, Thing
-from mneme.environments.household.scene import NAMES, Scene, scenes
+from mneme.environments.household.scene import AGENT_NAMES, Scene, scenes
 from mneme.stores.ledger.ledger import Ledger
 
 FIXTURES = ("room", "container", "surface")
@@ -123,7 +123,7 @@ class Household(Operations):
     OWNER = "user"
 
     def __init__(
-        self, ledger: Ledger, user: str, caller: str = USER, *, state: ServerState | None = None
+        self, ledger: Ledger, user: str, caller: str = BY_USER, *, state: ServerState | None = None
     ) -> None:
         super().__init__(ledger, user, caller)
         self._threads = Threads(ledger, user, caller, state=state)
@@ -212,7 +212,7 @@ def _sights(run: Run, step: int) -> list[Sight]:
     from mneme.environments.household.visual.film import Sights, data_url  # noqa: PLC0415  (an extra)
 
     views = Sights(run.episode(), run.frames()).at(step)
-    return [Sight(name=name, picture=data_url(view)) for name, view in zip(NAMES, views, strict=False)]
+    return [Sight(name=name, picture=data_url(view)) for name, view in zip(AGENT_NAMES, views, strict=False)]
 
 
 def moment_of(episode: Episode, scene: Scene, rooms: Sequence[int]) -> Moment:
@@ -221,7 +221,7 @@ def moment_of(episode: Episode, scene: Scene, rooms: Sequence[int]) -> Moment:
     members = [
         Member(name=name, room=names[where], x=x, z=z, holds=[names[each] for each in held], does=does)
         for name, where, held, does, [*_, (x, z)] in zip(
-            NAMES[: len(rooms)], rooms, scene.hands, scene.doing, scene.paths, strict=True
+            AGENT_NAMES[: len(rooms)], rooms, scene.hands, scene.doing, scene.paths, strict=True
         )
     ]
     goals = [

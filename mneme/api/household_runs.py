@@ -20,9 +20,9 @@ from mneme.environments.household.episode import Episode, parse_episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.play import Frame
 from mneme.environments.household.rewards import discounted_return
-from mneme.environments.household.scene import NAMES
+from mneme.environments.household.scene import AGENT_NAMES
 from mneme.environments.household.trace import Trace, frames_of
-from mneme.graphs import PLUGGED
+from mneme.graphs import METHOD_PLUGINS
 from mneme.nodes.background import THREAD_NAME
 from mneme.stores.checkpoints.checkpointer import latest_values, read_checkpoints
 from mneme.stores.checkpoints.threads import threads_of
@@ -35,12 +35,12 @@ GRAPHS = {name: name for name in (MITA, "coela", "proagent", "mhp")} | {ALONE: M
 
 def methods() -> dict[str, str]:
     """Return the graph that plays each method, other packages' included."""
-    return GRAPHS | {name: name for name in entry_points(group=PLUGGED).names}
+    return GRAPHS | {name: name for name in entry_points(group=METHOD_PLUGINS).names}
 
 
 ENDING = ("success", "steps", "progress", "counters", "answered_by")
 """What the last line of a run has of the graph's result, beside the bound."""
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 Line = Mapping[str, Any]
 Told = Callable[[], Iterable[Line]]
 BEGUN = "household_run"
@@ -140,7 +140,7 @@ def lines_of(event: Line, agents: int) -> list[dict[str, Any]]:
     if event["step"] == "execute":
         return [{"kind": "step", **frame} for frame in event["frames"]]
     if event["step"] == "plan":  # of every member, also of those that decided nothing new
-        chosen = {**dict.fromkeys(NAMES[:agents], GOING_ON), **event["choices"]}
+        chosen = {**dict.fromkeys(AGENT_NAMES[:agents], GOING_ON), **event["choices"]}
         proposals = [{"member": name, "reason": "", "action": action} for name, action in chosen.items()]
         event = {**event, "proposals": proposals}
     return [{"kind": "decision", **event}]
@@ -230,7 +230,7 @@ def no_run(name: str) -> NotFound:
 
 def checked(name: str, field: str = "--id") -> str:
     """Return a run's name that can name a file. Raises BadInput, naming the field."""
-    if not NAME.fullmatch(name):
+    if not RUN_NAME.fullmatch(name):
         raise BadInput(f"{field}: {name!r} is not a valid name.", "Use letters, digits, '-', '_' and '.'.")
     return name
 
@@ -248,7 +248,9 @@ class Request:
         if (begun := run.first("episode")) is None:
             return []
         played, before = run.episode(), begun["context"]
-        named = [OPTIONS.get(name, name) for name, each in self.context.items() if before.get(name) != each]
+        named = [
+            OPTION_NAMES.get(name, name) for name, each in self.context.items() if before.get(name) != each
+        ]
         named += ["method"] * (begun.get("method", MITA) != self.method)
         named += ["members"] * (len(played.starts) != len(self.episode.starts))
         named += ["task"] * (played.category != self.episode.category)
@@ -256,7 +258,7 @@ class Request:
         return [f"--{name.replace('_', '-')}" for name in named]
 
 
-OPTIONS = {"member": "agents", "simulator": "virtualhome"}
+OPTION_NAMES = {"member": "agents", "simulator": "virtualhome"}
 """The options that set fields of a context which have other names."""
 
 

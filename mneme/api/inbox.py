@@ -122,7 +122,7 @@ class Messages(Operations):
         return await self._inbox.drop(self._owner, message_id)
 
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
+FIRST_PAUSE, MAX_PAUSE = 0.05, 0.5
 """Seconds between two looks whether a message has been remembered; doubled each time."""
 Remembering = Callable[[str, str, float], Awaitable[None]]
 """Lets what waits of a user be remembered by a memory agent's model, and waits so many seconds at most."""
@@ -161,7 +161,7 @@ async def remembered(
         if not any(is_same) or monotonic() >= until:
             return found
         await asyncio.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+        pause = min(2 * pause, MAX_PAUSE)
 
 
 async def _now(inbox: Inbox, user: str, message_id: str) -> Remembered:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from mneme.api.erased import Erased, erased_of, told_to
 from mneme.api.inbox import Conversation, Remembered, Remembering, remembered, to_remember
-from mneme.api.operation import LARGEST, USER, Key, Limit, Offset, Operations, Reason, changes, only, reads
+from mneme.api.operation import BY_USER, MAX_INT, Key, Limit, Offset, Operations, Reason, changes, only, reads
 from mneme.api.times import DAY, SINCE, UNTIL, AsOf, At, Since, Until
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
@@ -39,7 +39,7 @@ Content = Annotated[
     ),
 ]
 Query = Annotated[str, Field(min_length=1, max_length=8000, description="What to search for.")]
-VersionNumber = Annotated[int, Field(ge=1, le=LARGEST, description="A version's number, from 1.")]
+VersionNumber = Annotated[int, Field(ge=1, le=MAX_INT, description="A version's number, from 1.")]
 IncludeRetired = Annotated[bool, Field(description="Also those not recalled any more.")]
 Expected = Annotated[VersionNumber | None, Field(description="Refuse if another version is the latest.")]
 
@@ -80,7 +80,7 @@ class Memories(Operations):
         self,
         ledger: Ledger,
         user: str,
-        caller: str = USER,
+        caller: str = BY_USER,
         *,
         state: "ServerState | None" = None,
         remembering: Remembering | None = None,

@@ -23,7 +23,7 @@ Owner = Literal["user", "team"]
 Method = Literal["GET", "POST"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-USER = "user"
+BY_USER = "user"
 """Who changes something where nobody else is named."""
 ROUTE = "__mneme_route__"
 API_PATH = "/mneme/v1"
@@ -33,16 +33,16 @@ CONSOLE = "console"
 CONSOLE_PATH = "/console"
 """At this path a server has the console, a page for people."""
 PROBLEM = "application/problem+json"
-CALLER = "x-mneme-caller"
+CALLER_HEADER = "x-mneme-caller"
 """The header that names the program for which something is changed, for the history."""
 ONCE = "Idempotency-Key"
 """The header with the key under which a request that changes something is done once."""
 
-LARGEST = fields.LARGEST
+MAX_INT = fields.LARGEST
 
 Key = Annotated[str, Field(description="The key, or its first letters.", examples=["0197f3c2"])]
 Limit = Annotated[int, Field(ge=1, le=1000, description="How many at most.")]
-Offset = Annotated[int, Field(ge=0, le=LARGEST, description="How many to pass over.")]
+Offset = Annotated[int, Field(ge=0, le=MAX_INT, description="How many to pass over.")]
 Reason = Annotated[str, Field(max_length=2000, description="Why; kept in the history.")]
 
 
@@ -95,7 +95,7 @@ class Operations:
         found.sort(key=lambda each: (each.route.path.count("{"), each.route.path))
         cls.OFFERED = {each.name: each for each in found}
 
-    def __init__(self, ledger: Ledger, owner: str, caller: str = USER) -> None:
+    def __init__(self, ledger: Ledger, owner: str, caller: str = BY_USER) -> None:
         self._ledger, self._owner, self._caller = ledger, owner, caller
         self._prepare()
 
@@ -110,7 +110,7 @@ class Operations:
 
     def _was_shown(self, keys: Iterable[str]) -> None:
         """Note which of the user's memories a program is shown; a person is not noted."""
-        if self._caller != USER and self._caller.rpartition(", ")[2] != CONSOLE:
+        if self._caller != BY_USER and self._caller.rpartition(", ")[2] != CONSOLE:
             was_shown(self._ledger, self._owner, self._caller, keys)
 
     def _change(self, reason: str, otherwise: str) -> Change:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.api.operation import LARGEST, Key, Limit, Offset, Operations, Reason, changes, reads
+from mneme.api.operation import MAX_INT, Key, Limit, Offset, Operations, Reason, changes, reads
 from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.library.agents.rubric import Rubric
 from mneme.nodes.sharing.choosing import found_by
@@ -20,16 +20,16 @@ PoolName = Annotated[str, Field(min_length=1, description="The pool's name.", ex
 AgentName = Annotated[str, Field(description="Only pairs that this agent answered; none: all.")]
 PairLines = Annotated[Sequence[str], Field(description="Pairs, one per line of JSON.")]
 FirstLine = Annotated[
-    int, Field(ge=1, le=LARGEST, description="The number of the first line, for what is said of it.")
+    int, Field(ge=1, le=MAX_INT, description="The number of the first line, for what is said of it.")
 ]
 Thumb = Annotated[bool, Field(description="Whether the pair is good.")]
 Domain = Annotated[str, Field(description="The domain's name.", examples=["limerick"])]
 RetrieverVersion = Annotated[
     int | None,
-    Field(ge=0, le=LARGEST, description="Which version; 0: the untrained embedder; none: the one before."),
+    Field(ge=0, le=MAX_INT, description="Which version; 0: the untrained embedder; none: the one before."),
 ]
 RubricVersion = Annotated[
-    int | None, Field(ge=0, le=LARGEST, description="Which version; 0: as it is shipped; none: the latest.")
+    int | None, Field(ge=0, le=MAX_INT, description="Which version; 0: as it is shipped; none: the latest.")
 ]
 
 
@@ -217,7 +217,7 @@ class Pools(Operations):
         scoring: Annotated[
             Literal["criteria", "printed"], Field(description="By points for criteria, or one number.")
         ] = "criteria",
-        seed: Annotated[int, Field(ge=0, le=LARGEST, description="Draws answers and damage.")] = 0,
+        seed: Annotated[int, Field(ge=0, le=MAX_INT, description="Draws answers and damage.")] = 0,
         agent: Annotated[
             str, Field(description="The YAML text of agents of your own, --- between two.")
         ] = "",

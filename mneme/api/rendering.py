@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 Cell = str | int | float | None
 Row = Mapping[str, Cell]
-PARTS = ("similarity", "confidence", "standing", "recency", "success")
+SCORE_PARTS = ("similarity", "confidence", "standing", "recency", "success")
 HOLDING = {"now": "", "later": "not yet", "past": "no longer"}
 
 
 def row_of(record: Any) -> Row:
     """Return a record's cells by the names of their columns; the first says which record it is."""
-    known = (ROWS[each.__name__] for each in type(record).__mro__ if each.__name__ in ROWS)
+    known = (ROW_RENDERERS[each.__name__] for each in type(record).__mro__ if each.__name__ in ROW_RENDERERS)
     if found := next(known, None):
         return found(record)
     fields = record if isinstance(record, Mapping) else dict(record)
@@ -124,7 +124,7 @@ def _retriever_row(of: Any) -> Row:
     }
 
 
-ROWS: Mapping[str, Callable[[Any], Row]] = {
+ROW_RENDERERS: Mapping[str, Callable[[Any], Row]] = {
     "MemoryRecord": _memory_row,
     "Version": _version_row,
     "Recalled": lambda found: {
@@ -157,7 +157,7 @@ ROWS: Mapping[str, Callable[[Any], Row]] = {
     "Retrieved": lambda found: {  # with the parts of its score (§4)
         **{name: getattr(found.card, name) for name in ("id", "status", "claim")},
         "score": f"{found.score:.3f}",
-        **{each: f"{found.parts.get(each, 0):.3f}" for each in PARTS},
+        **{each: f"{found.parts.get(each, 0):.3f}" for each in SCORE_PARTS},
     },
     "CardVersion": _card_version_row,
     "Dispute": dispute_row,

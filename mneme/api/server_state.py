@@ -7,7 +7,7 @@ from uuid import UUID
 
 from mneme.api.copies import noted
 
-FOLDER = Path(".langgraph_api")
+SERVER_FOLDER = Path(".langgraph_api")
 """Where `langgraph dev` keeps its threads and runs, in its working directory."""
 
 
@@ -51,7 +51,7 @@ def _files_with(threads: Collection[str]) -> list[str]:
         with suppress(ValueError):  # no number
             ids.append(UUID(each).int.to_bytes(16, "little"))
     folders = {Path.cwd(), *(Path(each.folder) for each in noted().servers)}
-    files = [each for folder in sorted(folders) for each in sorted((folder / FOLDER).glob("*.pckl"))]
+    files = [each for folder in sorted(folders) for each in sorted((folder / SERVER_FOLDER).glob("*.pckl"))]
     advice = "start the server there and do this again, or delete it"
     return [f"{file}: {advice}" for file in files if _may_hold(file, ids)]
 

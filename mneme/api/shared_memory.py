@@ -27,7 +27,7 @@ from mneme.stores.ledger.records import (
     user_namespace,
 )
 from mneme.stores.provenance import as_now, stale, steps
-from mneme.stores.recall import KINDS, Contradiction, Keep, Recalled, is_verified, kind_in, recall
+from mneme.stores.recall import RECORD_KINDS, Contradiction, Keep, Recalled, is_verified, kind_in, recall
 from mneme.stores.shelf import readable
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory, MemoryRecord
@@ -427,7 +427,7 @@ def _step(distance: int, version: Version, old: Mapping[str, str]) -> Step:
         key=version.key,
         owner=unescaped(version.namespace[1]),
         version=version.version,
-        text=KINDS[kind].texts(version)[0] if kind == "card" else version.text,
+        text=RECORD_KINDS[kind].texts(version)[0] if kind == "card" else version.text,
         at=version.at,
         made=f"{version.change.actor}: {version.change.reason}",
         said=str(version.value.get("quote") or ""),

@@ -23,7 +23,7 @@ from mneme.api.conversations import (
     turns_of_thread,
 )
 from mneme.api.copies import erase_files
-from mneme.api.operation import LARGEST, USER, Limit, Operations, changes, reads
+from mneme.api.operation import BY_USER, MAX_INT, Limit, Operations, changes, reads
 from mneme.api.server_state import ServerState
 from mneme.core.errors import BadInput, Conflict, Damaged, NotFound
 from mneme.core.settings import settings
@@ -42,14 +42,14 @@ if TYPE_CHECKING:  # slow to import
     from mneme.stores.checkpoints.erasing import Eraser
 
 CONVERSATION = "chat/{user}/{name}"
-ENOUGH = 2
+REPEATED_WORDS = 2
 """Words in common that make a reply a repetition, where no name and no number is among them."""
-MARK = re.compile(r"\d+|(?<![.!?] )(?<!^)\b[A-Z]\w+")
+TELLING_MARK = re.compile(r"\d+|(?<![.!?] )(?<!^)\b[A-Z]\w+")
 """A number, or a word with a capital that does not begin a sentence."""
-OURS = frozenset(words_of("user users").indices)
+COMMON_STEMS = frozenset(words_of("user users").indices)
 """The words that every memory has."""
 
-PAGE = 20
+CHECKPOINTS_PER_PAGE = 20
 """Checkpoints that are read at once to check them."""
 
 ThreadName = Annotated[str, Field(description="The thread's name, its id, or the beginning of its id.")]
@@ -93,7 +93,7 @@ class Threads(Operations):
     OWNER = "user"
 
     def __init__(
-        self, ledger: Ledger, user: str, caller: str = USER, *, state: ServerState | None = None
+        self, ledger: Ledger, user: str, caller: str = BY_USER, *, state: ServerState | None = None
     ) -> None:
         super().__init__(ledger, user, caller)
         self._state = state or ServerState()
@@ -170,7 +170,7 @@ class Threads(Operations):
         everything: Annotated[bool, Field(description="All threads of the user, instead of one.")] = False,
         turns: Annotated[
             int | None,
-            Field(ge=1, le=LARGEST, description="Turns that you can go back; none: MNEME_CHECKPOINT_TURNS."),
+            Field(ge=1, le=MAX_INT, description="Turns that you can go back; none: MNEME_CHECKPOINT_TURNS."),
         ] = None,
     ) -> Pruned:
         """Keep the checkpoints that the last turns of a thread, or of all threads, need; all messages stay.
@@ -286,7 +286,9 @@ async def damaged_threads() -> list[str]:
             config: RunnableConfig = {"configurable": {"thread_id": thread.id}}
             before: RunnableConfig | None = None
             try:
-                while page := [each async for each in saver.alist(config, before=before, limit=PAGE)]:
+                while page := [
+                    each async for each in saver.alist(config, before=before, limit=CHECKPOINTS_PER_PAGE)
+                ]:
                     before = page[-1].config
             except Damaged as damage:
                 name, owner = _described(thread).name or thread.id, _owner(thread.metadata, keyed=False)
@@ -349,15 +351,15 @@ def repeating(told: Told) -> Callable[[str], bool]:
     too many, which costs little, than to leave one that gives the memory away.
     """
     known = [words for text in told.texts if (words := _telling(text))]
-    marks = _telling(" ".join(each for text in told.texts for each in MARK.findall(text)))
+    marks = _telling(" ".join(each for text in told.texts for each in TELLING_MARK.findall(text)))
 
     def repeats(reply: str) -> bool:
         said = _telling(reply)
-        return bool(said & marks) or any(len(said & each) >= min(ENOUGH, len(each)) for each in known)
+        return bool(said & marks) or any(len(said & each) >= min(REPEATED_WORDS, len(each)) for each in known)
 
     return repeats
 
 
 def _telling(text: str) -> frozenset[int]:
     """Return the stems of the words of a text that are no stop words, as the search weighs them."""
-    return frozenset(words_of(text).indices) - OURS
+    return frozenset(words_of(text).indices) - COMMON_STEMS

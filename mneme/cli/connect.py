@@ -27,9 +27,9 @@ from mneme.stores.ledger.records import LOCAL, check_name
 
 Json = dict[str, Any]
 Editor = Literal["claude-code", "codex", "cursor"]
-NAME = "mneme"
+SERVER_NAME = "mneme"
 BEGIN, END = "# mneme: begin (`mneme connect codex --undo` removes this)\n", "# mneme: end\n"
-TIMEOUT = 10
+HOOK_SECONDS = 10
 """Seconds after which an editor ends a hook."""
 START_SECONDS = 60
 """How long Codex waits for the tools: after its own 10, on a busy machine, it goes on without them."""
@@ -158,7 +158,7 @@ def _hooks(files: Files, command: str | None, editor: Editor) -> tuple[Path, str
     if command is not None:
         call: Json = {"command": command}
         if editor != "cursor":
-            call = {"hooks": [{"type": "command", **call, "timeout": TIMEOUT}]}
+            call = {"hooks": [{"type": "command", **call, "timeout": HOOK_SECONDS}]}
         for event in files.events:
             matcher = {"matcher": MATCHERS[event]} if event in MATCHERS else {}
             hooks.setdefault(event, []).append(matcher | call)
@@ -187,9 +187,9 @@ def _servers(files: Files, server: Json | None) -> tuple[Path, str | None]:
     if files.project:
         place = after.setdefault("projects", {}).setdefault(files.project, {})
     servers = place.setdefault("mcpServers", {})
-    servers.pop(NAME, None)
+    servers.pop(SERVER_NAME, None)
     if server is not None:
-        servers[NAME] = {"type": "stdio", **server}
+        servers[SERVER_NAME] = {"type": "stdio", **server}
     _without_empty(place, "mcpServers")
     if files.project:
         _without_empty(after["projects"], files.project)
@@ -204,12 +204,14 @@ def _toml(path: Path, server: Json | None) -> str | None:
     after = start + rest.partition(END)[2]
     if server is not None:
         known = _parsed(path, after).get("mcp_servers", {})
-        if NAME in known:
-            raise BadInput(f"{path} has an MCP server called {NAME} already.", "Take it out, or rename it.")
+        if SERVER_NAME in known:
+            raise BadInput(
+                f"{path} has an MCP server called {SERVER_NAME} already.", "Take it out, or rename it."
+            )
         lines = [f"{name} = {json.dumps(server[name])}\n" for name in ("command", "args")]
         places = ", ".join(f"{name} = {json.dumps(place)}" for name, place in server["env"].items())
         lines.append(f"env = {{ {places} }}\nstartup_timeout_sec = {START_SECONDS}\n")
-        ours = f"[mcp_servers.{NAME}]\n{''.join(lines)}"
+        ours = f"[mcp_servers.{SERVER_NAME}]\n{''.join(lines)}"
         after = f"{after.rstrip()}\n\n{BEGIN}{ours}{END}".lstrip()
         _parsed(path, after)
     return None if after == before else after

@@ -27,17 +27,17 @@ if TYPE_CHECKING:  # slow to import
 
 Schema = dict[str, Any]
 Values = dict[str, Any]
-TYPES: dict[str, type] = {"string": str, "integer": int, "number": float, "boolean": bool}
+OPTION_TYPES: dict[str, type] = {"string": str, "integer": int, "number": float, "boolean": bool}
 AGENTS, CONTEXT = "agents", "command_line"
 LETTERS = {"limit": "-n", "user": "-u", "shots": "-k"}
 VARIABLES = {"--agents": "MNEME_AGENTS", "--team": "MNEME_TEAM", "--user": "MNEME_USER"}
-OWNERS = {"user": User, "team": Team}
+OWNER_TYPES = {"user": User, "team": Team}
 DECLARED = Path(__file__).with_name("declared.json")
 """The parameters of the operations that commands call, as `docs/generate/declared.py` writes them.
 
 So the help and the parsing of such a command need no import of what declares it, which takes a second.
 """
-LARGEST = 2**53 - 1
+UNTOLD_MAXIMUM = 2**53 - 1
 """A bound of numbers that no help needs to tell; see `mneme.api.operation`."""
 SHOWN_CHARS = 80
 """How much is shown of a value that is refused."""
@@ -101,7 +101,7 @@ class Fields:
         return [option, *filter(None, [LETTERS.get(name)])]
 
     def _parameter(self, name: str, schema: Schema) -> Parameter:
-        parsed, declared = TYPES[_item(schema)["type"]], self.declared(name)
+        parsed, declared = OPTION_TYPES[_item(schema)["type"]], self.declared(name)
         is_role = name in self.roles
         default = "" if is_role else schema.get("default", ...)
         metavar = None if parsed is bool else f"<{_kind(schema)}>"
@@ -247,7 +247,7 @@ def call(
     the command that lists them; `searching` says whether vectors are searched. A person confirms what erases.
     """
     declared = json.loads(DECLARED.read_text(encoding="utf-8"))[calls]
-    owner = OWNERS[declared["owner"]]
+    owner = OWNER_TYPES[declared["owner"]]
     for name, default in (defaults or {}).items():
         declared["parameters"][name]["default"] = default
     fields = Fields(lambda: arguments_of(operation_of(calls)), names, without, declared["parameters"])
@@ -347,7 +347,7 @@ def _item(schema: Schema) -> Schema:
 def _kind(schema: Schema) -> str:
     item = _item(schema)
     formats = {"path": "path", "date": "day", "date-time": "time"}
-    return formats.get(item.get("format", ""), TYPES[item["type"]].__name__)
+    return formats.get(item.get("format", ""), OPTION_TYPES[item["type"]].__name__)
 
 
 def _choices(schema: Schema) -> Callable[[str], list[str]] | None:
@@ -362,8 +362,8 @@ def _help(schema: Schema) -> str:
     if "enum" in item:
         said.append(f"One of: {' | '.join(map(str, item['enum']))}.")
     elif (least := item.get("minimum")) is not None:
-        most = item.get("maximum", LARGEST)
-        said.append(f"{least} to {most}." if most < LARGEST else f"{least} or more." if least else "")
+        most = item.get("maximum", UNTOLD_MAXIMUM)
+        said.append(f"{least} to {most}." if most < UNTOLD_MAXIMUM else f"{least} or more." if least else "")
     elif schema.get("examples") and item["type"] == "string" and not schema.get("default"):
         example = next(filter(None, schema["examples"]))
         said.append(f"E.g. {example[0] if isinstance(example, list) else example}".rstrip(".") + ".")

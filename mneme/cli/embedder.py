@@ -14,7 +14,7 @@ Kind = Annotated[
     Literal["bundled", "multilingual"],
     typer.Argument(help="`bundled` (English, 111 MB) or `multilingual` (16 languages, 31 MB)."),
 ]
-DAY = 86_400
+RETRY_SECONDS = 86_400
 """Seconds until an installation that failed is tried again."""
 ANY_HOST = ("192.0.2.1", 9)
 """An address that is kept for documentation; nothing is sent to it."""
@@ -59,7 +59,7 @@ def _install_missing(package: Package) -> bool:
     from mneme.models.embedding.install import install
 
     tried = settings().cache / f"{package.kind}.tried"
-    if tried.exists() and time.time() - tried.stat().st_mtime < DAY:
+    if tried.exists() and time.time() - tried.stat().st_mtime < RETRY_SECONDS:
         return False
     say(
         f"The {package.kind} embedder is not installed: installing it ({package.megabytes} MB). "

@@ -11,7 +11,7 @@ from pydantic import Field
 from rich.markup import escape
 
 from mneme.api.memories import Memories
-from mneme.cli.chat.remember import FAILURES_SHOWN, print_sent
+from mneme.cli.chat.remember import MAX_PRINTED_FAILURES, print_sent
 from mneme.cli.chat.responders import get_ready
 from mneme.cli.derived import Fields
 from mneme.cli.show import (
@@ -33,7 +33,7 @@ from mneme.importing.item import Reading
 from mneme.importing.writing import Sent, Written, message_of, send, write
 from mneme.nodes.context import OwnedByUser, responder
 
-EXAMPLES_SHOWN = 10
+DRY_RUN_ITEMS = 10
 """Items that a dry run shows."""
 NOUNS = {
     "ChatGPT": ("message", "conversation"),
@@ -176,13 +176,13 @@ def _announce(program: str, reading: Reading, how: How, cost: str) -> None:
     for note in reading.notes:
         say(f"- {escape(note)}", screen)
     if how.dry_run:
-        shown = reading.items[:EXAMPLES_SHOWN]
+        shown = reading.items[:DRY_RUN_ITEMS]
         rows = ([times[each.id][:10], each.thread, shorten(each.text, 100)] for each in shown)
         print_table("", ("date", "from", "text"), rows)
 
 
 def _print_written(report: Written, passed_over: dict[str, Any]) -> int:
-    for reason in report.refused[:FAILURES_SHOWN]:
+    for reason in report.refused[:MAX_PRINTED_FAILURES]:
         print_error(BadInput(f"Not imported: {reason}", "The others are."))
     emit(report.model_dump() | passed_over)
     say(

@@ -63,7 +63,7 @@ class CleanConsole(Console):
 
 console = CleanConsole()
 errors = CleanConsole(stderr=True)
-SIGNS = {
+OPERATION_SIGNS = {
     "insert": "[green]+ insert[/]",
     "update": "[yellow]~ update[/]",
     "retire": "[red]- retire[/]",
@@ -296,10 +296,10 @@ def print_outcome(outcome: Mapping[str, Any]) -> None:
     """Print what the memory agent did with a message, and why."""
     operations = outcome.get("operations", [])
     if not operations:
-        console.print(f"  {SIGNS['discard']} [dim]{escape(outcome['rationale'])}[/]")
+        console.print(f"  {OPERATION_SIGNS['discard']} [dim]{escape(outcome['rationale'])}[/]")
     for each in operations:
         before = f"[strike dim]{escape(each['before'])}[/] → " if each["before"] else ""
-        console.print(f"  {SIGNS[each['event']]} {before}{escape(each['content'])}")
+        console.print(f"  {OPERATION_SIGNS[each['event']]} {before}{escape(each['content'])}")
         console.print(f"    [dim]why: {escape(each['reason'])}[/]")
         for other in each["beside"]:
             console.print(f"    [dim]may contradict: {escape(other)}[/]")

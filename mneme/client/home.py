@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Union, cast
 
 from pydantic import BaseModel
 
-from mneme.api.operation import USER, Kind
+from mneme.api.operation import BY_USER, Kind
 from mneme.core.errors import Forbidden
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
@@ -70,7 +70,7 @@ async def opened_at(
         await ledger.close()
 
 
-def operations_at(place: Place, kind: type[Kind], owner: str, caller: str = USER, **more: Any) -> Kind:
+def operations_at(place: Place, kind: type[Kind], owner: str, caller: str = BY_USER, **more: Any) -> Kind:
     """Return operations on an owner's data, in an open ledger (given `more`), or on its server."""
     if isinstance(place, Ledger):
         return kind(place, owner, caller, **more)

@@ -29,7 +29,7 @@ class Measured(BaseModel):
     roles: dict[str, Fitness] = {}
 
 
-ALL = TypeAdapter(dict[str, Measured])
+MEASURED_MODELS = TypeAdapter(dict[str, Measured])
 """Every measured model by its responder."""
 
 
@@ -37,7 +37,7 @@ def measured_models() -> Mapping[str, Measured]:
     """Return what was measured, by responder; nothing before the first time. Raises `BadInput`."""
     file = settings().home / FILE
     try:
-        return ALL.validate_json(file.read_bytes())
+        return MEASURED_MODELS.validate_json(file.read_bytes())
     except FileNotFoundError:
         return {}
     except (OSError, ValidationError) as error:
@@ -54,6 +54,6 @@ def keep_measured(responder: str, digest: str, roles: Mapping[str, Fitness]) -> 
     file = settings().home / FILE
     try:
         make_private_folder(file.parent)
-        write_durably(file, ALL.dump_json(known, indent=1))
+        write_durably(file, MEASURED_MODELS.dump_json(known, indent=1))
     except OSError as error:
         raise StorageFailure(f"Cannot write {file}: {error.strerror}.", "Set MNEME_HOME.") from error

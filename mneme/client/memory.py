@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # slow to import
 
 P = ParamSpec("P")
 T = TypeVar("T")
-CALLER = "library"
+LIBRARY_CALLER = "library"
 """Who changes something, in the history of what a program changes."""
 
 
@@ -254,12 +254,12 @@ async def open_store() -> "AsyncIterator[LedgerStore]":
 
     ledger = await open_own_ledger()
     try:
-        yield LedgerStore(ledger, actor=CALLER)
+        yield LedgerStore(ledger, actor=LIBRARY_CALLER)
     finally:
         await ledger.close()
 
 
-def open(user: str = LOCAL, team: str = LOCAL, *, caller: str = CALLER) -> Opening:
+def open(user: str = LOCAL, team: str = LOCAL, *, caller: str = LIBRARY_CALLER) -> Opening:
     """Open what is remembered for a user and a team, in `MNEME_HOME` or on the server that has it open.
 
     With keys, user and team are those of the key in `MNEME_KEY`.

@@ -4,7 +4,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-AT_ONCE = 16
+SYNC_THREADS = 16
 """Files synced at the same time: they share the disk's commits."""
 
 
@@ -19,7 +19,7 @@ def sync(path: Path) -> None:
 
 def sync_all(folder: Path) -> None:
     """Make a folder, and everything below it, survive a power cut."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(SYNC_THREADS) as pool:
         list(pool.map(sync, [folder, *folder.rglob("*")]))
 
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from mneme.core.errors import BadInput, first_fault
 
 M = TypeVar("M", bound=BaseModel)
-LARGEST = 64 * 1024
+MAX_YAML_BYTES = 64 * 1024
 
 
 class _Loader(yaml.SafeLoader):
@@ -88,8 +88,10 @@ def _line_of(node: yaml.Node, loc: Sequence[int | str]) -> int:
 def text_of(path: Path) -> str:
     """Read a small UTF-8 file; one that is absent, too large or of another encoding raises `BadInput`."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise BadInput(f"{path} is larger than {LARGEST} bytes.", "Give a file that describes one thing.")
+        if path.stat().st_size > MAX_YAML_BYTES:
+            raise BadInput(
+                f"{path} is larger than {MAX_YAML_BYTES} bytes.", "Give a file that describes one thing."
+            )
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as unreadable:
         why = unreadable.strerror if isinstance(unreadable, OSError) else "it is not UTF-8"

@@ -17,10 +17,10 @@ from mneme.stores.users.inbox import PRECEDING
 
 MAX_TURN_CHARS = 2000
 """Characters that are shown of each turn before a message: they only say what it refers to."""
-ROLES = {"user": "user", "human": "user", "assistant": "assistant"}
+EXPORT_ROLES = {"user": "user", "human": "user", "assistant": "assistant"}
 SPOKEN = {"text", "multimodal_text"}
 """ChatGPT's kinds of content that a person reads or says; others are tools' calls, thoughts, instructions."""
-HIDDEN = ("is_visually_hidden_from_conversation", "is_user_system_message")
+HIDDEN_MARKS = ("is_visually_hidden_from_conversation", "is_user_system_message")
 FIRST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -114,13 +114,13 @@ def _of_chatgpt(given: Any) -> Iterator[Message]:
     for name, each in as_dict(given).items():
         node, message = as_dict(each), as_dict(as_dict(each).get("message"))
         about, content = as_dict(message.get("metadata")), as_dict(message.get("content"))
-        is_seen = content.get("content_type") in SPOKEN and not any(about.get(mark) for mark in HIDDEN)
+        is_seen = content.get("content_type") in SPOKEN and not any(about.get(mark) for mark in HIDDEN_MARKS)
         speaker = as_dict(message.get("author")).get("role") if is_seen else None
         yield Message(
             name=name,
             parent=clean(node.get("parent")),
             id=clean(message.get("id") or node.get("id")),
-            role=ROLES.get(str(speaker), "") if message.get("recipient") in {None, "all"} else "",
+            role=EXPORT_ROLES.get(str(speaker), "") if message.get("recipient") in {None, "all"} else "",
             text="\n".join(filter(None, map(_words, as_list(content.get("parts"))))),
             time=first_time(message.get("create_time")),
         )
@@ -142,7 +142,7 @@ def _of_claude(given: Any) -> Iterator[Message]:
             name=name,
             parent=clean(each.get("parent_message_uuid")),
             id=name,
-            role=ROLES.get(str(each.get("sender")), ""),
+            role=EXPORT_ROLES.get(str(each.get("sender")), ""),
             text="\n".join(filter(None, words)) if blocks else clean(each.get("text")),
             time=first_time(each.get("created_at")),
         )

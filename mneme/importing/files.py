@@ -22,7 +22,7 @@ MAX_BYTES = 8 << 30
 """Bytes that the conversations of one export may have."""
 MAX_RATIO = 250
 """How many times smaller than its content a file of text can be in an archive; bombs go beyond 1000."""
-HINT = "Give the zip file that was sent to you, the folder that was in it, or its conversations.json."
+EXPORT_HINT = "Give the zip file that was sent to you, the folder that was in it, or its conversations.json."
 CHUNK = 1 << 20
 """Characters that are read at once."""
 MAX_CHARACTERS = 100_000_000
@@ -40,7 +40,7 @@ def conversations(export: Path) -> Iterator[Any]:
         if export.is_dir():
             files = sorted(each for each in export.rglob("*.json") if CONVERSATIONS.fullmatch(each.name))
             if not files:
-                raise BadInput("This folder has no conversations.json.", HINT)
+                raise BadInput("This folder has no conversations.json.", EXPORT_HINT)
         elif zipfile.is_zipfile(export):
             yield from _in_archive(export)
             return
@@ -50,7 +50,7 @@ def conversations(export: Path) -> Iterator[Any]:
             with file.open(encoding="utf-8-sig") as text:
                 yield from elements(text, file.name)
     except OSError as error:
-        raise BadInput(f"Cannot read {export}: {error.strerror or error}.", HINT) from error
+        raise BadInput(f"Cannot read {export}: {error.strerror or error}.", EXPORT_HINT) from error
 
 
 def _in_archive(export: Path) -> Iterator[Any]:
@@ -70,18 +70,18 @@ def _members(archive: zipfile.ZipFile, export: Path) -> list[zipfile.ZipInfo]:
     """Return what is to be read of an archive. Raises BadInput for one that was made to do harm."""
     everything = archive.infolist()
     if len(everything) > MAX_MEMBERS:
-        raise BadInput(f"{export} has {len(everything):,} files; an export has fewer.", HINT)
+        raise BadInput(f"{export} has {len(everything):,} files; an export has fewer.", EXPORT_HINT)
     found = [
         each
         for each in everything
         if CONVERSATIONS.fullmatch(PurePosixPath(each.filename).name) and "__MACOSX" not in each.filename
     ]
     if not found:
-        raise BadInput(f"{export} has no conversations.json.", HINT)
+        raise BadInput(f"{export} has no conversations.json.", EXPORT_HINT)
     for each in found:
         _check(each)
     if sum(each.file_size for each in found) > MAX_BYTES:
-        raise BadInput(f"The conversations in {export} have more than {MAX_BYTES >> 30} GB.", HINT)
+        raise BadInput(f"The conversations in {export} have more than {MAX_BYTES >> 30} GB.", EXPORT_HINT)
     return sorted(found, key=lambda each: each.filename)
 
 

@@ -12,7 +12,7 @@ from mneme.core.errors import BadInput
 from mneme.stores.users.memory import Kind
 
 TOO_LONG = f"longer than {MAX_MESSAGE_CHARS:,} characters"
-EMPTY = "without words"
+WITHOUT_WORDS = "without words"
 UNDATED = "without a date"
 OLDER = "older than the date given"
 BEYOND = "beyond the number given"
@@ -57,7 +57,7 @@ class Reading:
     def take(self, item: Item) -> None:
         """Keep an item, unless it has no words or too many."""
         if not any(each.isalnum() for each in item.text):
-            self.skipped[EMPTY] += 1
+            self.skipped[WITHOUT_WORDS] += 1
         elif len(item.text) > MAX_MESSAGE_CHARS:
             self.skipped[TOO_LONG] += 1
         else:

@@ -19,9 +19,9 @@ from mneme.stores.ledger.transfer import Line
 from mneme.stores.users.inbox import Message, MessageOutcome
 from mneme.stores.users.memory import Memory
 
-BATCH = 200
+MEMORIES_PER_CALL = 200
 """Memories in one call."""
-PAGE = 1000
+MEMORIES_PER_PAGE = 1000
 MESSAGES_IN_A_RUN = 20
 """A process that is killed leaves so many unfinished."""
 
@@ -51,9 +51,11 @@ async def write(items: Sequence[Item], program: str, memories: Memories) -> Asyn
     fresh = [each for each in items if each.id not in here]
     done = Written(memories=len(items), known=len(items) - len(fresh))
     done.differing = sum(here.get(each.id, each.text) != each.text for each in items)
-    for start in range(0, len(fresh), BATCH):
+    for start in range(0, len(fresh), MEMORIES_PER_CALL):
         batch = [
-            (each, line) for each in fresh[start : start + BATCH] for line in _lines(each, program, user)
+            (each, line)
+            for each in fresh[start : start + MEMORIES_PER_CALL]
+            for line in _lines(each, program, user)
         ]
         report = await memories.import_([line.model_dump_json() for _, line in batch])
         refused = {batch[each.line - 1][0].id: each.reason for each in report.refused}
@@ -70,8 +72,8 @@ async def write(items: Sequence[Item], program: str, memories: Memories) -> Asyn
 async def _here(memories: Memories) -> dict[str, str]:
     """Return what every memory of the user says, by its key."""
     count, found = await memories.count(include_retired=True), dict[str, str]()
-    for start in range(0, count, PAGE):
-        page = await memories.list(PAGE, offset=start, include_retired=True)
+    for start in range(0, count, MEMORIES_PER_PAGE):
+        page = await memories.list(MEMORIES_PER_PAGE, offset=start, include_retired=True)
         found |= {each.key: each.memory.content for each in page}
     return found
 

@@ -21,7 +21,7 @@ with needs("The MCP server", "mcp"):
     from mcp.server.lowlevel import Server
     from mcp.server.stdio import stdio_server
 
-CALLER = "mcp"
+MCP_CALLER = "mcp"
 """Who changes something, in the history of what an MCP client changes."""
 INSTRUCTIONS = (
     "Long-term memory. Search the user's memories before you answer what may depend on what the user told "
@@ -99,7 +99,7 @@ async def serve_stdio(user: str, team: str, memory_agent: str, tools: Sequence[O
 
     The ledger is opened with the first call.
     """
-    async with open_memory(user, team, caller=CALLER) as memory:
+    async with open_memory(user, team, caller=MCP_CALLER) as memory:
         names = {kind: name for name, kind in OPERATIONS.items()}
 
         async def do(offer: Offer, given: Mapping[str, Any], _: Any) -> Any:

@@ -13,7 +13,7 @@ from mneme.integrations.shared import awaited, blocking
 from mneme.models.asking.responders import check_form
 from mneme.stores.ledger.records import LOCAL
 
-CALLER = "agent"
+AGENT_CALLER = "agent"
 """Who changes something, in the history of what an agent's tools change."""
 
 
@@ -23,7 +23,7 @@ def tools(
     *,
     names: Collection[str] = AGENT_TOOLS,
     memory_agent: str = "auto",
-    caller: str = CALLER,
+    caller: str = AGENT_CALLER,
 ) -> list[StructuredTool]:
     """Return tools for an agent that search and change what is remembered for a user and a team.
 

@@ -31,7 +31,7 @@ CLOSED = {"internal", "deploy", "ui"}
 """The first parts of paths that nobody outside is answered."""
 MAX_WRONG_KEYS = 10
 """Wrong keys that are answered in a window, for one address and one user's key."""
-WINDOW = 60.0
+WRONG_KEY_SECONDS = 60.0
 """Seconds for which a wrong key counts."""
 MAX_REMEMBERED = 1000
 MAX_BODY = 16 << 20
@@ -55,7 +55,9 @@ class WrongKeys:
     def seconds_to_wait(self, guess: Guess) -> int:
         """Return after how many seconds another key is looked at; 0: now."""
         times = self._recent(guess)
-        return 0 if len(times) < MAX_WRONG_KEYS else max(1, ceil(times[0] + WINDOW - self._clock()))
+        return (
+            0 if len(times) < MAX_WRONG_KEYS else max(1, ceil(times[0] + WRONG_KEY_SECONDS - self._clock()))
+        )
 
     def count(self, guess: Guess) -> None:
         """Count a wrong key."""
@@ -66,7 +68,7 @@ class WrongKeys:
 
     def _recent(self, guess: Guess) -> deque[float]:
         times = self._times.get(guess, deque())
-        while times and times[0] <= self._clock() - WINDOW:
+        while times and times[0] <= self._clock() - WRONG_KEY_SECONDS:
             times.popleft()
         if not times:
             self._times.pop(guess, None)

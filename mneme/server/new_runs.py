@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 QUEUE_OF_DEV = "langgraph_runtime_inmem.ops"
-PAUSE = 0.5
+RUN_LOOK_SECONDS = 0.5
 """Seconds between two looks for runs that nobody adds now: those that were to begin later."""
 
 
@@ -33,7 +33,7 @@ def begun_at_once() -> Iterator[None]:
 
     async def next_at_once(wait: bool, *given: Any, **named: Any) -> AsyncIterator[Any]:
         if wait:
-            await bell.rung(PAUSE)
+            await bell.rung(RUN_LOOK_SECONDS)
         async for each in following(False, *given, **named):
             yield each
 

@@ -55,7 +55,7 @@ STATUS: dict[type[MnemeError], int] = {
 """The status of each error and of those derived from it, the first that fits; 500 for all others."""
 REFUSED = {400, 403, 404, 409, 429}
 """Statuses after which nothing has been done. After others it may have been done in part."""
-METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+HTTP_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 AGAIN = {"retry-after": "1"}
 
 
@@ -137,8 +137,8 @@ def is_ours(path: str) -> bool:
     return path == API_PATH or path.startswith(f"{API_PATH}/")
 
 
-JSON = "application/json"
-REPEATED = "Idempotency-Replayed"
+JSON_TYPE = "application/json"
+REPLAYED_HEADER = "Idempotency-Replayed"
 """The header of an answer that was given before."""
 IdempotencyKey = Annotated[
     str,
@@ -162,8 +162,8 @@ async def once(key: str, request: Request, on: Operations, operation: Operation,
     where = f"{request.method}\n{request.url.path}\n{request.url.query}\n"
     claim = await answers.claim(key, where.encode() + await request.body())
     if isinstance(claim, Answer):
-        kind = JSON if claim.status < 400 else PROBLEM
-        return Response(claim.body, claim.status, {REPEATED: "true"}, kind)
+        kind = JSON_TYPE if claim.status < 400 else PROBLEM
+        return Response(claim.body, claim.status, {REPLAYED_HEADER: "true"}, kind)
     response = await work()
     if response.status_code in REFUSED:
         await answers.release(claim)

@@ -76,7 +76,7 @@ T = TypeVar("T")
 
 JSON_TOKENS = 8192
 """Tokens of a JSON reply at most, however much its type allows."""
-KEPT_FREE = 2048
+REPLY_TOKENS = 2048
 """Tokens of the context that a prompt leaves at least for a JSON reply that may be long."""
 TEXT_TOKENS = 4096
 """Tokens of a reply in free text."""
@@ -198,7 +198,7 @@ def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], la
     if not free:  # its schema, narrowed by what was asked, and room for it
         schema = bounded(flat(cast(type[BaseModel], prompt.answer)), prompt.bounds_of(given))
         room = min(room_for(schema), JSON_TOKENS)
-        options = CallOptions(room, 0.0, SEED, schema=schema, kept_free=min(room, KEPT_FREE))
+        options = CallOptions(room, 0.0, SEED, schema=schema, kept_free=min(room, REPLY_TOKENS))
     return Question(
         ModelRequest(system, history, [message]),
         as_drawn(options),

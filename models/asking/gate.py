@@ -10,8 +10,8 @@ the one a person waits for. One gate per endpoint therefore holds them back on o
   preempted: its task is cancelled, which closes its stream, at which Ollama stops generating; it keeps
   its turn and runs again from the start when nobody waits. Model calls have no side effects, so
   only time is lost.
-- A background call that began `PATIENCE` seconds ago and has not been let finish is spared for as long
-  again. So under any load a background call that ends within that time is delayed by preemption for a
+- A background call that began `MAX_PRIORITY_SECONDS` seconds ago and has not been let finish is spared for
+  as long again. So under any load a background call that ends within that time is delayed by preemption for a
   bounded time. One that does not, because it is stalled, is preempted again, and begins anew behind the
   others; so it makes a user wait once, not until it is given up. Calls are not guaranteed a start: while user
   calls alone fill the endpoint, the background waits.
@@ -39,7 +39,7 @@ Lane = Literal["user", "background"]
 Owner = tuple[Lane, str]
 T = TypeVar("T")
 
-PATIENCE = 30.0
+MAX_PRIORITY_SECONDS = 30.0
 RUNS = "langchain_core.runnables.config"
 """The module that knows the run that this is part of; what runs no graph has not loaded it, as it is slow."""
 
@@ -69,7 +69,9 @@ class Call:
 class Gate:
     """Admit up to `width` calls at once; see the module for the order."""
 
-    def __init__(self, width: int, patience: float = PATIENCE, longest: float = PATIENCE) -> None:
+    def __init__(
+        self, width: int, patience: float = MAX_PRIORITY_SECONDS, longest: float = MAX_PRIORITY_SECONDS
+    ) -> None:
         self.width = width
         self.patience, self.longest = patience, longest
         self._lock = threading.RLock()

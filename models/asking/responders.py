@@ -19,7 +19,7 @@ from mneme.models.asking.gate import Lane
 from mneme.models.asking.lazily import import_lazily
 from mneme.models.ollama import catalogue
 
-FORMS = "auto, rules, ollama:<model>, <provider>:<model>"
+RESPONDER_FORMS = "auto, rules, ollama:<model>, <provider>:<model>"
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ def unknown(who: str) -> BadInput:
     meant = "" if provider == "ollama" or not provider else f" For a model of Ollama: {in_ollama(who)}."
     named = provider and name
     wrong = f"No provider is called {provider!r}." if named else f"{who!r} names no model and no responder."
-    return BadInput(wrong, f"Accepted: {FORMS}.{meant}")
+    return BadInput(wrong, f"Accepted: {RESPONDER_FORMS}.{meant}")
 
 
 def in_ollama(who: str) -> str:

@@ -12,7 +12,7 @@ from mneme.models.tuning.pairs import SYSTEM, Pair, Progress, Question, silent, 
 if TYPE_CHECKING:
     import torch
 
-MAX_TOKENS = 1024
+MAX_CONVERSATION_TOKENS = 1024
 """Tokens of a conversation; a machine without a GPU has to compute each."""
 GENERIC = "Answer the question."
 REPLY_TOKENS = 24
@@ -75,14 +75,14 @@ def _chosen(base: Base, pair: Pair, asked: str, others: Sequence[str]) -> float:
 
 
 def _loss(base: Base, asked: str, answer: str) -> float:
-    tokens, before = base.tokens(SYSTEM, asked, answer, MAX_TOKENS)
+    tokens, before = base.tokens(SYSTEM, asked, answer, MAX_CONVERSATION_TOKENS)
     with base.torch.inference_mode(), base.precision():
         return float(loss_of(base, [tokens], [before]))
 
 
 def _answered(base: Base, question: Question) -> float:
     """Return 1 where what the model says by itself, without chance, has the right answer as words."""
-    asked, _ = base.tokens(GENERIC, question.question, "", MAX_TOKENS)
+    asked, _ = base.tokens(GENERIC, question.question, "", MAX_CONVERSATION_TOKENS)
     ids = base.torch.tensor([asked[:-1]], device=base.device)  # without the end of the empty answer
     with base.torch.inference_mode(), base.precision():
         said = base.model.generate(

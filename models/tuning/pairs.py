@@ -10,7 +10,7 @@ SYSTEM = (
 )
 """Said in training, in judging and in the comparison, so that no template puts a text of its own there."""
 
-LEARNED = "What the team has learned:"
+LEARNED_HEADING = "What the team has learned:"
 
 Progress = Callable[[dict[str, float]], None]
 """Told how far something long is: `done` of `of`, and the training's `loss`; it must not block."""
@@ -73,4 +73,4 @@ def with_lessons(asked: str, lessons: Sequence[str]) -> str:
     if not lessons:
         return asked
     known = "\n".join(f"- {lesson}" for lesson in lessons)
-    return f"{LEARNED}\n{known}\n\n{asked}"
+    return f"{LEARNED_HEADING}\n{known}\n\n{asked}"

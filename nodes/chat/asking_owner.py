@@ -18,7 +18,7 @@ from mneme.stores.ledger.records import Change
 
 ACTION = "share_memory"
 SAYS = {"accept": True, "reject": False, "respond": False}
-CHANGE = Change(reason="its owner was asked", actor="user")
+OWNER_CHANGE = Change(reason="its owner was asked", actor="user")
 
 
 class Asking(TypedDict):
@@ -64,9 +64,11 @@ async def ask_owner(state: Questions, runtime: MemoryRuntime) -> None:
     question = answers.action(ACTION, about, Answer(share=True), ("approve", "edit", "reject", "ignore"))
     said = answers.ask_person({**asking, **question}, Answer, _read)
     if said.share:
-        await memories.share(key, team, CHANGE.model_copy(update={"reason": f"shared by {memories.user}"}))
+        await memories.share(
+            key, team, OWNER_CHANGE.model_copy(update={"reason": f"shared by {memories.user}"})
+        )
     elif said.share is not None:
-        await memories.keep_private(key, team, CHANGE)
+        await memories.keep_private(key, team, OWNER_CHANGE)
 
 
 def _read(said: Any) -> Answer:

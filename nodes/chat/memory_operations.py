@@ -11,7 +11,7 @@ from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.workflow import Update, counted
 from mneme.prompts.chat.evidence import left_out, located, names, rest, sentence_around
 from mneme.prompts.chat.memory_agent.comparing import Relation
-from mneme.prompts.chat.memory_agent.reading import MAX_CHARS, MAX_ITEMS, moment
+from mneme.prompts.chat.memory_agent.reading import MAX_ITEMS, MAX_MEMORY_CHARS, moment
 from mneme.prompts.chat.memory_agent.rewriting import Pair, rewrite_memory
 from mneme.stores.ledger.records import Change
 from mneme.stores.users.inbox import OperationNote
@@ -158,7 +158,7 @@ def _as_updated(memory: Memory, new: Memory, content: str) -> dict[str, Any]:
 def _appended(memory: Memory, new: Memory) -> Memory:
     """Let a memory say one more thing; all that it says stays. Raises BadAnswer where there is no room."""
     content = f"{memory.content} {new.content}"
-    if len(content) > MAX_CHARS:
+    if len(content) > MAX_MEMORY_CHARS:
         raise BadAnswer("there is no room in it.", new.content)
     joined = {
         "content": content,

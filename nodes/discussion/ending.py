@@ -19,8 +19,8 @@ from mneme.nodes.workflow import Update, counted
 from mneme.prompts.discussion.document import Documenting, Outline, write_document_as
 from mneme.stores.discussions.discussions import Turn
 
-PERSON = "a_person"
-SHOWN = ("document", "report", "ended", "lacks")
+PERSON_ANSWERER = "a_person"
+ENDING_FIELDS = ("document", "report", "ended", "lacks")
 """What a person who approves is shown, and what is kept of how a discussion ended."""
 
 
@@ -96,7 +96,7 @@ async def ask_approval(state: State, runtime: DiscussionRuntime) -> Update:
     said = await table.conversation.get(state["turn"] + 1)
     if said is None:
         about = f"{table.team.document.name} of the discussion {table.about.id}: approve it?"
-        shown = {name: value for name, value in state.items() if name in SHOWN}
+        shown = {name: value for name, value in state.items() if name in ENDING_FIELDS}
         shown |= action("finalise", about, Approval(approve=True), ("approve", "reject"))
         approved = ask_person(shown, Approval)
         if approved.approve:
@@ -104,7 +104,7 @@ async def ask_approval(state: State, runtime: DiscussionRuntime) -> Update:
         said = await table.conversation.add(
             Turn(
                 number=state["turn"] + 1,
-                speaker=PERSON,
+                speaker=PERSON_ANSWERER,
                 title="Client",
                 message=approved.remarks or "I do not approve the document as it is.",
                 person=True,
@@ -125,7 +125,7 @@ async def close(state: State, runtime: DiscussionRuntime) -> Update:
     """Keep in the ledger how the discussion ended, once."""
     table = await Table.of(state["discussion_id"], runtime)
     tokens = tokens_in(state["asked"])
-    told = {name: value for name, value in state.items() if name in {*SHOWN, "answered_by"}}
+    told = {name: value for name, value in state.items() if name in {*ENDING_FIELDS, "answered_by"}}
     told |= {"turns": state["turn"], "complaints": state.get("complaints", []), "tokens": tokens}
     ended = table.about.model_copy(update=told)
     await carry(table, state["turn"])

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from mneme.core.errors import BadAnswer
 from mneme.environments.household.beliefs import Beliefs
-from mneme.environments.household.scene import NAMES
+from mneme.environments.household.scene import AGENT_NAMES
 from mneme.environments.household.world import World
 from mneme.models.asking.asking import ask
 from mneme.nodes.household.context import HouseholdRuntime
@@ -74,7 +74,7 @@ class Minds:
         met = [  # the teammates as they were last seen, in the middle of that room
             Worker(
                 number=other,
-                name=NAMES[other],
+                name=AGENT_NAMES[other],
                 room=seen.room,
                 x=centers[seen.room][0],
                 z=centers[seen.room][1],
@@ -98,7 +98,7 @@ class Minds:
             for other, met in beliefs.others.items()
         }
         others = teammates(number, self.members)
-        return "\n".join(f"{NAMES[other]}: {lines.get(other, 'not seen yet')}" for other in others)
+        return "\n".join(f"{AGENT_NAMES[other]}: {lines.get(other, 'not seen yet')}" for other in others)
 
     async def choose(
         self, question: Prompt[Any, Choice], given: Mapping[int, View], runtime: HouseholdRuntime
@@ -120,7 +120,7 @@ class Minds:
 
     def decided(self, choices: dict[int, Option], runtime: HouseholdRuntime, **more: Any) -> Update:
         """Return what everybody does: those who chose, that; the others go on."""
-        shown = {NAMES[number]: str(option) for number, option in choices.items()}
+        shown = {AGENT_NAMES[number]: str(option) for number, option in choices.items()}
         going = {number: plan.macro for number, plan in enumerate(self.plans) if plan is not None}
         macros = going | {number: macro_of(option) for number, option in choices.items()}
         everybody = [as_json(macros[number]) for number in range(len(self.members))]

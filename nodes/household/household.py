@@ -40,7 +40,7 @@ from mneme.nodes.workflow import read_input
 
 CLAIMING = ("goexplore", "gocheck", "gograb")
 """What nobody else should do with the same target at the same time."""
-WAITING = Macro(kind="wait")
+WAIT_MACRO = Macro(kind="wait")
 DONE, UNDER_WAY = "done", "under way"
 HISTORY = 40
 """Entries of its history that a member keeps; a view shows the latest of them."""
@@ -181,7 +181,7 @@ def _run(world: World, plans: list[Plan], beliefs: Sequence[Beliefs]) -> tuple[l
     if frames or world.done or world.steps >= World.LIMIT:
         return events, frames
     idle = {event.agent for event in events}
-    able = [Plan.of(WAITING, world.episode.goals) if n in idle else plan for n, plan in enumerate(plans)]
+    able = [Plan.of(WAIT_MACRO, world.episode.goals) if n in idle else plan for n, plan in enumerate(plans)]
     more, frames = advance(world, able, beliefs, most=1)
     return [*events, *more], frames
 

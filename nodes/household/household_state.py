@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from mneme.core.fields import LARGEST, described
 from mneme.environments.household.beliefs import Beliefs
-from mneme.environments.household.episode import CATEGORIES, MOST_AGENTS, Episode, parse_episode
+from mneme.environments.household.episode import GOAL_CATEGORIES, MAX_AGENTS, Episode, parse_episode
 from mneme.environments.household.macro import Plan
 from mneme.environments.household.virtualhome.world import VirtualHomeWorld
 from mneme.environments.household.world import World
@@ -41,10 +41,10 @@ class Task(TypedDict, total=False):
             "",
             description="What is to be done in a generated apartment; empty: the seed decides.",
             examples=["Prepare Tea"],
-            json_schema_extra={"enum": ["", *CATEGORIES]},
+            json_schema_extra={"enum": ["", *GOAL_CATEGORIES]},
         ),
     ]
-    agents: Annotated[int, Field(2, ge=1, le=MOST_AGENTS, description="Members of the team.", examples=[3])]
+    agents: Annotated[int, Field(2, ge=1, le=MAX_AGENTS, description="Members of the team.", examples=[3])]
     seed: Annotated[int, described("Which apartment is generated.", 7, 0, ge=0, le=LARGEST)]
     episode: Annotated[
         dict[str, Any],

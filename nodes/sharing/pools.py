@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # slow to import
 HELD = 4
 """Question sides of trained retrievers that a process keeps ready."""
 FrozenRubric = RubricVersion[Rubric]
-SHIPPED = {name: load_rubric(name) for name in RUBRICS}
+SHIPPED_RUBRICS = {name: load_rubric(name) for name in RUBRICS}
 
 
 def agent_of(named: str) -> Agent:
@@ -57,7 +57,7 @@ def agents_in(texts: str) -> list[Agent]:
 
 def rubrics_of(ledger: Ledger, team: str) -> Rubrics[Rubric]:
     """Return the rubrics by which a team's pairs are scored: its own, and the shipped ones."""
-    return Rubrics(ledger, team, FrozenRubric, SHIPPED)
+    return Rubrics(ledger, team, FrozenRubric, SHIPPED_RUBRICS)
 
 
 async def rubric_of(runtime: "Runtime[Pools]", domain: str) -> FrozenRubric:

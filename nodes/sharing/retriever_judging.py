@@ -32,7 +32,7 @@ from mneme.stores.write_gate import near, near_to_any
 
 K = 10
 """Retrieved memories among which a positive counts as found."""
-SHOWN = 3
+EXAMPLES_PER_PROMPT = 3
 """Retrieved memories that are to be of the asker's kind: as many as an agent is shown at most."""
 HELD_OUT_MOST = 128
 MAY_LOSE = 0.02
@@ -147,7 +147,7 @@ async def judge(encoder: QueryEncoder, material: Material, pool: MemoryPool) -> 
     kind, apart, recall = list[float](), list[float](), list[float]()
     labelled = {each.key: each for each in material.lessons if material.labels(each)}
     for each, vector, found in zip(held, vectors, hits, strict=True):
-        of_kind = [hit.pair.agent == each.agent for hit in found[:SHOWN]]
+        of_kind = [hit.pair.agent == each.agent for hit in found[:EXAMPLES_PER_PROMPT]]
         kind.append(sum(of_kind) / len(of_kind) if of_kind else 0.0)
         if lesson := labelled.get(each.key):
             keys, labels = zip(*material.labels(lesson), strict=True)
@@ -170,7 +170,7 @@ async def _found(
 ) -> list[Pooled]:
     """Return the K memories that are retrieved but the held-out one and what is nearly the same."""
     asked = LookUp(vector=[float(each) for each in vector], favours=favours)
-    hits = await found_by(pool, held.question, K + 1 + SHOWN, asked)
+    hits = await found_by(pool, held.question, K + 1 + EXAMPLES_PER_PROMPT, asked)
     itself = next((each.pair.answer for each in hits if each.key == held.key), None)
     others = [each for each in hits if each.key != held.key]
     return [each for each in others if itself is None or not near(each.pair.answer, itself)][:K]

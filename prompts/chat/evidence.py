@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import pairwise
 
-WORD = re.compile(r"\w+(?:['’]\w+)*")
+EVIDENCE_WORD = re.compile(r"\w+(?:['’]\w+)*")
 NUMBER = re.compile(r"\d+")
 YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…)\s*")
@@ -39,7 +39,7 @@ def folded(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """Return the folded words of a text; of a script without spaces, each letter."""
-    found = [each.removesuffix("'s") for each in WORD.findall(folded(text))]
+    found = [each.removesuffix("'s") for each in EVIDENCE_WORD.findall(folded(text))]
     return [part for each in found for part in (each if UNSPACED.search(each) else [each])]
 
 

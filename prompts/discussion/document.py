@@ -9,16 +9,16 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field, create_model, model_validator
 
-from mneme.prompts.discussion.intrinsic_memory import CONTEXT, DATA, ITEM, Speaking
+from mneme.prompts.discussion.intrinsic_memory import CONTEXT, DISCUSSION_IS_DATA, ITEM, Speaking
 from mneme.prompts.discussion.memory_template import Slots, closed_model
 from mneme.prompts.prompt import Prompt, Schemas, refuse
 
 LOWEST, HIGHEST = 1, 10
 UNSAID, UNSHOWN = "not discussed", "left out for length"
 """What a document has where nothing was said, and where the writer was not shown what may have been said."""
-LEFT_OUT = "(Further entries are left out.)"
+ENTRIES_LEFT_OUT = "(Further entries are left out.)"
 SHORTENED = "(Entries that end in … are shortened.)"
-FEWEST_ITEMS = 20
+MIN_ITEM_ROOM = 20
 """The items that a document has room for; twice as many as it must have, where these are more."""
 
 
@@ -35,8 +35,8 @@ Rating = Annotated[int, Field(ge=LOWEST, le=HIGHEST)]
 Texts = dict[str, str]
 TURNS = "turns"
 """The numbers of the turns that an item comes from; a team may have a field of that name instead."""
-MOST_TURNS = 20
-Numbers = Annotated[list[Annotated[int, Field(ge=1, le=10_000)]], Field(max_length=MOST_TURNS)]
+MAX_TURN_NUMBERS = 20
+Numbers = Annotated[list[Annotated[int, Field(ge=1, le=10_000)]], Field(max_length=MAX_TURN_NUMBERS)]
 
 
 class Outline(BaseModel):
@@ -68,7 +68,7 @@ class Documenting(Speaking):
     @property
     def is_cut(self) -> bool:
         """Whether something that the team remembers was shortened or left out."""
-        return LEFT_OUT in self.memory or SHORTENED in self.memory
+        return ENTRIES_LEFT_OUT in self.memory or SHORTENED in self.memory
 
 
 class Written(BaseModel):
@@ -107,7 +107,7 @@ and from the turns that are shown. Put in every item that was agreed, as it was 
 and what was said of it; add nothing that nobody said. Where something was not discussed, write
 "{UNSAID}"; but where it may stand in lines that were shortened or left out, write "{UNSHOWN}". Of each item,
 name the turns that it comes from by their numbers, which stand in brackets before a turn, or after a line of
-what the team remembers. Rate as the ratings say, from 1 to 10. {DATA}
+what the team remembers. Rate as the ratings say, from 1 to 10. {DISCUSSION_IS_DATA}
 Each item has its name first.""",
     examples=[
         '{"report": {"summary": "The mountain hut gets a slate roof and a wood stove."}, '
@@ -169,7 +169,7 @@ def _as(outline: str) -> Prompt[Documenting, Written]:
     named: dict[str, Any] = dict.fromkeys(["name", *given["item_fields"]], (Phrase, ""))
     named |= {name: (Phrase, purpose) for name, purpose in given["item_fields"].items()}
     item = closed_model("Item", {TURNS: (Numbers, "Where it was said"), **named})
-    most = max(FEWEST_ITEMS, 2 * given["least"])
+    most = max(MIN_ITEM_ROOM, 2 * given["least"])
     fields: dict[str, Any] = {
         "report": (_parts("Report", given["report"], Prose), ...),
         "fields": (_parts("Fields", given["fields"], Phrase), ...),
@@ -187,7 +187,7 @@ def _turns_that_there_were(given: Documenting) -> Schemas:
     if not given.last:
         return {}
     return {
-        f"items[].{TURNS}": {"maxItems": min(MOST_TURNS, given.last)},
+        f"items[].{TURNS}": {"maxItems": min(MAX_TURN_NUMBERS, given.last)},
         f"items[].{TURNS}[]": {"maximum": given.last},
     }
 

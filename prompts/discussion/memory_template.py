@@ -23,9 +23,9 @@ from pydantic import (
 
 SLOT = re.compile(r"^[a-z][a-z0-9_]{0,47}$")
 """How a slot may be called."""
-LONGEST_ENTRY = 700
-MOST_ENTRIES = 40
-Entry = Annotated[str, Field(max_length=LONGEST_ENTRY)]
+MAX_ENTRY_CHARS = 700
+MAX_ENTRIES = 40
+Entry = Annotated[str, Field(max_length=MAX_ENTRY_CHARS)]
 DEEPEST = 4
 Path = tuple[str, ...]
 FOREIGN = 3
@@ -139,4 +139,4 @@ def closed_model(name: str, fields: Mapping[str, tuple[Any, str | None]]) -> typ
 def _type(slot: Any, name: str) -> Any:
     if isinstance(slot, Mapping):
         return _typed(slot, f"Slots_{name}")
-    return Annotated[list[Entry], Field(max_length=MOST_ENTRIES)] if isinstance(slot, list) else Entry
+    return Annotated[list[Entry], Field(max_length=MAX_ENTRIES)] if isinstance(slot, list) else Entry

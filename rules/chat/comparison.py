@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import product
 
-from mneme.prompts.chat.evidence import NUMBER, STEM, WORD, sentences, words
+from mneme.prompts.chat.evidence import EVIDENCE_WORD, NUMBER, STEM, sentences, words
 from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.rules.chat.english import DAY, ENGLISH, IS, REFERS, content_of, pattern
 
@@ -13,9 +13,9 @@ CORRECTING, CHANGED, ADDING = pattern("announcing", "correcting"), pattern("chan
 NOT_BUT, NOT_SO, VALUE, SUBJECT = pattern("not_but"), pattern("not_so"), pattern("value"), pattern("subject")
 SUPPOSING, IT_IS, HE, SHE = pattern("supposing"), pattern("it_is"), pattern("he"), pattern("she")
 TOPICS, ONE_AT_A_TIME = ENGLISH["topics"], ENGLISH["one_at_a_time"]
-MEASURES = {each[:STEM] for each in words(ENGLISH["measures"])}
+MEASURE_STEMS = {each[:STEM] for each in words(ENGLISH["measures"])}
 """Words that two statements may share without being of one thing."""
-SHARED = 3
+SHARED_WORD_RATIO = 3
 """Of so many words of the shorter statement the other has at least one."""
 MAX_WORDS = 5  # of a value: more words may say something else, too
 PREPOSITIONS = frozenset(("at", "in", "on", "for", "to", "of", "by", "from", "with"))
@@ -134,7 +134,7 @@ def _restated(fact: str, memory: str) -> Iterator[tuple[str, str]]:
             yield value
             continue
         said = CORRECTING.sub("", sentence)
-        new, old = ([*WORD.finditer(each)] for each in (said, known))
+        new, old = ([*EVIDENCE_WORD.finditer(each)] for each in (said, known))
         now, then = ([each[0].casefold() for each in read] for read in (new, old))
         steps = [each for each in SequenceMatcher(None, then, now, False).get_opcodes() if each[0] != "equal"]
         steps = [each for each in steps if each[:2] != ("delete", 0)]  # `My dog Max`, then `Max`
@@ -168,14 +168,14 @@ def _revalued(sentence: str, known: str) -> tuple[str, str] | None:
 
 def _before(value: str, text: str) -> list[str]:
     """Return the word before a value: `2` in `Anna has 2 children` is not what `5` in `Anna is 5` is."""
-    return words(text.partition(value)[0])[-1:]
+    return [each for each in words(text.partition(value)[0]) if each not in {"called", "named"}][-1:]
 
 
 def _differ(fact: str, memory: str) -> bool:
     """Tell whether sentences of one subject differ in a number, an end, or what is one at a time."""
-    said, known = stems(fact) - MEASURES, stems(memory) - MEASURES
+    said, known = stems(fact) - MEASURE_STEMS, stems(memory) - MEASURE_STEMS
     shared = said & known
-    if SHARED * len(shared) < min(len(said), len(known)):
+    if SHARED_WORD_RATIO * len(shared) < min(len(said), len(known)):
         shared = set()  # one word of many is of no thing that both are about
     if _subject(fact) != _subject(memory):
         subjects = [stems(_subject(each)) for each in (fact, memory)]

@@ -36,7 +36,7 @@ Status = Literal["provisional", "verified", "deprecated", "disputed", "archived"
 Standing = Literal["provisional", "verified"]
 ShelfName = Literal["active", "pitfall", "aside"]
 
-WINDOW = 10
+SUCCESS_WINDOW = 10
 """Tasks over which a card's success rate is watched (§5: 30 % over 10 tasks)."""
 QUARANTINE = 0.5
 """Cards below this confidence are kept from retrieval (§5)."""
@@ -101,7 +101,7 @@ class Evidence(Part):
     task_ids: list[str] = []
     success_count: int = Field(0, ge=0)
     failure_count: int = Field(0, ge=0)
-    recent: list[TaskOutcome] = Field([], max_length=WINDOW)
+    recent: list[TaskOutcome] = Field([], max_length=SUCCESS_WINDOW)
 
     @property
     def count(self) -> int:
@@ -114,9 +114,9 @@ class Evidence(Part):
     @property
     def recent_rate(self) -> float | None:
         """Return the success rate of the whole window; None while it is not full."""
-        if len(self.recent) < WINDOW:
+        if len(self.recent) < SUCCESS_WINDOW:
             return None
-        return sum(outcome.success for outcome in self.recent) / WINDOW
+        return sum(outcome.success for outcome in self.recent) / SUCCESS_WINDOW
 
 
 def _with_a_zone(at: datetime) -> datetime:

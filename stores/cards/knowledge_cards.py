@@ -110,7 +110,7 @@ class Mark(Frozen):
     passed: int
 
 
-MARK = "inactivity"
+INACTIVITY_MARK = "inactivity"
 UPKEEP_ACTOR = "card lifecycle"
 
 
@@ -338,7 +338,7 @@ class KnowledgeCards:
         began, passed = window[0].at, count - needed
         assert began is not None
         marks = Shelf(self._ledger, team_namespace(self.team, "upkeep"), kind_of(Mark))
-        mark = await marks.find(MARK) or Mark(passed=passed)
+        mark = await marks.find(INACTIVITY_MARK) or Mark(passed=passed)
         # What was last written, or last shown, before the window, and not before the one of the last time.
         between = Order("updated", since=microseconds(mark.began), until=microseconds(began))
         heads = [*await self.records.heads(order=between)]
@@ -351,7 +351,7 @@ class KnowledgeCards:
         done = await self._archive(idle, f"not retrieved in {needed} tasks")
         with suppress(Conflict):  # another process noted something meanwhile
             change = Change(reason="looked through", actor=UPKEEP_ACTOR)
-            await marks.put(MARK, Mark(began=began, passed=passed), change=change)
+            await marks.put(INACTIVITY_MARK, Mark(began=began, passed=passed), change=change)
         return done
 
     async def _archive(self, heads: Sequence[Version], reason: str) -> list[Card]:

@@ -23,7 +23,7 @@ from pydantic import Field
 
 from mneme.core.errors import BadInput
 from mneme.stores.cards.card import (
-    WINDOW,
+    SUCCESS_WINDOW,
     Card,
     CardSettings,
     Decision,
@@ -85,7 +85,7 @@ def with_outcomes(card: Card, outcomes: Iterable[TaskOutcome], times: Literal[1,
             task_ids=[*others, outcome.task] if times > 0 else others,
             success_count=before.success_count + times * outcome.success,
             failure_count=before.failure_count + times * (not outcome.success),
-            recent=[*recent, outcome][-WINDOW:] if times > 0 else recent,
+            recent=[*recent, outcome][-SUCCESS_WINDOW:] if times > 0 else recent,
         )
         total = card.confidence * before.count + times * outcome.worth
         confidence = min(1.0, max(0.0, total / evidence.count)) if evidence.count else card.confidence
@@ -101,7 +101,7 @@ def reinforced(card: Card, outcome: TaskOutcome, reason: str, settings: CardSett
     said = f"{'success' if outcome.success else 'failure'} in {outcome.task}: {reason}"
     rate, least = counted.evidence.recent_rate, settings.failing_below
     if rate is not None and rate < least and is_in_service(counted):
-        failing = f"{rate:.0%} success over the last {WINDOW} tasks, below {least:.0%}"
+        failing = f"{rate:.0%} success over the last {SUCCESS_WINDOW} tasks, below {least:.0%}"
         return deprecated(counted, f"{failing} ({said})")
     if counted.status == "archived" and outcome.success:
         counted = counted.model_copy(update={"status": counted.returns_to})

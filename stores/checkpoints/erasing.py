@@ -16,18 +16,18 @@ import ormsgpack
 from mneme.stores.checkpoints.threads import MSGPACK, SUM, Value, intact
 from mneme.stores.users.traces import Told
 
-JSON = "json"
+JSON_KIND = "json"
 EXTENSIONS = range(8)
 """LangGraph's own codes; the bytes of any other are kept as they are."""
-OPTIONS = ormsgpack.OPT_NON_STR_KEYS | ormsgpack.OPT_REPLACE_SURROGATES
+MSGPACK_OPTIONS = ormsgpack.OPT_NON_STR_KEYS | ormsgpack.OPT_REPLACE_SURROGATES
 ERASED = "[erased]"
 BLANK: Mapping[str, Any] = {"additional_kwargs": {}, "response_metadata": {}, "tool_calls": []}
 """Fields of a message in which a model's words can stand beside the text."""
 PEOPLE = ("human", "user", "HumanMessageChunk")
 MODELS = ("ai", "assistant", "AIMessageChunk")
-TEXTS = ("message", "content", "text", "quote")
+TEXT_FIELDS = ("message", "content", "text", "quote")
 """Names of fields that hold what somebody said, as a text."""
-NAMES = ("entities", "relations")
+NAME_FIELDS = ("entities", "relations")
 """Names of fields beside them, of a memory, that go with them."""
 
 
@@ -41,7 +41,7 @@ class Extension:
 def unpack(kind: str, data: bytes) -> Any:
     """Return a stored value; None for a kind that holds no text. Raises ValueError where it is damaged."""
     kind, data = intact((kind, data))
-    if kind == JSON:
+    if kind == JSON_KIND:
         return json.loads(data)
     if kind != MSGPACK:
         return None
@@ -50,9 +50,9 @@ def unpack(kind: str, data: bytes) -> Any:
 
 def pack(kind: str, value: Any) -> bytes:
     """Return a value as it is stored."""
-    if kind == JSON:
+    if kind == JSON_KIND:
         return json.dumps(value, ensure_ascii=False).encode()
-    return ormsgpack.packb(value, default=_as_extension, option=OPTIONS)
+    return ormsgpack.packb(value, default=_as_extension, option=MSGPACK_OPTIONS)
 
 
 def _extension(code: int, data: bytes) -> Extension:
@@ -135,11 +135,11 @@ class Eraser:
             return value | {"content": self._erase()} | blank
         if isinstance(value, dict):
             cleaned = {
-                name: self._erase() if name in TEXTS and self._is_said(each) else self.clean(each)
+                name: self._erase() if name in TEXT_FIELDS and self._is_said(each) else self.clean(each)
                 for name, each in value.items()
             }
-            is_erased = any(cleaned.get(name) == ERASED for name in TEXTS)
-            return cleaned | {name: [] for name in NAMES if is_erased and value.get(name)}
+            is_erased = any(cleaned.get(name) == ERASED for name in TEXT_FIELDS)
+            return cleaned | {name: [] for name in NAME_FIELDS if is_erased and value.get(name)}
         if isinstance(value, list):
             return [self.clean(each) for each in value]
         return Extension(value.code, self.clean(value.inside)) if isinstance(value, Extension) else value

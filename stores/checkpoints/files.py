@@ -19,8 +19,8 @@ from pathlib import Path
 from mneme.core.durable import sync
 from mneme.core.errors import BadInput, Damaged, MnemeError, StorageFailure
 from mneme.core.private import close_to_others, is_shared, make_private_file, make_private_folder
-from mneme.stores.checkpoints.threads import TABLES
-from mneme.stores.database import KEPT, Cursor, Sqlite, kept_of, make, noted, storage_errors
+from mneme.stores.checkpoints.threads import CHECKPOINT_TABLES
+from mneme.stores.database import NOTE_SUFFIX, Cursor, Sqlite, kept_of, make, noted, storage_errors
 
 _JSON = "CAST(metadata AS TEXT)"
 RUN = f"CASE WHEN json_valid({_JSON}) THEN json_extract({_JSON}, '$.run_id') END"
@@ -85,17 +85,17 @@ def open_file(path: Path) -> Sqlite:
             head = file.read(16)
         if head and not head.startswith(b"SQLite format 3"):
             raise BadInput(f"{path} is not an SQLite file.", "Set MNEME_CHECKPOINTS to another file.")
-    remedy = f"`mneme verify` lists all damage. Restore a backup, or move {path}* away ({KEPT} too)."
+    remedy = f"`mneme verify` lists all damage. Restore a backup, or move {path}* away ({NOTE_SUFFIX} too)."
     with ExitStack() as opened:
         database = Sqlite(path, remedy, kept_of(path))
         opened.callback(database.close)
         with database.reading() as cursor:
             _check(cursor, path, remedy)
         if not is_shared(path):  # open to its group alone: that was on purpose
-            for end in ("", "-wal", "-shm", KEPT):
+            for end in ("", "-wal", "-shm", NOTE_SUFFIX):
                 close_to_others(Path(f"{path}{end}"))
         with database.writing() as cursor:
-            make(cursor, Sqlite, TABLES)
+            make(cursor, Sqlite, CHECKPOINT_TABLES)
             for statement in (f"CREATE INDEX IF NOT EXISTS checkpoints_run ON checkpoints ({RUN})", *SET_UP):
                 cursor.execute(statement)
         _note_kept(path)

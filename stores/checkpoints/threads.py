@@ -28,7 +28,7 @@ from zlib import crc32
 
 from mneme.stores.database import Cursor
 
-TABLES = """
+CHECKPOINT_TABLES = """
 CREATE TABLE IF NOT EXISTS checkpoints (thread_id {text} NOT NULL, checkpoint_ns {text} NOT NULL DEFAULT '',
     checkpoint_id {text} NOT NULL, parent_checkpoint_id {text}, type TEXT, checkpoint {blob}, metadata TEXT,
     PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id));
@@ -56,7 +56,7 @@ class Place(NamedTuple):
 
 VALUES = {"checkpoints": "checkpoint", "writes": "value", "items": "value"}
 """The columns that hold what a thread is about."""
-COLUMNS = {
+CHECKPOINT_COLUMNS = {
     "checkpoints": (*Place._fields, "parent_checkpoint_id", "type", "checkpoint", "metadata"),
     "writes": (*Place._fields, "task_id", "idx", "task_path", "channel", "type", "value"),
     "items": ("thread_id", "channel", "number", "type", "value"),

@@ -18,7 +18,7 @@ from mneme.stores.ledger.records import Change, Namespace, Version, check_namesp
 from mneme.stores.provenance import made_from
 from mneme.stores.shelf import RecordKind, Shelf, kind_of
 
-PAGE = 16
+TURNS_PER_READ = 16
 """Turns read at once, newest first."""
 SAYS_NOTHING = {"not discussed", "left out for length"}
 """What a document has where nothing was said or shown, as `prompts.discussion.document` has it."""
@@ -186,7 +186,7 @@ def check_id(discussion_id: str) -> str:
     return discussion_id
 
 
-KIND = RecordKind[Discussion, Discussion](
+DISCUSSION_KIND = RecordKind[Discussion, Discussion](
     Discussion.of,
     text=lambda discussion: discussion.agreed,
     outside=frozenset({"at", "stale"}),
@@ -199,7 +199,7 @@ class Discussions(Shelf[Discussion, Discussion]):
     """The discussions of one owner; it reaches nobody else's."""
 
     def __init__(self, ledger: Ledger, owner: str) -> None:
-        super().__init__(ledger, team_namespace(owner, "discussions"), KIND)
+        super().__init__(ledger, team_namespace(owner, "discussions"), DISCUSSION_KIND)
         self.owner = owner
 
     async def open(self, discussion: Discussion) -> Discussion:
@@ -280,8 +280,8 @@ class Conversation:
 
     async def newest_first(self, upto: int) -> AsyncIterator[Turn]:
         """Yield the turns up to a number, newest first, and read no more of them than are asked for."""
-        for end in range(upto, 0, -PAGE):
-            for turn in reversed(await self.between(max(1, end - PAGE + 1), end)):
+        for end in range(upto, 0, -TURNS_PER_READ):
+            for turn in reversed(await self.between(max(1, end - TURNS_PER_READ + 1), end)):
                 yield turn
 
     async def all(self, upto: int) -> list[Turn]:

@@ -14,7 +14,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, team_namespace
 from mneme.stores.shelf import Shelf, kind_of
 
-LATEST = 20
+EPISODES_RECALLED = 20
 """Episodes of an apartment that the next one starts from."""
 Experience = dict[str, dict[str, tuple[int, int]]]
 """By class of thing and of place: how many turned up there, and how often they might have."""
@@ -62,15 +62,15 @@ class EpisodicMemory(Shelf[EpisodeRecord, EpisodeRecord]):
         """Add an episode; the same run again changes nothing."""
         return await self.insert(remembered, change=change, idempotency_key=f"episode:{remembered.run}")
 
-    async def recall(self, limit: int = LATEST) -> Sequence[EpisodeRecord]:
+    async def recall(self, limit: int = EPISODES_RECALLED) -> Sequence[EpisodeRecord]:
         """Return the latest episodes, oldest first."""
         return await self.latest(limit)
 
     async def recall_everywhere(self) -> list[EpisodeRecord]:
-        """Return the team's episodes in all apartments, of each the latest `LATEST`."""
+        """Return the team's episodes in all apartments, of each the latest `EPISODES_RECALLED`."""
         found = await self.ledger.namespaces(self.namespace[:-1])
         homes = [Shelf(self.ledger, each, self.kind) for each in found]
-        return [each for home in homes for each in await home.latest(LATEST)]
+        return [each for home in homes for each in await home.latest(EPISODES_RECALLED)]
 
 
 def experience_of(episodes: Sequence[EpisodeRecord]) -> Experience:

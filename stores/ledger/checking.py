@@ -11,11 +11,11 @@ from typing import Any
 
 from mneme.core.errors import MnemeError
 from mneme.stores.database import Cursor, Database, Sqlite, kept_of, noted
-from mneme.stores.ledger.log import COLUMNS, Transaction
+from mneme.stores.ledger.log import LOG_COLUMNS, Transaction
 from mneme.stores.ledger.reading import SUM, chained, is_whole, state_of
 from mneme.stores.ledger.records import Version, gaps
 
-READ = {table: f"SELECT {', '.join(columns)} FROM ledger_{table}" for table, columns in COLUMNS.items()}
+READ = {table: f"SELECT {', '.join(columns)} FROM ledger_{table}" for table, columns in LOG_COLUMNS.items()}
 DERIVED = ("heads", "receipts", "sources", "tombstones")
 
 

@@ -50,7 +50,7 @@ from mneme.stores.ledger.query import DENSE, LAST, SPARSE, Where, section_of
 from mneme.stores.ledger.reading import State, check_embedder, current_state, version_in
 
 COPY = "index-"
-POLL_SECONDS = 0.5
+FOLLOW_SECONDS = 0.5
 """Seconds between two looks whether another process has written."""
 KEPT_VERSIONS = 4096
 """How many versions a copy keeps in memory once they were read."""
@@ -283,7 +283,7 @@ class EdgeIndex:
 
     def _look(self) -> None:
         """Follow what other processes write, and erase, so that searches need not."""
-        while not self._ended.wait(POLL_SECONDS):
+        while not self._ended.wait(FOLLOW_SECONDS):
             try:
                 self.follow()
                 self._remove_remains()

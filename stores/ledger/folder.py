@@ -37,7 +37,7 @@ GENERATIONS = "generation-*"
 """The folders of older ledgers."""
 MAKING = "mneme.making"
 """Where a new log is written before it takes its place."""
-OURS = ("mneme.", LOG, "index-", "set-aside-", "generation-", "making-")
+KNOWN_NAMES = ("mneme.", LOG, "index-", "set-aside-", "generation-", "making-")
 ASIDE = "set-aside-"
 RESERVE = 64 * 1024 * 1024
 OPENING_SECONDS = 300.0
@@ -196,7 +196,7 @@ def _check_kind(path: Path) -> None:
         raise LedgerMismatch(f"{path} is a file, not a ledger.", "Give the path of a folder.")
     with storage_errors(f"read {path}"):
         names = {each.name for each in path.iterdir()} if path.exists() else set()
-    if any(not name.startswith(OURS) for name in names) and not names & {LOG, MANIFEST}:
+    if any(not name.startswith(KNOWN_NAMES) for name in names) and not names & {LOG, MANIFEST}:
         raise LedgerMismatch(
             f"{path} is not empty and holds no ledger; nothing was touched.",
             "Give an empty or a new folder, or the folder of a ledger.",

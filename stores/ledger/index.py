@@ -51,7 +51,7 @@ from mneme.stores.ledger.words import Words, words_of
 BATCH_SIZE = 500
 STAMP_ID = str(LEDGER)
 """The id of the point that holds the stamp."""
-DATED = re.compile(r"\d{4}-\d\d-\d\d([T ][\d:.,]+)?(Z|[+-][\d:]+)?")
+ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ][\d:.,]+)?(Z|[+-][\d:]+)?")
 """Texts that are compared as times, and so stay as they are."""
 
 
@@ -125,7 +125,7 @@ def points_of(cursor: Cursor, records: Iterable[str], state: State, read: Read =
 
 def _concealed(value: Any, key: str) -> Any:
     """Return a value with hashes in place of its texts, and of the names of fields in it."""
-    if isinstance(value, str) and not DATED.fullmatch(value):
+    if isinstance(value, str) and not ISO_TIME.fullmatch(value):
         return blake2b(value.encode(), key=key.encode(), digest_size=9).hexdigest()
     if isinstance(value, dict):
         return {_concealed(name, key): _concealed(each, key) for name, each in value.items()}

@@ -16,7 +16,7 @@ from typing import Any, NotRequired, TypedDict, TypeVar, Unpack
 
 from mneme.core.errors import BadInput, Conflict, MnemeError, NotFound
 from mneme.models.embedding.absent import Absent
-from mneme.models.embedding.embedders import EMBEDDED_AT_ONCE, Embedder, vectors_of
+from mneme.models.embedding.embedders import TEXTS_PER_CALL, Embedder, vectors_of
 from mneme.stores.ledger import reading
 from mneme.stores.ledger.log import Transaction, append, forget
 from mneme.stores.ledger.opening import Store, open_store, open_to_read
@@ -391,7 +391,7 @@ async def embed_waiting(
 ) -> int:
     """Embed every record that has a text and no vector by this embedder; return how many there were."""
     count = 0
-    while waiting := await store.log.read(reading.unembedded, embedder.name, EMBEDDED_AT_ONCE):
+    while waiting := await store.log.read(reading.unembedded, embedder.name, TEXTS_PER_CALL):
         vectors = await vectors_of(embedder, [each.text for each in waiting.values()])
         await store.log.write(partial(_keep, waiting=waiting, vectors=vectors, embedder=embedder.name))
         count += len(waiting)

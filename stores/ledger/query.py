@@ -30,7 +30,7 @@ OPERATORS = tuple(f"${name}" for name in get_args(Operator))
 Path = tuple[str, ...]
 Test = tuple[Path, str, Any]
 RANGES = ("gt", "gte", "lt", "lte")
-COMPARED: dict[str, Callable[[Any, Any], bool]] = {"eq": eq, "gt": gt, "gte": ge, "lt": lt, "lte": le}
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {"eq": eq, "gt": gt, "gte": ge, "lt": lt, "lte": le}
 
 DENSE, SPARSE = "dense", "bm25"
 RRF_K = 60  # Cormack, Clarke, Büttcher 2009
@@ -286,7 +286,7 @@ def _holds(item: Any, operator: Operator, wanted: Any) -> bool:
             times = [datetime.fromisoformat(item), wanted]
         except (TypeError, ValueError):
             return False
-        return COMPARED[operator](*(each if each.tzinfo else each.replace(tzinfo=UTC) for each in times))
+        return COMPARISONS[operator](*(each if each.tzinfo else each.replace(tzinfo=UTC) for each in times))
     if isinstance(wanted, str) or isinstance(item, str):
         return bool(operator == "eq" and item == wanted)
-    return isinstance(item, int | float) and COMPARED[operator](item, wanted)
+    return isinstance(item, int | float) and COMPARISONS[operator](item, wanted)

@@ -22,7 +22,7 @@ SHORT = 4096
 """Characters of the longest version that is kept in memory."""
 SUM = 16
 """Bytes of a digest and of a checksum."""
-ALL = 10**9
+NO_LIMIT = 10**9
 SQL = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 PUSHED: dict[tuple[str, ...], tuple[str, Any]] = {
     ("expires",): ("h.expires", int | float),
@@ -63,7 +63,7 @@ class Tombstone(NamedTuple):
     last: int
 
 
-NEVER = Tombstone(-1, 0)
+NOT_FORGOTTEN = Tombstone(-1, 0)
 """Of a record that was not forgotten."""
 
 
@@ -217,7 +217,7 @@ def records(
     """Return records as they are now; all where there is no limit."""
     tests, given = _selected(where, order)
     if not where.conditions:
-        rows = cursor.execute(f"{HEADS}{tests} LIMIT ? OFFSET ?", [*given, limit or ALL, offset])
+        rows = cursor.execute(f"{HEADS}{tests} LIMIT ? OFFSET ?", [*given, limit or NO_LIMIT, offset])
         return versions_in(rows.fetchall())
     found = (version for row in cursor.execute(f"{HEADS}{tests}", given) for version in versions_in([row]))
     passing = (each for each in found if all(passes(each.value, test) for test in where.conditions))

@@ -24,7 +24,7 @@ MAX_NAMESPACE_DEPTH = 16
 MAX_VALUE_DEPTH = 64
 MAX_VALUE_BYTES = 8 * 1024 * 1024  # bytes; a record is something remembered, not a file
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
-SHELF = r"^[a-z]*(/[\w.~%-]*)?$"
+SHELF_PATTERN = r"^[a-z]*(/[\w.~%-]*)?$"
 REFERENCE = r"[\w-]+@[0-9]{1,10}"
 SEPARATOR = "\x1f"  # cannot occur inside a part: control characters are refused
 
@@ -104,7 +104,7 @@ class Version(Named):
     live: bool
     shelf: str = Field(
         "",
-        pattern=SHELF,
+        pattern=SHELF_PATTERN,
         description="A part of the namespace that can be searched by itself; after a stroke, its section.",
     )
     idempotency_key: str | None = None
@@ -153,7 +153,7 @@ class Write(Named):
     change: Change
     expected_version: int | None = None
     idempotency_key: str | None = None
-    shelf: str | None = Field(None, pattern=SHELF)
+    shelf: str | None = Field(None, pattern=SHELF_PATTERN)
 
 
 class Clock:

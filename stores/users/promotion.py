@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from mneme.core.errors import Conflict
 from mneme.stores.access import check_right, may, roles
-from mneme.stores.audit import SHARED, audited
+from mneme.stores.audit import SHARED_REASON, audited
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.log import retry_on_conflict
 from mneme.stores.ledger.reading import heads_of, links_of
@@ -31,7 +31,7 @@ from mneme.stores.ledger.records import (
     unescaped,
     user_namespace,
 )
-from mneme.stores.ledger.words import HAN, KANA, STEM_LETTERS, WORD, folded, is_english, stems_of
+from mneme.stores.ledger.words import HAN, INDEXED_WORD, KANA, STEM_LETTERS, folded, is_english, stems_of
 from mneme.stores.provenance import pairs_in
 from mneme.stores.shelf import Shelf, kind_of, readable
 from mneme.stores.users.memories import UserMemories
@@ -42,10 +42,10 @@ from mneme.stores.write_gate import FACTS
 Compare = Callable[[Memory, UserMemories, str], Awaitable[tuple[MemoryRecord | None, Sequence[MemoryRecord]]]]
 """Returns what of a place a memory repeats, and what it may contradict; never the record of the key."""
 Sharing = Literal["never", "ask", "always"]
-TRIES = 5
+WRITE_TRIES = 5
 UNSPACED = re.compile(f"(?:{HAN.pattern}|{KANA.pattern})+")
 """Chinese or Japanese, which has no spaces: it is looked for as it stands."""
-ENDINGS = 1, 3
+ENDING_LETTERS = 1, 3
 """Letters at most in which a word of another language may end otherwise, and its other form."""
 PRIVATE: dict[str, Any] = {
     **dict.fromkeys(("quote", "message_id", "thread", "flag", "unclear"), ""),
@@ -74,7 +74,7 @@ class Policy(BaseModel):
         """Say whether a text has all words of one of the subjects, in any form."""
         plain = _spaced(text)
         stems, words = stems_of(plain), defaultdict[str, set[str]](set)
-        for word in () if is_english(plain) else map(folded, WORD.findall(plain)):
+        for word in () if is_english(plain) else map(folded, INDEXED_WORD.findall(plain)):
             words[word[:STEM_LETTERS]].add(word)
 
         def says(word: str) -> bool:
@@ -89,7 +89,7 @@ class Policy(BaseModel):
 
 def marks_of(subject: str) -> list[str]:
     """Return the words of a subject that tell one text from another."""
-    return [word for word in WORD.findall(_spaced(subject)) if stems_of(word)]
+    return [word for word in INDEXED_WORD.findall(_spaced(subject)) if stems_of(word)]
 
 
 def _spaced(text: str) -> str:
@@ -102,7 +102,7 @@ def _is_form(one: str, other: str) -> bool:
     pairs = enumerate(zip(one, other, strict=False))
     alike = next((n for n, (its, others) in pairs if its != others), min(len(one), len(other)))
     shorter, longer = sorted(len(each) - alike for each in (one, other))
-    return alike >= STEM_LETTERS and shorter <= ENDINGS[0] and longer <= ENDINGS[1]
+    return alike >= STEM_LETTERS and shorter <= ENDING_LETTERS[0] and longer <= ENDING_LETTERS[1]
 
 
 class Shared(NamedTuple):
@@ -130,10 +130,13 @@ def policies_of(ledger: Ledger, user: str) -> Shelf[Policy, Policy]:
 async def end_sharing(ledger: Ledger) -> set[str]:
     """Set policies to never, and take back questions and proposals, for teams that the roles no longer name.
 
-    A later team of such a name has other members. What the team was told stays. Return the names.
+    A later team of such a name has other members. What the team was told stays. Return the names. Roles that
+    name no team at all end nothing: their file was not given, or is empty for a moment.
     """
     change = Change(reason="the team is no more", actor="roles")
     known, ended = {*roles().teams, *roles().organisations}, set[str]()
+    if not known:
+        return ended
     for place in await ledger.namespaces(("users",)):
         if place[2:] == ("policies",):
             user = unescaped(place[1])
@@ -235,7 +238,11 @@ class OwnMemories(UserMemories):
         told = as_shared(memory, at, self.user).model_copy(update={"flag": " ".join(doubts)})
         change = change.model_copy(update={"source": Source(records=[reference]), "undoes": None})
         made = await shared(facts, told, change, self._compare)
-        return facts, made, audited(self.ledger, self._who, team, facts.place, SHARED) if made.writes else []
+        return (
+            facts,
+            made,
+            audited(self.ledger, self._who, team, facts.place, SHARED_REASON) if made.writes else [],
+        )
 
     async def _written(self, write: Write) -> MemoryRecord:
         """Write a memory, and with it what the user's policies share of what is new in it."""
@@ -245,7 +252,7 @@ class OwnMemories(UserMemories):
         policies = [each for each in readable(kept.kind.read, await kept.heads()) if each.share != "never"]
         if not policies:
             return await super()._written(write)
-        for left in reversed(range(TRIES)):
+        for left in reversed(range(WRITE_TRIES)):
             writes = await self._with_shares(write, policies)
             try:
                 made = MemoryRecord.of((await self.ledger.write(writes))[0])

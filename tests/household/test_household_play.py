@@ -29,8 +29,8 @@ from mneme.environments.household import (
     generate,
     possible,
 )
-from mneme.environments.household.acting import NAMES
-from mneme.environments.household.macro import LONGEST_WAIT, MOST_REPEATS
+from mneme.environments.household.acting import AGENT_NAMES
+from mneme.environments.household.macro import MAX_REPEATS, MAX_WAIT_STEPS
 from mneme.nodes.household.views import knowledge_of, options_of, worker_of
 from tests.doubles.apartment import (
     APPLE,
@@ -176,7 +176,7 @@ def test_of_two_that_grab_one_thing_one_fails() -> None:
     events, _ = play(world, team(world), macro("gograb", PEAR), macro("gograb", PEAR))
     assert sorted(event.kind for event in events) == ["failed", "finished"]
     [failed] = [event for event in events if event.kind == "failed"]
-    assert failed.why == f"{NAMES[1 - failed.agent]} holds it"
+    assert failed.why == f"{AGENT_NAMES[1 - failed.agent]} holds it"
     assert failed.forestalled
 
 
@@ -214,7 +214,7 @@ def test_an_agent_that_gets_nowhere_is_stuck() -> None:
     [beliefs] = team(world)
     plan = Plan.of(macro("gocheck", FRIDGE), world.episode.goals)
     observation = world.observe(0)
-    for _ in range(MOST_REPEATS + 1):
+    for _ in range(MAX_REPEATS + 1):
         turn = plan.next(observation, beliefs, world.layout)
         assert isinstance(turn, Action)
         plan.took(turn, observation, beliefs)
@@ -225,7 +225,7 @@ def test_waiting_ends_and_a_message_interrupts() -> None:
     world = World(standing(BY_FRIDGE, BY_DESK))
     beliefs = team(world)
     events, frames = play(world, beliefs, WAIT, WAIT)
-    assert (len(events), len(frames)) == (2, LONGEST_WAIT)
+    assert (len(events), len(frames)) == (2, MAX_WAIT_STEPS)
     events, frames = play(world, beliefs, macro("send_message", text="the wine is here"), WAIT)
     assert len(frames) == 1
     assert {(event.kind, event.agent) for event in events} == {("message", 1), ("finished", 0)}

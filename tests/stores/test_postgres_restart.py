@@ -62,7 +62,7 @@ class Chat:
 async def test_a_crash_loses_nothing_that_was_acknowledged_and_chats_go_on(
     own_postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(postgres, "POSTGRES_CONNECT_SECONDS", 1)
     async with open_checkpointer(own_postgres.url) as saver:
         graph = builder().compile(checkpointer=saver)
         chats = [Chat(graph, f"chat {number}") for number in range(6)]

@@ -14,7 +14,7 @@ PROPERTIES = {
     "object": ["GRABBABLE", "MOVABLE"],
     "door": ["CAN_OPEN"],
 }
-CATEGORIES = {"room": "Rooms", "door": "Doors", "character": "Characters", "object": "Props"}
+CATEGORY_NAMES = {"room": "Rooms", "door": "Doors", "character": "Characters", "object": "Props"}
 
 
 def characters_of(world: World) -> list[int]:
@@ -57,7 +57,7 @@ def _node(number: int, name: str, kind: str, states: list[str], box: Box | None)
     return {
         "id": number,
         "class_name": name,
-        "category": CATEGORIES.get(kind, "Furniture"),
+        "category": CATEGORY_NAMES.get(kind, "Furniture"),
         "prefab_name": None,
         "properties": PROPERTIES.get(kind, []),
         "states": states,

@@ -20,7 +20,7 @@ from mneme.environments.household.visual.world import SeeingWorld
 with needs("The visual setting", "visual"):
     from PIL import Image
 
-FAR = 8.0
+MAX_DEPTH_METRES = 8.0
 """Metres from which on depth is black."""
 QUALITY = 80
 """Of a picture for a page."""
@@ -51,7 +51,7 @@ class Sights:
 
 def strip(view: View) -> Image.Image:
     """Return colour, depth (near is bright) and segments side by side."""
-    depth = np.clip(255 * (1 - view.depth / FAR), 0, 255).astype(np.uint8)
+    depth = np.clip(255 * (1 - view.depth / MAX_DEPTH_METRES), 0, 255).astype(np.uint8)
     return Image.fromarray(np.hstack([view.colour, np.dstack([depth] * 3), _tinted(view.segments)]))
 
 

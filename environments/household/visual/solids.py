@@ -41,7 +41,7 @@ PERSON, TALL = 0.22, 1.75
 """Radius and height of a person."""
 ARM = 0.35
 THIN = 0.02
-SHELF = 1.0
+SHELF_HEIGHT = 1.0
 """Height of the shelf in high furniture."""
 ROUND = (
     *("apple", "plum", "lime", "orange", "peach", "bananas", "wine", "milk", "juice", "mug", "cup", "glass"),
@@ -169,14 +169,14 @@ def _spot(thing: Thing, around: Thing) -> Box:
     """Pick a spot on furniture by the thing's number: spread evenly, always the same."""
     x, y, z = around.center
     across, along = (thing.id * 0.618034) % 1 - 0.5, (thing.id * 0.754878) % 1 - 0.5
-    bottom = y - around.size[1] / 2 + SHELF if _has_shelves(around) else _top(around)
+    bottom = y - around.size[1] / 2 + SHELF_HEIGHT if _has_shelves(around) else _top(around)
     width, depth = (0.7 * max(0.0, around.size[axis] - thing.size[axis]) for axis in (0, 2))
     return Box((x + across * width, bottom + thing.size[1] / 2, z + along * depth), thing.size)
 
 
 def _has_shelves(thing: Boxed) -> bool:
     """Say whether furniture is too high for anybody to look onto its top: it is open, with a shelf."""
-    return thing.size[1] > SHELF + 0.3
+    return thing.size[1] > SHELF_HEIGHT + 0.3
 
 
 def _top(thing: Boxed) -> float:
@@ -244,7 +244,7 @@ def _shelves(thing: Thing, room: Thing, colour: Colour) -> Iterator[Solid]:
     """Build the back, and three boards: at the bottom, at the height of the shelf, and on top."""
     (x, y, z), (width, height, depth) = thing.center, thing.size
     low = y - height / 2
-    for board in (low + PANEL / 2, low + SHELF - PANEL / 2, _top(thing) - PANEL / 2):
+    for board in (low + PANEL / 2, low + SHELF_HEIGHT - PANEL / 2, _top(thing) - PANEL / 2):
         yield _box(thing.id, (x, board, z), (width, PANEL, depth), colour)
     yield _box(thing.id, *_back(thing, room), colour)
 

@@ -21,7 +21,7 @@ SCHEMES = {
 }
 
 
-MEASURES = tuple(
+PENTAMETERS = tuple(
     "".join("/x" if foot in turned else "x/" for foot in range(FEET)) + ending
     for count in range(MAX_REVERSED + 1)
     for turned in combinations(range(FEET - 1), count)
@@ -34,7 +34,7 @@ def check(answer: str) -> Faults:
     return check_poem(
         answer,
         LINES,
-        lambda _, words: tuple(each for each in scans(words, MEASURES) if _sound(words, each.measure)),
+        lambda _, words: tuple(each for each in scans(words, PENTAMETERS) if _sound(words, each.measure)),
         lambda _: "is not an iambic pentameter",
         SCHEMES.values(),
     )

@@ -26,11 +26,18 @@ _WORDS = {kind: frozenset(words.split()) for kind, words in _KINDS.items()}
 ARTICLES, EITHER = _WORDS["articles"], _WORDS["either"]
 CLITICS = ARTICLES | _WORDS["clitics"]
 LIGHT = CLITICS | _WORDS["light"]
-ENDINGS = (("'s", "IH0 Z"), ("s", "IH0 Z"), ("'", ""), ("ed", "IH0 D"), ("ing", "IH0 NG"), ("ly", "L IY0"))
+ENDING_SOUNDS = (
+    ("'s", "IH0 Z"),
+    ("s", "IH0 Z"),
+    ("'", ""),
+    ("ed", "IH0 D"),
+    ("ing", "IH0 NG"),
+    ("ly", "L IY0"),
+)
 SIBILANTS = frozenset({"S", "Z", "SH", "ZH", "CH", "JH"})
 VOICELESS = frozenset({"P", "T", "K", "F", "TH", "S", "SH", "CH"})
-WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)*['’]?")
-PAUSE = re.compile(r"[^\s\-\"“”(]")
+VERSE_WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)*['’]?")
+GAP_PAUSE = re.compile(r"[^\s\-\"“”(]")
 RHYMING = 3
 """Words at a line's end that a rhyme may reach back to: the last beat and two light syllables."""
 Phones = tuple[str, ...]
@@ -79,10 +86,10 @@ def check_poem(
 
 def words_of(line: str) -> tuple[Word, ...]:
     """Give a line's words with their readings; a word in no dictionary has none."""
-    found = list(WORD.finditer(line))
+    found = list(VERSE_WORD.finditer(line))
     spelled = [match.group().lower().replace("’", "'") for match in found]
     gaps = [line[before.end() : after.start()] for before, after in pairwise(found)]
-    pauses = [True, *(bool(PAUSE.search(gap)) for gap in gaps)]
+    pauses = [True, *(bool(GAP_PAUSE.search(gap)) for gap in gaps)]
     return tuple(Word(word, readings(word), pause) for word, pause in zip(spelled, pauses, strict=False))
 
 
@@ -92,7 +99,7 @@ def readings(spelling: str) -> tuple[Phones, ...]:
     known = _dictionary()
     if spelling in known:
         return tuple(tuple(phones) for phones in known[spelling])
-    for ending, sound in ENDINGS:
+    for ending, sound in ENDING_SOUNDS:
         stem = spelling.removesuffix(ending)
         forms = (stem, stem + "e", stem[:-1] if stem[-1:] == stem[-2:-1] else stem)
         if stem != spelling and (of_stem := next((known[form] for form in forms if form in known), [])):

@@ -23,9 +23,9 @@ from mneme.library.agents.forms import Faults
 LINES, LENGTH = 8, 5
 LEVEL, OBLIQUE = "平", "仄"
 _DATA = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
-KINDS = {kind: re.compile(tones) for kind, tones in _DATA["kinds"].items()}
+TONE_PATTERNS = {kind: re.compile(tones) for kind, tones in _DATA["kinds"].items()}
 ORDERS: dict[str, list[str]] = _DATA["orders"]
-GROUP: dict[str, str] = {final: group for group, finals in _DATA["rhymes"].items() for final in finals}
+RHYME_GROUP: dict[str, str] = {final: group for group, finals in _DATA["rhymes"].items() for final in finals}
 APICAL = re.compile("(zh|ch|sh|r|z|c|s)i")
 ENTERING = frozenset("".join(_DATA["entering"]))
 """Characters with an entering tone that are, or in one reading are, level today."""
@@ -71,9 +71,9 @@ def rhyme_group(line: str) -> str:
     """Give the group of 中华新韵 to which a line's last character belongs."""
     syllable = pinyin(line, style=Style.NORMAL)[-1][0]
     if APICAL.fullmatch(syllable):
-        return GROUP["-i"]
+        return RHYME_GROUP["-i"]
     final = pinyin(line, style=Style.FINALS, strict=True)[-1][0].replace("ü", "v")
-    return GROUP.get(final, final)
+    return RHYME_GROUP.get(final, final)
 
 
 def _tones(found: Sequence[str], lines: Sequence[str]) -> Faults:
@@ -82,7 +82,7 @@ def _tones(found: Sequence[str], lines: Sequence[str]) -> Faults:
         order: [
             (f"line {number}", f"{line} is {has}, where {kind} belongs ({order})")
             for number, (line, has, kind) in enumerate(zip(lines, found, kinds, strict=True), 1)
-            if not KINDS[kind].fullmatch(has)
+            if not TONE_PATTERNS[kind].fullmatch(has)
         ]
         for order, kinds in ORDERS.items()
     }

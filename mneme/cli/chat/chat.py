@@ -18,8 +18,8 @@ from mneme.cli.chat.memories import print_erased
 from mneme.cli.chat.responders import Context, get_ready
 from mneme.cli.derived import Fields
 from mneme.cli.show import (
+    OPERATION_SIGNS,
     SHORT,
-    SIGNS,
     confirmed,
     console,
     count_of,
@@ -55,7 +55,7 @@ from mneme.stores.users.memory import RULES
 HELP = "/memories  /history KEY  /forget KEY  /undo  /quit"
 NO_OPTIONS = "similar min_similarity retrieval window recall debounce reread"
 """Fields of the chatbot's context that are no options."""
-POLL_SECONDS = 0.05
+OUTCOME_POLL_SECONDS = 0.05
 """Seconds between two checks whether a message has been remembered; doubled each time."""
 
 SLOWEST_POLL_SECONDS = 0.5
@@ -291,7 +291,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
         """Wait until a message is remembered; return None if it failed, or was forgotten."""
         if failure := await self._memory_agent.wait():
             raise failure
-        session, seconds = self.session, POLL_SECONDS
+        session, seconds = self.session, OUTCOME_POLL_SECONDS
         while letter := await session.letter(message_id):
             if not session.is_served or letter["error"] or await session.is_broken():
                 return None
@@ -328,4 +328,4 @@ async def print_remembered(outcomes: Sequence[MessageOutcome], user: str) -> Non
     async with open_operations(Memories, user, reading=True) as memories:
         for outcome in outcomes:
             for each in (await with_contents(outcome, memories))["operations"]:
-                say(f"  {SIGNS[each['event']]} {each['key'][:SHORT]}  {escape(each['content'])}")
+                say(f"  {OPERATION_SIGNS[each['event']]} {each['key'][:SHORT]}  {escape(each['content'])}")

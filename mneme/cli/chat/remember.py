@@ -31,7 +31,7 @@ from mneme.stores.users.inbox import complete
 
 MAX_FILE_NAME_CHARS = 250
 """Characters from which a text cannot be the name of a file."""
-FAILURES_SHOWN = 10
+MAX_PRINTED_FAILURES = 10
 AGAIN = "The same command goes on where it stopped; `mneme inbox list` shows what failed."
 
 
@@ -78,7 +78,7 @@ def print_sent(report: Sent, more: dict[str, Any], *, is_aside: bool = False) ->
 
     What is `aside` goes to the error stream. Raises MnemeError where the rest was not tried.
     """
-    for failure in report.failed[:FAILURES_SHOWN]:
+    for failure in report.failed[:MAX_PRINTED_FAILURES]:
         print_error(BadInput(f"Not remembered yet: {failure.error}", AGAIN))
     emit(report.model_dump(exclude={"underway", "earlier", "outcomes"}) | more)
     broken = more.get("broken_lines", 0)
@@ -96,7 +96,7 @@ def print_sent(report: Sent, more: dict[str, Any], *, is_aside: bool = False) ->
 
 SPEAKER = re.compile(r"^(user|human|me|assistant|ai|bot)\s*:\s*", re.IGNORECASE)
 ASSISTANTS = {"assistant", "ai", "bot"}
-HINT = "Give a text file or JSON Lines."
+MESSAGE_FILE_HINT = "Give a text file or JSON Lines."
 
 
 @dataclass
@@ -125,9 +125,9 @@ def read_conversation(file: Path) -> Conversation:
     Raises:
         BadInput: the file does not exist, is not text, or has no message.
     """
-    text = read_file(file, HINT)
+    text = read_file(file, MESSAGE_FILE_HINT)
     if "\x00" in text:
-        raise BadInput(f"{file} is binary.", HINT)
+        raise BadInput(f"{file} is binary.", MESSAGE_FILE_HINT)
     conversation = Conversation()
     if file.suffix in {".json", ".jsonl"} or text.lstrip().startswith(("{", "[{")):
         _take_json(text, conversation)

@@ -13,7 +13,7 @@ from mneme.models.asking.lazily import by_rules
 from mneme.models.asking.responders import check
 from mneme.prompts.chat.memory_agent.reading import read_message
 
-ROLES = ("chatbot", "memory_agent")
+CHAT_ROLES = ("chatbot", "memory_agent")
 Context = dict[str, Any]
 
 
@@ -36,7 +36,7 @@ async def show_notice(*who: str) -> None:
 
 async def get_ready(context: Context) -> None:
     """Print who answers, and load the rules where they do: once the memories are open, others wait."""
-    who = [context[role] for role in ROLES if role in context]
+    who = [context[role] for role in CHAT_ROLES if role in context]
     await show_notice(*who)
     if "rules" in [await resolve(each) for each in who]:
         await by_rules(read_message, read_message.given(message="I am here."))  # reads the dictionaries

@@ -86,7 +86,7 @@ def _image_as_link(parser: RendererHTML, tokens: Sequence[Token], at: int, optio
     return f'<a href="{escape(source)}">{escape(shown or source)}</a>'
 
 
-ENDINGS = {
+ENDING_TEXTS = {
     "consensus": "All deciding roles accepted the solution.",
     "turn limit": "The limit of turns was reached before all accepted.",
     "": "The discussion has not ended.",
@@ -102,7 +102,7 @@ def ending(about: Discussion) -> str:
     )
     withdrawn = (f"Withdrawn since: {each}" for each in about.withdrawn)
     outdated = about.stale and f"Out of date: {about.stale.removesuffix('.')}."
-    return " ".join(filter(None, (ENDINGS[about.ended], about.lacks or held, *withdrawn, outdated)))
+    return " ".join(filter(None, (ENDING_TEXTS[about.ended], about.lacks or held, *withdrawn, outdated)))
 
 
 def _head(about: Discussion, team: Team) -> Iterator[str]:

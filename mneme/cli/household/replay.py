@@ -24,7 +24,7 @@ from mneme.cli.show import (
 from mneme.cli.tables import Table
 from mneme.client.home import opened
 from mneme.core.errors import BadInput, needs
-from mneme.environments.household.scene import NAMES
+from mneme.environments.household.scene import AGENT_NAMES
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.recall import read_again
 
@@ -145,10 +145,10 @@ def print_decision(line: Line) -> None:
         instead = "" if brief(action) == brief(proposed) else f" [dim](proposed {escape(brief(proposed))})[/]"
         why = line.get("reason", "") if instead else why
         if "under way" in action and not instead:
-            going_on.append(NAMES[number])
+            going_on.append(AGENT_NAMES[number])
             continue
         does = "continues" if "under way" in action else escape(brief(action))
-        parts.append(f"[bold]{NAMES[number]}[/] {does}{instead}")
+        parts.append(f"[bold]{AGENT_NAMES[number]}[/] {does}{instead}")
     if "fallback" in line:
         say(f"{at}[yellow]no usable allocation: {escape(line['fallback'])}[/]")
     parts += [f"[dim]{' and '.join(going_on)} continue{'s' * (len(going_on) == 1)}[/]"] * bool(going_on)
@@ -175,14 +175,14 @@ def _decisions(run: Run, last: int) -> dict[int, str]:
         if line["kind"] == "decision" and line["step"] != "summarise" and line["at"] <= last:
             chosen = line.get("allocation") or [each["action"] for each in line["proposals"]]
             actions = {number: brief(each) for number, each in enumerate(chosen) if each != GOING_ON}
-            news = [f"{NAMES[n]} {each}" for n, each in actions.items() if doing.get(n) != each]
+            news = [f"{AGENT_NAMES[n]} {each}" for n, each in actions.items() if doing.get(n) != each]
             doing |= actions
             if news:
                 decided[line["at"]] = "\n".join(news)
     return decided
 
 
-COUNTED = {
+COUNTER_NAMES = {
     "conflicts": "conflicts",
     "redundant": "redundant actions",
     "messages": "messages",
@@ -198,7 +198,7 @@ def ending(end: Line | None) -> str:
     if end is None:
         return "interrupted"
     least = "" if end["bound"] is None else f" (lower bound: {end['bound']})"
-    counted = ", ".join(f"{end['counters'].get(name, 0)} {words}" for name, words in COUNTED.items())
+    counted = ", ".join(f"{end['counters'].get(name, 0)} {words}" for name, words in COUNTER_NAMES.items())
     return f"{'done' if end['success'] else 'not done'} in {end['steps']} steps{least}; {counted}."
 
 

@@ -15,8 +15,8 @@ from mneme.client.workflows import GraphRun, open_team
 from mneme.core.errors import BadInput
 from mneme.nodes.learning.consolidation.state import TuningContext
 
-GRAPH = "consolidation"
-SAME = ("base", "served_base")
+CONSOLIDATION_GRAPH = "consolidation"
+FIXED_FIELDS = ("base", "served_base")
 
 
 class Wanted(BaseModel):
@@ -91,11 +91,11 @@ async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, fresh:
             "Which model is tuned, and where is it served?",
             "Give --base (a GGUF file, a folder, or smollm2) and --ollama (the same model's name in Ollama).",
         )
-    async with open_team(Cards, context["team"], GRAPH) as session:
-        config = await session.thread(GRAPH, context.get("pool", ""))
-        left, values = await session.flows.left_at(GRAPH, config)
+    async with open_team(Cards, context["team"], CONSOLIDATION_GRAPH) as session:
+        config = await session.thread(CONSOLIDATION_GRAPH, context.get("pool", ""))
+        left, values = await session.flows.left_at(CONSOLIDATION_GRAPH, config)
         goes_on = bool(left) and "examine" not in left and not fresh  # what was refused begins anew
-        other = [name for name in SAME if goes_on and values.get(name) != wanted[name]]
+        other = [name for name in FIXED_FIELDS if goes_on and values.get(name) != wanted[name]]
         if other:
             raise BadInput(
                 f"A consolidation of {values.get('base')} on {values.get('served_base')} was begun.",
@@ -105,7 +105,7 @@ async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, fresh:
             console.print(f"[dim]Going on with {values.get('tag') or 'it'}: {', '.join({*left})}.[/]")
         given = None if goes_on else wanted
         modes: list[StreamMode] = ["updates", "custom"]
-        run = GraphRun(session.flows, GRAPH, given, config, context, modes, "sync")
+        run = GraphRun(session.flows, CONSOLIDATION_GRAPH, given, config, context, modes, "sync")
         async for mode, told in run:
             if mode == "custom":
                 loss = f", loss {told['loss']:.3f}" if "loss" in told else ""

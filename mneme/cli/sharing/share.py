@@ -33,7 +33,7 @@ ASKING = ("memory_sharing", "retriever_training")
 GROWING = ("interactive_learning", "retriever_training")
 STANDARD = TypeAdapter(Given)
 WIDE = 100
-SHOWN = [
+PRINTED_FIELDS = [
     *("answer", "score", "stored", "why", "key", "pool", "shown", "retriever"),
     *("answered_by", "scored_by", "asked"),
 ]
@@ -108,7 +108,7 @@ async def check_rubric(shared: Pools, domain: str, context: Context) -> None:
 
 
 def _print_outcome(values: Context) -> None:
-    emit({name: values.get(name) for name in SHOWN})
+    emit({name: values.get(name) for name in PRINTED_FIELDS})
     scored = "not scored" if values["score"] is None else f"{values['score']} of 100 by {values['scored_by']}"
     say(f"\n\n[dim]{scored}: {escape(values['rationale'])}[/]")
     retriever = f"retriever {values['retriever']}" if values["retriever"] else "the untrained embedder"

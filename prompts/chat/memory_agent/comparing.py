@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from mneme.prompts.chat.evidence import left_out, located
-from mneme.prompts.chat.memory_agent.reading import MAX_CHARS
+from mneme.prompts.chat.memory_agent.reading import MAX_MEMORY_CHARS
 from mneme.prompts.prompt import Line, Prompt, Reason, Schemas, one_of
 
 MAX_PAIRS = 24
@@ -43,10 +43,10 @@ class Judgement(BaseModel):
     reason: Annotated[Reason, Field(max_length=160)] = Field(description="A few words, before deciding.")
     relation: Relation
     outdated: str = Field(
-        "", max_length=MAX_CHARS, description="The memory's words that are no longer true; else empty."
+        "", max_length=MAX_MEMORY_CHARS, description="The memory's words that are no longer true; else empty."
     )
     updated: str = Field(
-        "", max_length=MAX_CHARS, description="The whole memory as it is true now, where that changes."
+        "", max_length=MAX_MEMORY_CHARS, description="The whole memory as it is true now, where that changes."
     )
 
 
