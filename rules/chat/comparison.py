@@ -168,7 +168,7 @@ def _revalued(sentence: str, known: str) -> tuple[str, str] | None:
 
 def _before(value: str, text: str) -> list[str]:
     """Return the word before a value: `2` in `Anna has 2 children` is not what `5` in `Anna is 5` is."""
-    return words(text.partition(value)[0])[-1:]
+    return [each for each in words(text.partition(value)[0]) if each not in {"called", "named"}][-1:]
 
 
 def _differ(fact: str, memory: str) -> bool:

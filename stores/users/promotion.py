@@ -130,10 +130,13 @@ def policies_of(ledger: Ledger, user: str) -> Shelf[Policy, Policy]:
 async def end_sharing(ledger: Ledger) -> set[str]:
     """Set policies to never, and take back questions and proposals, for teams that the roles no longer name.
 
-    A later team of such a name has other members. What the team was told stays. Return the names.
+    A later team of such a name has other members. What the team was told stays. Return the names. Roles that
+    name no team at all end nothing: their file was not given, or is empty for a moment.
     """
     change = Change(reason="the team is no more", actor="roles")
     known, ended = {*roles().teams, *roles().organisations}, set[str]()
+    if not known:
+        return ended
     for place in await ledger.namespaces(("users",)):
         if place[2:] == ("policies",):
             user = unescaped(place[1])

@@ -222,6 +222,7 @@ def test_only_a_repetition_is_a_duplicate_and_a_contradiction_is_linked(
         ("Actually I have 3 cats.", "My sister has 2 cats.", ["My sister has 2 cats."], ""),
         ("Sorry, the bus is 5 minutes late.", "The bus is at 9:30.", ["The bus is at 9:30."], ""),
         ("No, it's Thursday", "The vet is on Tuesday.", ["The vet is on Tuesday."], "on Thursday"),
+        ("No, the wifi is Oak.", "Our wifi is called Elm.", ["Our wifi is called Elm."], "called Oak"),
         ("Actually it's Friday today.", "The demo is on Monday.", ["The demo is on Monday."], ""),
         ("I'd rather live in Porto, not Lisbon.", "", ["I live in Lisbon."], ""),
         ("I dreamt I lived in Rome instead of Paris.", "", ["I live in Paris."], ""),
