@@ -160,7 +160,8 @@ class Memories(Operations):
             if timed == old:
                 return await self._written(known, beside, is_new=False)
             change = self._change(reason, "its period was added by hand")
-            kept = await self._kept.update(known.key, timed, change=change, expected_version=known.version)
+            memory = linked(timed, beside)
+            kept = await self._kept.update(known.key, memory, change=change, expected_version=known.version)
             return await self._written(kept, beside)
         change = self._change(reason, "added by hand")
         added = await self._kept.insert(linked(new, beside), change=change)
