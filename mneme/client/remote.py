@@ -38,7 +38,7 @@ def api_key() -> str | None:
 
 
 async def workers_of(client: httpx.AsyncClient) -> int:
-    """Return how many runs a server serves at once. Raises MnemeError where it hides it."""
+    """Return how many runs a server executes at once. Raises MnemeError if the server does not say."""
     try:
         answer = await client.get("/metrics", params={"format": "json"})
         _raise_for(answer)
@@ -122,7 +122,7 @@ class Remote:
 
 
 def gone(error: httpx.TransportError) -> MnemeError:
-    """Return what to say of a server that cannot be reached, or is too slow."""
+    """Return the error for a server that cannot be reached, or is too slow."""
     if isinstance(error, httpx.ReadTimeout | httpx.PoolTimeout):
         return MnemeError("The server does not answer in time.", "Read its log; it may have too much to do.")
     return ServerGone(

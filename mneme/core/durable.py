@@ -1,4 +1,4 @@
-"""What a power cut leaves: a file's content once it is synced, and its name once its folder is."""
+"""Durable writes: sync a file's content and its folder, so that data and name survive a power cut."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +24,7 @@ def sync_all(folder: Path) -> None:
 
 
 def write_durably(path: Path, content: str | bytes, mode: int = 0o600) -> None:
-    """Write a file anew: after a power cut it is there as a whole, or the former one is."""
+    """Replace a file atomically: after a power cut the new file or the former one is there, complete."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT, mode), "wb") as file:

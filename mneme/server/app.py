@@ -21,12 +21,12 @@ from mneme.stores.ledger.ledger import Ledger
 
 
 async def _remember(user: str, memory_agent: str, _: float) -> None:
-    """Let the server's memory agent read what waits, as soon as it is its turn, without waiting for it."""
+    """Start the server's memory agent on the waiting messages when its turn comes, without waiting for it."""
     await remember_later((await store()).ledger, {"user": user, "memory_agent": memory_agent})
 
 
 def _keep_private() -> None:
-    """Let nobody else into the folder in which the server keeps its threads and runs, nor into new files."""
+    """Restrict the server's folder of threads and runs, and all new files, to their owner."""
     os.umask(0o077)
     make_private_folder(SERVER_FOLDER)
     for each in (SERVER_FOLDER, *SERVER_FOLDER.iterdir()):

@@ -1,8 +1,9 @@
-"""What every request passes before the routes: the limit on wrong keys, and one guard for all routes.
+"""Checks of every request before the routes: the limit on wrong keys, and one guard for all routes.
 
-The LangGraph server authenticates most of its routes, but tells `/info` and `/metrics` to everybody, and
-`langgraph dev` has routes for its makers that ask for nothing: one shows any thread, one deletes everything,
-one builds and deploys the project. Here all routes but a few ask who is calling, and those are closed.
+The LangGraph server authenticates most of its routes, but serves `/info` and `/metrics` to everybody, and
+`langgraph dev` has development routes without authentication: one shows any thread, one deletes everything,
+one builds and deploys the project. Here all routes but a few authenticate the caller, and the development
+routes are closed.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ from mneme.server.problems import is_ours, problem
 from mneme.server.users import number_of
 
 OPEN = {"", "/ok", "/docs", "/openapi.json"}
-"""What is answered to everybody: that the server lives, and which routes it has."""
+"""Routes without authentication: that the server is up, and its list of routes."""
 CLOSED = {"internal", "deploy", "ui"}
 """The first parts of paths that nobody outside is answered."""
 MAX_WRONG_KEYS = 10
@@ -46,7 +47,7 @@ Guess = tuple[str, str]
 
 
 class WrongKeys:
-    """When which wrong keys came, in the last window."""
+    """Wrong keys within the last window, with their times."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -95,7 +96,7 @@ class Entrance:
     async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, unless its body, as announced or else as it comes, is too large.
 
-        What is too large is read to its end and dropped: many a client hears an answer only then.
+        A body that is too large is read to its end and dropped: many clients read the answer only then.
         """
         headers = dict(scope["headers"])
         path = scope["path"].rstrip("/")
@@ -124,7 +125,7 @@ class Entrance:
         return await self._stranger(scope)
 
     async def _stranger(self, scope: Scope) -> Response | None:
-        """Refuse who has no right key; without users, who is not on this machine. Else note who it is."""
+        """Refuse a caller without a valid key or, without users, from another machine; note any other."""
         headers: Headers = dict(scope["headers"])
         users, key = (await read_settings()).auth, key_of(headers)
         guess: Guess | None = None

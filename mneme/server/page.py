@@ -1,4 +1,4 @@
-"""The console: a page of static files at `/console/`, which asks the server's own routes for everything.
+"""The console: a page of static files at `/console/`, which gets all its data from the server's own routes.
 
 Its source is in `clients/console/`; `make console` builds these files of it.
 
@@ -25,7 +25,7 @@ POLICY = "; ".join([
     "frame-ancestors 'none'",
     "require-trusted-types-for 'script'",
 ])  # fmt: skip
-"""What the page may load: our own files alone, and no script or style that stands in a page."""
+"""Content security policy of the page: our own files alone, no inline scripts or styles."""
 
 
 class Console:

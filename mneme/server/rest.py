@@ -32,7 +32,7 @@ OWNER_TEXTS: dict[Owner, str] = {
 }
 FORGET = "/forget"
 SLASH = "\x1f"
-"""What a path has for a slash within a parameter: no name can hold it."""
+"""Stand-in for a slash within a path parameter: no name can contain it."""
 AS_SENT = BeforeValidator(lambda parameter: parameter.replace(SLASH, "/"))
 """Makes a parameter of a path what was sent, before it is read as whatever it is."""
 NAME_BOUNDS: dict[str, Any] = {"min_length": 1, "max_length": MAX_NAME_CHARS}
@@ -51,9 +51,9 @@ LINK = {
 
 
 class Segments:
-    """Middleware for parameters in paths as they were sent: `%2F` in one is a slash of it, not of the path.
+    """Middleware that keeps an encoded slash (`%2F`) inside its path parameter.
 
-    It takes a path apart before it is decoded, where servers decode it before.
+    It splits the path before decoding it; servers decode it first.
     """
 
     def __init__(self, app: ASGIApp) -> None:

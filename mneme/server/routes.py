@@ -61,11 +61,11 @@ HANDLERS: Any = {
     HTTPException: not_taken,
 }
 Serving = Callable[[Ledger], AbstractAsyncContextManager[object]]
-"""What a server does while it runs."""
+"""Background work of a server while it runs."""
 
 
 def opens(kind: type[Operations], **more: Any) -> Opened:
-    """Return how the data that a request names is opened, for its caller only."""
+    """Return the function that opens the data of a request, for its caller only."""
 
     async def opened(request: Request, owner: str, caller: str, reads: str) -> Operations:
         identity = identity_of(request)
@@ -86,7 +86,7 @@ def opens(kind: type[Operations], **more: Any) -> Opened:
 def api_of(state: ServerState, remembering: Remembering | None, serving: Serving, **more: Any) -> Api:
     """Return the application of a server; `more` is for FastAPI.
 
-    Without `remembering`, what is said to it waits in the inbox.
+    Without `remembering`, messages wait in the inbox.
     """
     rows: Mapping[type[Operations], dict[str, Any]] = {
         Memories: {"state": state, "remembering": remembering},

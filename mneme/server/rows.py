@@ -1,4 +1,5 @@
-"""The threads and runs of the server in this process, beside their checkpoints: asked for, and erased.
+"""Threads and runs in the tables of this process's LangGraph server, beside their checkpoints: listed,
+erased.
 
 All goes through the server's own API. It deletes a thread with its checkpoints; those of a thread that goes
 on are copied before, and back.
@@ -31,7 +32,7 @@ THREADS_PER_PAGE = 1000
 REPLIES = "chatbot"
 """The graph whose runs somebody waits for; others go on with the command that began them."""
 UNKNOWN_ID = (NotFoundError, UnprocessableEntityError)
-"""The server knows no such id, or takes none such."""
+"""Errors for an id that the server does not know or accept."""
 
 
 class ServerRows(ServerState):
@@ -102,7 +103,7 @@ def _client() -> LangGraphClient:
 
 
 async def _renew(client: LangGraphClient, thread: str) -> None:
-    """Let the server forget a thread and its runs, and know it again by its id."""
+    """Delete a thread and its runs from the server, and create it again with the same id."""
     known = await client.threads.get(thread)
     async with opened_checkpointer() as saver:
         copy = str(uuid4())

@@ -108,7 +108,7 @@ def number_of(path: Path, key: str) -> str:
 
 
 def warn_of_no_users(path: Path) -> None:
-    """Say so where the file cannot be read: until it can be, every request is refused."""
+    """Warn if the file of users cannot be read: until it can be, every request is refused."""
     try:
         _by_number(path, _stamp(path))
     except MnemeError as failure:

@@ -132,7 +132,7 @@ async def test_what_was_forgotten_is_in_no_table_after_a_vacuum(
 async def test_a_server_that_is_away_is_told_in_our_words_alone(
     own_postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(postgres, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(postgres, "POSTGRES_CONNECT_SECONDS", 1)
     own_postgres.kill()
     with caplog.at_level(logging.WARNING), pytest.raises(StorageFailure, match="Postgres at"):
         async with open_checkpointer(own_postgres.url):
