@@ -145,8 +145,7 @@ class Memories(Operations):
     ) -> Written:
         """Remember a text as it stands, without the memory agent, and say what it repeats or may contradict.
 
-        One that is remembered already, word for word, is not written again; a period that is given is a
-        change of it. Raises BadInput.
+        A text that is known word for word is not written again; a given period changes it. Raises BadInput.
         """
         from mneme.rules.chat.memory_agent import entities_of  # noqa: PLC0415  (slow to import)
 
