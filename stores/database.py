@@ -55,8 +55,13 @@ def kept_of(path: Path) -> Path:
 
 
 def noted(note: Path | None) -> int:
-    """Return how much had been written by the note beside a database's file; 0 where that says nothing."""
-    text = note.read_bytes() if note and note.exists() else b""
+    """Return how much had been written by the note beside a database's file; 0 where that says nothing.
+
+    So it is where one of a group, who may write the database, may not read the note of another.
+    """
+    text = b""
+    with suppress(OSError):
+        text = note.read_bytes() if note else text
     return int(text) if text.isdigit() else 0
 
 

@@ -6,11 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.api.household_runs import Line, Run, brief, no_run, runs, unallocated
+from mneme.api.household_runs import UNREADABLE, Line, Run, brief, no_run, runs, unallocated
 from mneme.api.operation import BY_USER, Operations, reads
 from mneme.api.server_state import ServerState
 from mneme.api.threads import Threads
-from mneme.core.errors import BadInput, Damaged
 from mneme.core.settings import settings
 from mneme.environments.household.episode import Episode, Thing
 from mneme.environments.household.scene import AGENT_NAMES, Scene, scenes
@@ -171,7 +170,7 @@ def played(run: Run) -> Played:
     try:
         has_begun = run.first("episode") is not None
         return _standing(run) if has_begun else Played(run=run.name, outcome="never began")
-    except (BadInput, Damaged):
+    except UNREADABLE:
         return Played(run=run.name, outcome="unreadable")
 
 

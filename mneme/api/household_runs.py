@@ -45,6 +45,8 @@ Line = Mapping[str, Any]
 Told = Callable[[], Iterable[Line]]
 BEGUN = "household_run"
 """The key, in the metadata of a run's checkpoints, of what its command asked for, and of the bound; JSON."""
+UNREADABLE = (BadInput, Damaged, ValueError, LookupError, TypeError, AttributeError)
+"""What reading a run raises that is damaged, or made up: whoever runs a graph can write any metadata."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Run:
         """Return the first line; nothing of a run that never began, or cannot be read."""
         try:
             return self.first("episode") or {}
-        except (BadInput, Damaged):
+        except UNREADABLE:
             return {}
 
     def context(self) -> dict[str, Any]:
@@ -287,7 +289,7 @@ def _suits(run: Run, request: Request) -> bool:
     """Return whether a run can be begun or continued; a run that cannot be read keeps its name."""
     try:
         return not run.is_over() and not request.differs(run)
-    except (BadInput, Damaged):
+    except UNREADABLE:
         return False
 
 

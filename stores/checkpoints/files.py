@@ -148,10 +148,11 @@ def check_checkpoints(path: Path) -> list[str]:
 
 def check_sqlite(path: Path) -> list[str]:
     """Read the whole file and compare its tables with their indexes; return what is wrong."""
+    before = noted(kept_of(path))  # before what it is compared with: others write, too
     try:
         with _reading(path) as cursor:
             rows = cursor.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})").fetchall()
-            missing = missing_rows(cursor, path) if kept_of(path).exists() else []
+            missing = missing_rows(cursor, path, before) if kept_of(path).exists() else []
     except MnemeError as refusal:
         return [f"{refusal} {refusal.hint}"]
     told = (f"{each} {REMEDY}" for each in missing)
@@ -161,16 +162,17 @@ def check_sqlite(path: Path) -> list[str]:
 
 def accept_missing(path: Path) -> list[str]:
     """Count the rows as they are, from now on; return what was missing. Raises Damaged, NotWritable."""
+    before = noted(kept_of(path))
     with _reading(path) as cursor:
-        if not missing_rows(cursor, path):
+        if not missing_rows(cursor, path, before):
             return []
     with closing(Sqlite(path, RESTORE.format(path=path))) as database, database.writing() as cursor:
         for statement in SET_UP:
             cursor.execute(statement)
-        found = missing_rows(cursor, path)
+        found = missing_rows(cursor, path, before)
         for table in KEYS:
             cursor.execute(f"UPDATE counted SET rows = (SELECT count(*) FROM {table}) WHERE name = '{table}'")
-        cursor.execute("UPDATE counted SET rows = max(rows, ?) WHERE name = ?", (noted(kept_of(path)), MADE))
+        cursor.execute("UPDATE counted SET rows = max(rows, ?) WHERE name = ?", (before, MADE))
     return found
 
 
@@ -179,7 +181,7 @@ def _reading(path: Path) -> Iterator[Cursor]:
     with (
         readable(path) as file,
         closing(Sqlite(file, RESTORE.format(path=path))) as database,
-        database.reading() as cursor,
+        database.reading(snapshot=True) as cursor,
     ):
         yield cursor
 
@@ -223,13 +225,13 @@ def newest_gone(path: Path, before: int, made: int) -> list[str]:
     return [f"{gone} removed or damaged."] if made < before else []
 
 
-def missing_rows(cursor: Cursor, path: Path) -> list[str]:
-    """Return what is missing, in words."""
+def missing_rows(cursor: Cursor, path: Path, before: int) -> list[str]:
+    """Return what is missing, in words, where so many rows had been noted `before`."""
     try:
         counts = dict(cursor.execute("SELECT name, rows FROM counted").fetchall())
     except sqlite3.OperationalError:  # of an earlier version, and not opened since; or it was dropped
         counts = {}
-    found = newest_gone(path, noted(kept_of(path)), counts.pop(MADE, 0))
+    found = newest_gone(path, before, counts.pop(MADE, 0))
     for table, expected in counts.items():
         (rows,) = cursor.execute(f"SELECT count(*) FROM {table}").fetchone()
         if rows < expected:

@@ -74,6 +74,8 @@ EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
 Value = tuple[str, bytes]
 """A value's kind and the value."""
 MSGPACK = "msgpack"
+KINDS = (MSGPACK, "json", "null", "bytes", "bytearray")
+"""The kinds that values have."""
 SUM = ":"
 """What is between a value's kind and its checksum."""
 At = tuple[str, str]
@@ -105,7 +107,7 @@ def summed(kind: str, data: bytes) -> Value:
 def intact(stored: Value) -> Value:
     """Return a stored value's kind, and the value. Raises ValueError where it is not what was stored."""
     (kind, _, checksum), data = stored[0].partition(SUM), stored[1]
-    if checksum and checksum != f"{crc32(data):08x}":
+    if kind not in KINDS or (checksum and checksum != f"{crc32(data):08x}"):
         raise ValueError("it is not what was written")
     return kind, data
 

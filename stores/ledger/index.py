@@ -38,6 +38,7 @@ from mneme.stores.ledger.reading import (
     SUM,
     Read,
     State,
+    each_value,
     entries_after,
     heads_of,
     state_of,
@@ -109,8 +110,9 @@ def _searched(cursor: Cursor) -> list[list[str]]:
 
 
 def points_of(cursor: Cursor, records: Iterable[str], state: State, read: Read = version_in) -> list[Point]:
-    """Return those of the records that an index has, as they are now."""
-    heads = {record: head for record, head in heads_of(cursor, records, read).items() if head.is_searched}
+    """Return those of the records that an index has, as they are now; `read` sees no others."""
+    searched = "SELECT record FROM ledger_heads WHERE searched = 1 AND record IN ({})"
+    heads = heads_of(cursor, (row[0] for row in each_value(cursor, searched, records)), read)
     vectors, points = vectors_by_ids(cursor, heads), list[Point]()
     for record, version in heads.items():
         fields = {name: _concealed(filterable(each), state.ledger) for name, each in version.value.items()}

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 from random import Random
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mneme.api.household import played
+from mneme.api.household_runs import BEGUN, Run, told_by
 from mneme.core.errors import BadInput
 from mneme.environments.household import (
     Action,
@@ -424,3 +427,9 @@ def test_no_trace_and_no_json_are_refused(tmp_path: Path) -> None:
     (tmp_path / "odd").write_text("a\n")
     with pytest.raises(BadInput, match="line 1 is not JSON"):
         Trace(tmp_path / "odd").frames()
+
+
+@pytest.mark.parametrize("made_up", ["tea", 5, "[]", "{}"])
+def test_a_run_that_somebody_made_up_is_listed_as_unreadable(made_up: object) -> None:
+    told = partial(told_by, {"thread_name": "household/tea/1", BEGUN: made_up}, {"over": True})
+    assert played(Run("tea", told)).outcome == "unreadable"

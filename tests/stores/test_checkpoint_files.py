@@ -14,7 +14,15 @@ from mneme.core.errors import Damaged, MnemeError
 from mneme.core.settings import settings
 from mneme.stores.checkpoints import files
 from mneme.stores.checkpoints.checkpointer import open_checkpointer, opened_checkpointer
-from mneme.stores.checkpoints.files import KEYS, accept_missing, check_checkpoints, check_sqlite, copy_sqlite
+from mneme.stores.checkpoints.files import (
+    KEYS,
+    accept_missing,
+    check_checkpoints,
+    check_sqlite,
+    copy_sqlite,
+    missing_rows,
+)
+from mneme.stores.database import Cursor, kept_of
 
 
 @pytest.fixture
@@ -84,10 +92,33 @@ async def test_half_a_file_is_said(file: Path) -> None:
     assert check_sqlite(file)
 
 
-@pytest.mark.parametrize("other", ["x'c1ff'", "CAST(replace(CAST(checkpoint AS TEXT), 'ts', 'tz') AS BLOB)"])
+async def test_what_others_write_while_the_file_is_read_is_not_missed(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def later(cursor: Cursor, path: Path, before: int) -> list[str]:
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute("DELETE FROM checkpoints")
+        kept_of(path).write_text("1000000")
+        return missing_rows(cursor, path, before)
+
+    monkeypatch.setattr(files, "missing_rows", later)
+    assert check_sqlite(file) == []
+    monkeypatch.undo()
+    assert len(check_sqlite(file)) == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "checkpoint = x'c1ff'",
+        "checkpoint = CAST(replace(CAST(checkpoint AS TEXT), 'ts', 'tz') AS BLOB)",
+        "type = 'x' || type",
+        "type = replace(type, ':', ';')",
+    ],
+)
 async def test_a_checkpoint_that_is_not_what_was_written_is_said(file: Path, other: str) -> None:
     with closing(sqlite3.connect(file)) as connection, connection:
-        connection.execute(f"UPDATE checkpoints SET checkpoint = {other} WHERE thread_id = 'thread-7'")
+        connection.execute(f"UPDATE checkpoints SET {other} WHERE thread_id = 'thread-7'")
     with pytest.raises(Damaged, match="damaged"):
         await threads(file)
 
