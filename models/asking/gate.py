@@ -189,9 +189,8 @@ class _Preempted(Exception):  # noqa: N818  (an event, not an error)
 def _owner() -> str:
     """Return the owner of the request or run in progress; "" if unknown."""
     if not (owner := asking_for.get()) and (runs := sys.modules.get(RUNS)) is not None:
-        owner = str(
-            runs.ensure_config().get("metadata", {}).get("owner", "")
-        )  # by the server, the command line
+        # set by the server or the command line
+        owner = str(runs.ensure_config().get("metadata", {}).get("owner", ""))
     return owner
 
 
