@@ -113,7 +113,7 @@ class RepetitionDetector:
 
 
 def repeats(text: str, counted: int | None = None) -> bool:
-    """Tell whether a text ends in a circle, or in more than `counted` items that numbers alone tell apart.
+    """Return whether a text ends in a circle, or in more than `counted` items that numbers alone tell apart.
 
     Free text (None) may count, but not go on with the same few words in any order.
     """

@@ -32,11 +32,11 @@ class Facts(BaseModel, frozen=True):
 
     @property
     def may_leak_thought(self) -> bool:
-        """Tell whether the template opens the thinking itself without the server knowing about it."""
+        """Return whether the template opens the thinking itself without the server knowing about it."""
         return not self.thinks and "<think>" in self.template
 
     def lacks(self, capability: str) -> bool:
-        """Tell whether the server says what the model can do, and this is not among it."""
+        """Return whether the server says what the model can do, and this is not among it."""
         return bool(self.capabilities) and capability not in self.capabilities
 
 

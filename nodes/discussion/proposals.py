@@ -61,5 +61,5 @@ def proposals_of(turns: Iterable[Turn]) -> list[Proposal]:
 
 
 def repeats(entry: str, proposals: Iterable[Proposal]) -> bool:
-    """Tell whether an entry of a memory words a proposal, which is shown as it was worded last."""
+    """Return whether an entry of a memory words a proposal, which is shown as it was worded last."""
     return named(entry) in {each.name.lower() for each in proposals}

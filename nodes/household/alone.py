@@ -175,5 +175,5 @@ def teammates(number: int, members: Sequence[Any]) -> list[int]:
 
 
 def is_over(state: HouseholdState) -> bool:
-    """Say whether the episode has ended, by success or by the limit of steps."""
+    """Return whether the episode has ended, by success or by the limit of steps."""
     return state["over"]

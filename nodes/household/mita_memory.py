@@ -238,7 +238,7 @@ def _still(dated: DatedSynopsis, team: Beliefs, over: re.Pattern[str]) -> DatedS
 
 
 def _holds(clause: str, gone: set[str], over: re.Pattern[str]) -> bool:
-    """Say whether a clause is dated, or still so; what is left may be moved on its way."""
+    """Return whether a clause is dated, or still so; what is left may be moved on its way."""
     moved = gone.intersection(number for _, number in NAMED_THING.findall(re.sub(UNPLACED, "", clause)))
     return STEP_NUMBER.search(clause) is not None or not (moved or over.search(clause))
 

@@ -66,7 +66,7 @@ def correction(fact: str, said: str, memories: Sequence[str], before: str) -> Co
 
 
 def _is_about(sentence: str, memory: str) -> bool:
-    """Tell whether a sentence may have a memory's subject: `Leo lives in Porto` of `My brother Leo …`."""
+    """Return whether a sentence may have a memory's subject: `Leo lives in Porto` of `My brother Leo …`."""
     of, known = (f" {_subject(each)}" for each in (sentence, memory))
     if of[1:] in PREPOSITIONS:  # `At work …` of no `At home …`
         return False
@@ -172,7 +172,7 @@ def _before(value: str, text: str) -> list[str]:
 
 
 def _differ(fact: str, memory: str) -> bool:
-    """Tell whether sentences of one subject differ in a number, an end, or what is one at a time."""
+    """Return whether sentences of one subject differ in a number, an end, or what is one at a time."""
     said, known = stems(fact) - MEASURE_STEMS, stems(memory) - MEASURE_STEMS
     shared = said & known
     if SHARED_WORD_RATIO * len(shared) < min(len(said), len(known)):

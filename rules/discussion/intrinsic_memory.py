@@ -1,4 +1,4 @@
-"""How rules take their turns: they propose what is asked for and not shown, and accept when nothing is left.
+"""Rules that take their turns: they propose what is asked for and not shown, and accept when nothing is left.
 
 They weigh nothing: no alternative, no drawback, nobody else's proposal.
 """

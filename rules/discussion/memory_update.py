@@ -1,4 +1,4 @@
-"""How rules update a structured memory: each statement goes into the slot whose words it shares.
+"""Rules that update a structured memory: each statement goes into the slot whose words it shares.
 
 A line that begins with a label (`Risk: …`) is one statement; other lines are cut into sentences. A later
 statement about what stands before a colon or a bracket (`Storage (S3) …`) takes the earlier one's place.

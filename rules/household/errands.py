@@ -41,7 +41,7 @@ class Errands:
 
     @property
     def is_all_found(self) -> bool:
-        """Say whether nothing is left to look for, or nowhere to look."""
+        """Return whether nothing is left to look for, or nowhere to look."""
         return not self.gains
 
     def targets_of(self, worker: Worker) -> list[int]:

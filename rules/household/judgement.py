@@ -49,7 +49,7 @@ def _merits_of_search(errands: Errands, me: Worker) -> dict[Aim, float]:
 
 
 def _is_on_the_way(errands: Errands, me: Worker, target: int, following: int) -> bool:
-    """Say whether to deliver first: with both hands full, or where the target lies about on the way."""
+    """Return whether to deliver first: with both hands full, or where the target lies about on the way."""
     if len(me.hands) >= CARRIED_PER_TRIP:
         return True
     around = errands.steps(me.corner, target) + errands.steps(errands.spots[target].corner, following)

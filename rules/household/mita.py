@@ -1,4 +1,4 @@
-"""How rules answer the questions of MiTa, `prompts/household/mita.py` and `synopsis.py`."""
+"""Rules that answer the questions of MiTa, `prompts/household/mita.py` and `synopsis.py`."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""How rules answer the questions of `prompts/household/proagent.py`.
+"""Rules that answer the questions of `prompts/household/proagent.py`.
 
 A rule puts itself in the teammate's stead, with what it knows of
 where that one is and what it holds, and takes what it would do there for the intention. An intention stands
@@ -42,7 +42,7 @@ def plan_skill(given: Scene) -> Plan:
 
 
 def _is_nearer(given: Scene, intention: Intention) -> bool:
-    """Say whether a teammate has a shorter way to what it intends, or as long a one and a lower number.
+    """Return whether a teammate has a shorter way to what it intends, or as long a one and a lower number.
 
     Both ways are measured from the middle of a room, since only the teammate's room is known: so two agents
     that see one another judge alike, and one of them goes.
@@ -76,7 +76,7 @@ def infer(given: Scene, observed: Observed) -> Intention:
 
 
 def stands(given: View, observed: Observed) -> bool:
-    """Say whether what a teammate was thought to intend may still be under way."""
+    """Return whether what a teammate was thought to intend may still be under way."""
     target = observed.intended
     if target == UNKNOWN_ROOM or target in observed.contradicted or given.step > observed.due + OLD:
         return False

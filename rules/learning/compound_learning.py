@@ -1,4 +1,4 @@
-"""How rules answer the questions of `prompts/learning/compound_learning/`."""
+"""Rules that answer the questions of `prompts/learning/compound_learning/`."""
 
 import re
 from collections.abc import Iterator, Sequence

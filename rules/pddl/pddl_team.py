@@ -1,4 +1,4 @@
-"""How rules answer the questions of `prompts/pddl/pddl_team.py`: they plan with pyperplan.
+"""Rules that answer the questions of `prompts/pddl/pddl_team.py`: they plan with pyperplan.
 
 What the task, the memory's list of actions and the visible turns do not tell is not known. So a plan may be
 made from a state that is no longer the world's; an action that fails shows it, and the next one looks around.

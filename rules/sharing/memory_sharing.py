@@ -1,4 +1,4 @@
-"""How rules answer the questions of `prompts/sharing/`: by analogy, with nothing but what they are shown.
+"""Rules that answer the questions of `prompts/sharing/`: by analogy, with nothing but what they are shown.
 
 The words that an example's question and answer share are its topic; the rest of the answer is its form. The
 topic's words are replaced by those of the new question, in the order in which both questions use them. Rules

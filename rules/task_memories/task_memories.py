@@ -1,4 +1,4 @@
-"""How rules answer the questions of `prompts/task_memories/task_memories.py`.
+"""Rules that answer the questions of `prompts/task_memories/task_memories.py`.
 
 They list what was done and seen, word nothing anew, and generalise nothing but the order of the actions in a
 success.

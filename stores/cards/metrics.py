@@ -64,7 +64,7 @@ class TaskRecord(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def first_attempt(self) -> bool:
-        """Say whether the first draft solved the task."""
+        """Return whether the first draft solved the task."""
         return self.solved and self.iterations == 1
 
     @classmethod

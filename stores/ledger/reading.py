@@ -143,7 +143,7 @@ def digest_of(nonce: bytes, body: str) -> bytes:
 
 
 def is_whole(nonce: bytes | None, body: str | None, digest: bytes) -> bool:
-    """Say whether a body is as it was written."""
+    """Return whether a body is as it was written."""
     return isinstance(nonce, bytes) and isinstance(body, str) and digest_of(nonce, body) == digest
 
 

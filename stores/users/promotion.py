@@ -98,7 +98,7 @@ def _spaced(text: str) -> str:
 
 
 def _is_form(one: str, other: str) -> bool:
-    """Say whether two words begin alike and differ by no more than an ending, in whichever language."""
+    """Return whether two words begin alike and differ by no more than an ending, in whichever language."""
     pairs = enumerate(zip(one, other, strict=False))
     alike = next((n for n, (its, others) in pairs if its != others), min(len(one), len(other)))
     shorter, longer = sorted(len(each) - alike for each in (one, other))

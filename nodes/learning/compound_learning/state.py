@@ -52,7 +52,7 @@ class LoggedObjection(BaseModel):
 
     @property
     def blocks(self) -> bool:
-        """Say whether it is open and blocks the draft."""
+        """Return whether it is open and blocks the draft."""
         return self.status == "open" and self.objection.severity == "blocking"
 
     def closed(self, by: str) -> "LoggedObjection":
