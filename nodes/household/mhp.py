@@ -25,7 +25,7 @@ from mneme.nodes.household.mhp_search import Item, Need, Situation, Steps, searc
 from mneme.prompts.household.household import Option, View, spots_of
 
 HERE = 0
-"""The spot where the agent stands; no thing of the world has this id."""
+"""The spot of the agent itself; no thing of the world has this id."""
 MAX_OF_A_CLASS = 100
 
 
@@ -86,7 +86,7 @@ def resample(view: View, particle: Mapping[str, int], random: Random) -> dict[st
 
 
 def _unseen(view: View) -> Iterator[str]:
-    """Name the wanted things of which too few are known, `wine/1` and so on."""
+    """List the wanted things of which too few are known, such as `wine/1`."""
     loose = [item.name for item in view.items if item.held_by is None and not item.placed]
     for name, missing in view.missing().items():
         for number in range(missing - loose.count(name)):

@@ -38,7 +38,7 @@ class Item(NamedTuple):
 
 
 class Need(NamedTuple):
-    """So many things of a name are still to be put to a target."""
+    """A number of things of a name that must still be put to a target."""
 
     name: str
     target: int
@@ -55,7 +55,7 @@ class Subgoal(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """What one agent plans in: where it is, what is left to do and with what."""
+    """The situation of one agent: where it is, what is left to do and with what."""
 
     here: int
     needs: tuple[Need, ...]

@@ -1,4 +1,4 @@
-"""Which sentences of a message state something.
+"""Select the sentences of a message that state something.
 
 A sentence is kept, as it was typed, unless it surely holds nothing: it asks or sets a task, or it has only
 words of grammar, courtesy and reaction. One word more is enough where a clause points to the user's world (a

@@ -75,7 +75,7 @@ def _wishes(message: str) -> list[str]:
 
 
 def entities_of(content: str) -> list[str]:
-    """Return the words of a text with a capital, unless they begin a sentence and are words of grammar."""
+    """Return the sentences that ask to forget something and say nothing else."""
     found = []
     for each in PROPER_NAME.finditer(content):
         name = each[0].removesuffix("'s").removesuffix("’s")

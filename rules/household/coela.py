@@ -18,5 +18,5 @@ def draft_message(given: Situation) -> Draft:
 
 @rule(questions.choose_action)
 def choose_action(given: Planning) -> Choice:
-    """Do what is worth most by one's own judgement of one's own view."""
+    """Choose the option that is worth most by the member's own view."""
     return Choice(reason="It seems to be worth most.", option=best(given))

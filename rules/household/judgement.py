@@ -13,11 +13,11 @@ from mneme.rules.household.search_routes import KEEPING, Routes
 
 WAITING_VALUE = 1e-9
 DETOUR = 3
-"""Steps that an early delivery may cost: it frees a hand."""
+"""Maximum steps of a detour for an early delivery, which frees a hand."""
 
 
 def merits(view: View) -> list[float]:
-    """Return what each option is worth to the member whose view it is; more is better, nothing below 0."""
+    """Return the value of each option to the member whose view it is; more is better, none is below 0."""
     errands = Errands(view, view.taken)
     me = view.myself
     if errands.is_all_found:
@@ -32,7 +32,7 @@ def merits(view: View) -> list[float]:
 
 
 def best(view: View) -> int:
-    """Return the option that is worth most, the one under way where several are worth the same."""
+    """Return the option with the highest value; of equals, the one under way."""
     values = merits(view)
     return max(range(len(values)), key=lambda n: (values[n], view.options[n].under_way, -n))
 
