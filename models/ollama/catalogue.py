@@ -178,7 +178,7 @@ async def digests(url: str) -> dict[str, str]:
 
 
 async def facts(url: str, model: str) -> Facts:
-    """Return what the server says about a model, asked once per process."""
+    """Return the server's description of a model, requested once per process."""
     known = _known.get((url, model))
     if known is None:
         known = _known[url, model] = _facts(model, await _request(url, "/api/show", body={"model": model}))

@@ -38,7 +38,7 @@ class Proposal:
 def proposals_of(turns: Iterable[Turn]) -> list[Proposal]:
     """Return what was proposed and not replaced under its name, in the order in which it came up.
 
-    Who says a choice again, as a summary does, takes no acceptance away.
+    Repeating a choice, as a summary does, revokes no acceptance.
     """
     standing: dict[str, Proposal] = {}
     for turn in turns:

@@ -160,7 +160,7 @@ class Answers:
 
     @property
     def fallbacks(self) -> dict[str, list[str]]:
-        """Return what to tell of the fallbacks to whoever watches; nothing, where there was none."""
+        """Return the report of fallbacks for the run's stream; empty without any."""
         return {"fallback": self.lost} if self.lost else {}
 
 

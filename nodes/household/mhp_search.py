@@ -31,7 +31,7 @@ class Item(NamedTuple):
     """Negative where the thing was never seen."""
     name: str
     spot: int
-    """What is walked to: the thing itself, its closed container, or its unexplored room."""
+    """The destination: the thing itself, its closed container, or its unexplored room."""
     opens: bool
     held: bool
     observed: bool
@@ -154,7 +154,7 @@ def _best_child(branch: Branch, random: Random) -> Branch:
 
 
 def _rollout(situation: Situation, steps: Steps, random: Random) -> float:
-    """Return what at most `ROLLOUT` random subgoals bring: predicates satisfied less the steps' cost."""
+    """Return the value of at most `ROLLOUT` random subgoals: predicates satisfied less the steps' cost."""
     gained = 0.0
     for _ in range(ROLLOUT):
         choices = subgoals(situation)
