@@ -25,7 +25,7 @@ MAX_VALUE_DEPTH = 64
 MAX_VALUE_BYTES = 8 * 1024 * 1024  # bytes; a record is something remembered, not a file
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
 SHELF_PATTERN = r"^[a-z]*(/[\w.~%-]*)?$"
-REFERENCE = r"[\w-]+@[0-9]{1,10}"
+REFERENCE = r"[\w-]+@[0-9]{1,9}"  # a number that Postgres takes, too
 SEPARATOR = "\x1f"  # cannot occur inside a part: control characters are refused
 
 
