@@ -219,7 +219,7 @@ class Contradictions:
         return Shelf(self._ledger, place, kind_of(Verdict))
 
     def _shelf_of(self, pair: Contradiction, right: Right) -> Shelf[Verdict, Verdict]:
-        """Return the store of a verdict: the team's for two teams' records, with the right; else the user's."""
+        """Return a verdict's store: the team's for two teams' records, with the right; else the user's."""
         sides = [self._versions[each.reference] for each in (pair.newer, pair.older)]
         team = self._own_side(pair).owner
         of_teams = all(each.namespace[0] == "teams" for each in sides)

@@ -18,8 +18,8 @@ Faults = list[tuple[str, str]]
 def check_form(form: str, answer: str) -> list[Fault]:
     """Return the faults of an answer's form, with their places; empty if it is correct.
 
-    Raises `BadInput` for an unknown form or an answer over `MAX_VERSE_CHARS`, `MnemeError` if a library is not
-    installed. The first check of verse in a process loads a dictionary, which takes about a second.
+    Raises `BadInput` for an unknown form or an answer over `MAX_VERSE_CHARS`, `MnemeError` if a library is
+    missing. The first check of verse in a process loads a dictionary, which takes about a second.
     """
     if form not in VERSE_FORMS:
         raise BadInput(f'There is no form "{form}".', f"Forms: {', '.join(VERSE_FORMS)}.")
