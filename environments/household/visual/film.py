@@ -63,7 +63,7 @@ def data_url(view: View) -> str:
 
 
 def _tinted(segments: NDArray[np.int32]) -> NDArray[np.uint8]:
-    """Give each segment a colour of its own."""
+    """Give each segment its own colour."""
     owners, places = np.unique(segments, return_inverse=True)
     tints = [
         (each != NOTHING) * np.array(colorsys.hsv_to_rgb(each * GOLDEN % 1, 0.65, 0.95))
