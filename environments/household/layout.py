@@ -37,7 +37,7 @@ class Layout:
         length, here, used = 0.0, position, -1
 
         def length_by(door: int) -> tuple[float, float]:
-            """Return the sort key of a path: its length, then the distance left after its last door."""
+            """Return a door's sort key: the way's length, then its rest behind the door, against turns."""
             onward = min((self._between[door][last] for last in self._exits[goal]), default=math.inf)
             return round(math.dist(here, self.doors[door][2]) + onward, 6), onward
 

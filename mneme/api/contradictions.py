@@ -1,8 +1,8 @@
 """Contradictions between any records that a user may see: facts, cards and agreements of discussions.
 
-Facts of one owner are linked when they are written. Records of different owners are compared on request:
-first by their vectors, then the close ones by rules or a model. A person's or a model's verdict on two texts
-is stored under the content of both, so that they are compared again once either changes.
+Facts of one namespace are linked when they are written. Those of different namespaces are compared on
+request: first by their vectors, then the close ones by rules or a model. A person's or a model's verdict on
+two texts is stored under the content of both, so that they are compared again once either changes.
 """
 
 import hashlib
@@ -125,7 +125,7 @@ class Contradictions:
         return sides
 
     async def _close(self, sides: Sequence[Side]) -> AsyncIterator[Sequence[Near]]:
-        """Yield each text, the newest first, with the closest older texts of other owners.
+        """Yield each text, the newest first, with the closest older texts of other namespaces.
 
         A fact that a team has in the same words is compared only as the team's.
         """
