@@ -1,4 +1,4 @@
-"""What a person answers to an interrupt, in whichever form a client sends it.
+"""A person's answer to an interrupt, in whichever form a client sends it.
 
 - Our own form: the fields that the interrupt's `response_schema` names, or the words of the first one.
 - agent-inbox: `[{"type": "accept" | "edit" | "response" | "ignore", "args": …}]`; where the question has
@@ -35,7 +35,7 @@ Answer = TypeVar("Answer")
 
 
 def ask_person(question: dict[str, Any], schema: type[BaseModel], read: Callable[[Any], Answer]) -> Answer:
-    """Wait for an answer that can be read; one that cannot is asked for again, `wrong` saying why.
+    """Wait for a readable answer; after an unreadable one ask again, with the reason in `wrong`.
 
     `read` raises BadInput for what it cannot use.
     """

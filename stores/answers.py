@@ -1,4 +1,4 @@
-"""Answers to requests that change something, kept for a day: a request repeated with its key is done once.
+"""Answers to requests that change something, kept for a day: a request repeated with its key runs once.
 
 Of a request no text is kept: its key as a hash, what was asked as a hash that nobody can guess at without the
 key. The answer is kept as it was given. It may hold a memory's text, so it is erased with anything of its
@@ -39,7 +39,7 @@ class Answer(NamedTuple):
 
 
 class Kept(BaseModel):
-    """A request that was begun; its answer once it was given, and no text where that is not kept any more."""
+    """A request that was begun, with its answer once there is one; without text where that was erased."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -50,7 +50,7 @@ class Kept(BaseModel):
 
 
 class Claim(NamedTuple):
-    """A request that is being done, and nowhere else."""
+    """A request that is being executed here and nowhere else."""
 
     name: str
     kept: Kept
@@ -58,7 +58,7 @@ class Claim(NamedTuple):
 
 
 class KeptAnswers:
-    """The answers kept for an owner of data, whose namespace is given: `("users", "ann")`."""
+    """The stored answers of one owner of data, given by its namespace: `("users", "ann")`."""
 
     def __init__(self, ledger: Ledger, owner: Namespace) -> None:
         self._ledger, self._owner = ledger, owner
@@ -86,7 +86,7 @@ class KeptAnswers:
         return Claim(name, kept, taken.at)
 
     async def release(self, claim: Claim) -> None:
-        """Let the same request be tried again: nothing was done."""
+        """Release a request that changed nothing, so that it can be tried again."""
         head = await self._ledger.get(self._shelf.namespace, claim.name)
         if head is not None:
             await self._shelf.retire(claim.name, change=ANSWER_CHANGE, expected_version=head.version)
@@ -104,7 +104,7 @@ class KeptAnswers:
             await self._ledger.forget_records(rewritten=await self.without_texts())
 
     async def all(self) -> Sequence[Version]:
-        """Return everything that is kept."""
+        """Return all stored answers."""
         return await self._shelf.heads(include_retired=True)
 
     async def without_texts(self) -> Sequence[tuple[Version, Value]]:
@@ -117,7 +117,7 @@ class KeptAnswers:
 
 
 async def drop_old_answers(ledger: Ledger) -> int:
-    """Erase the answers of all owners that have been kept for a day; return how many there were."""
+    """Erase all owners' answers that are older than a day; return their number."""
     kept = await ledger.records((ROOT,), limit=None, include_retired=True)
     old = [each for each in kept if _is_old(each)]
     if old:

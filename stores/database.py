@@ -167,7 +167,7 @@ def upsert(table: str, columns: Sequence[str], keys: int = 1) -> str:
 
 
 class Worker:
-    """Works with a database in threads, so that no event loop waits; safe from any event loop and thread."""
+    """Runs database work in threads, so that no event loop waits; safe from any event loop and thread."""
 
     def __init__(self, database: Database, writers: int = 1) -> None:
         self.database = database
@@ -184,11 +184,11 @@ class Worker:
         return await self.thread(reading)
 
     async def thread(self, work: Callable[[], T]) -> T:
-        """Do in a thread what waits for a disk or a server."""
+        """Run in a thread work that waits for a disk or a server."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, work)
 
     async def to_the_end(self, work: Callable[[], T]) -> T:
-        """Do work that writes in a thread, to its end, also where the caller is cancelled meanwhile."""
+        """Run work that writes in a thread, and complete it even if the caller is cancelled."""
         done = asyncio.get_running_loop().run_in_executor(self._writer, work)
         try:
             return await asyncio.shield(done)

@@ -1,4 +1,4 @@
-"""One recall over every kind of record that somebody may see: what is relevant, holds, and where it is from.
+"""Recall over every kind of record that the asker may see: relevance, validity and origin.
 
 Each kind is searched by itself, so that none crowds out another. What was found is compared with the question
 on one scale: the cosine of text and question, plus half the share of the question's words that the text has.
@@ -41,24 +41,24 @@ from mneme.stores.users.traces import named
 REFERENCE = re.compile(r"([^@#]+)@(\d+)#(\d+)")
 QUESTION_PART_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 FLOOR = 0.3
-"""The least relevance with which something is shown."""
+"""Minimum relevance of a recalled record."""
 PAIR_FLOOR = 0.6
 """That of a pair: with `FLOOR`, three quarters of the turns of LoCoMo are shown a riddle or a poem."""
 ONE_TEXT = ("fact", "card", "pair")
 """Kinds whose records say one thing, so that the vector by which they are searched is its own; what a fact
 said before a change is a further part."""
 CANDIDATES_PER_KIND = 24
-"""Records of each kind that are compared with the question."""
+"""Number of records of each kind that are compared with the question."""
 VISIBLE = 1000
-"""Records of each place that are looked through for what may not hold together, the latest."""
+"""Number of latest records of each place that are searched for contradictions."""
 ANSWERED = " Answered: "
 RECENCY = 0.2
 CROWD = 0.5
-"""What each record that a kind, other than facts, has shown takes from the weight of its next."""
+"""Penalty on the weight of a kind, other than facts, for each of its records that is shown."""
 OUT_OF_TIME = 0.5
-"""What a fact counts that holds no longer or not yet."""
+"""Factor for a fact that no longer holds, or does not hold yet."""
 STANDING = {"verified": 1.0, "provisional": 0.8, "disputed": 0.5}
-"""What a card's status counts, beside its confidence."""
+"""Factor for a card's status, beside its confidence."""
 
 
 class Recalled(BaseModel):
@@ -103,11 +103,11 @@ class Recalled(BaseModel):
 
 
 Keep = Literal["newer", "older", "both", "trial"]
-"""How a contradiction is settled; `trial`, of cards: both are tried on tasks, as a dispute."""
+"""The way in which a contradiction is settled; `trial`, of cards: both are tried on tasks, as a dispute."""
 
 
 class Contradiction(BaseModel):
-    """Two records that may not both hold, and why they stand beside one another."""
+    """Two records that may contradict each other, and why they were compared."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -118,7 +118,7 @@ class Contradiction(BaseModel):
 
 
 class _Kind(NamedTuple):
-    """How one kind is searched, and what is shown of a record of it."""
+    """Search and rendering of one kind of record."""
 
     section: str
     """The part of a team's namespace that its records are in."""

@@ -1,4 +1,4 @@
-"""The write gate: what is asked of a text before it is kept or shared, and when two texts count as one.
+"""The write gate: checks on a text before it is kept or shared, and when two texts count as one.
 
 One check finds what reads like an instruction to agents instead of something known (memory poisoning). A
 lesson may be in the imperative ("Use a composite index", "Always answer 400 for malformed bodies"), but it
@@ -45,7 +45,7 @@ INVISIBLE = re.compile(
 )
 QUOTED_CHARS = 80
 DUPLICATE_SHARE = 0.8
-"""Share of all words of two texts that both have, from which on they count as one."""
+"""Share of all words that two texts have in common from which on they count as one."""
 COPIED, COPIED_WORDS = 0.9, 12
 """Share of words, and number, from which on a text is another's copy: short answers may be alike by right."""
 REWORDED = 0.2
@@ -59,13 +59,13 @@ COMPARED_WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+")
 
 
 class Gate(NamedTuple):
-    """The write gate of one kind: how long a text may be, and which of the checks it does without."""
+    """The write gate of one kind: the maximum length of a text, and the checks that are left out."""
 
     max_chars: int
     without: frozenset[str] = frozenset()
 
     def doubts(self, text: str) -> Iterator[str]:
-        """Yield why a person should look at a text before others use it, with words but of secrets."""
+        """Yield the reasons for which a person should review a text, with its words except for secrets."""
         if len(text) > self.max_chars:
             yield f"has more than {self.max_chars} characters"
         if INVISIBLE.search(text):
@@ -86,7 +86,7 @@ PAIRS = Gate(20_000, frozenset({MAYBE_SECRET}))
 
 
 def near(one: str, other: str) -> bool:
-    """Say whether two texts are nearly the same."""
+    """Return whether two texts are nearly the same."""
     return _share(_words(one), _words(other), DUPLICATE_SHARE)
 
 
@@ -109,7 +109,7 @@ def near_to_any(text: str, others: Iterable[str], share: float = DUPLICATE_SHARE
 
 
 def copies(text: str, others: Iterable[str]) -> bool:
-    """Say whether a text of some length has nearly no words but another's."""
+    """Return whether a text of some length consists almost only of another's words."""
     return len(COMPARED_WORD.findall(text)) >= COPIED_WORDS and near_to_any(text, others, COPIED)
 
 

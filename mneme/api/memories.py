@@ -145,8 +145,7 @@ class Memories(Operations):
     ) -> Written:
         """Remember a text verbatim, without the memory agent, and return its duplicates and contradictions.
 
-        A text that is remembered already, word for word, is not written again; a given period changes it.
-        Raises BadInput.
+        A text that is known word for word is not written again; a given period changes it. Raises BadInput.
         """
         from mneme.rules.chat.memory_agent import entities_of  # noqa: PLC0415  (slow to import)
 
@@ -160,7 +159,8 @@ class Memories(Operations):
             if timed == old:
                 return await self._written(known, beside, is_new=False)
             change = self._change(reason, "its period was added by hand")
-            kept = await self._kept.update(known.key, timed, change=change, expected_version=known.version)
+            memory = linked(timed, beside)
+            kept = await self._kept.update(known.key, memory, change=change, expected_version=known.version)
             return await self._written(kept, beside)
         change = self._change(reason, "added by hand")
         added = await self._kept.insert(linked(new, beside), change=change)

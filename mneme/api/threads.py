@@ -7,8 +7,8 @@ thread belongs to the user that its runs name.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence, Set
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence, Set
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -298,6 +298,18 @@ async def damaged_threads() -> list[str]:
     return found
 
 
+@contextmanager
+def _damage_named(thread: str) -> Iterator[None]:
+    """Say which thread cannot be read, so that nobody knows whether it holds what is to be erased."""
+    try:
+        yield
+    except ValueError as damage:
+        raise Damaged(
+            f"The thread {thread} is damaged: {damage}.",
+            f"Restore a backup, or delete the thread: `mneme threads delete {thread}`; then erase again.",
+        ) from damage
+
+
 async def _repeating(played: Set[str], mine: Set[str], told: Told, made: Sequence[Version]) -> Set[str]:
     """Return the runs that were shown the erased texts and repeat them, or are `mine` and contain them."""
     from mneme.stores.checkpoints.erasing import texts_of  # noqa: PLC0415  (LangGraph is slow to import)
@@ -307,9 +319,10 @@ async def _repeating(played: Set[str], mine: Set[str], told: Told, made: Sequenc
         for thread in played:
             values = await saver.values(thread)
             is_shown = any(each.record.encode() in bytes(data) for _, data in values for each in made)
-            said = map(repeats if is_shown else told.is_in, texts_of(values))
-            if (is_shown or thread in mine) and await asyncio.to_thread(any, said):
-                found.add(thread)
+            if is_shown or thread in mine:
+                with _damage_named(thread):
+                    said = map(repeats if is_shown else told.is_in, texts_of(values))
+                    found |= {thread} if await asyncio.to_thread(any, said) else set()
     return found
 
 
@@ -322,9 +335,13 @@ async def _rewritten(threads: Set[str], eraser: "Eraser") -> tuple[Set[str], Set
     async with opened_checkpointer() as saver:
         for thread in threads:
             before = eraser.finds
-            await asyncio.to_thread(eraser.look, await saver.values(thread))
+            with _damage_named(thread):
+                await asyncio.to_thread(eraser.look, await saver.values(thread))
             telling |= {thread} if eraser.finds > before else set()
-        changed = {thread for thread in threads if await saver.rewrite(thread, eraser.rewrite)}
+        changed = set[str]()
+        for thread in threads:
+            with _damage_named(thread):
+                changed |= {thread} if await saver.rewrite(thread, eraser.rewrite) else set()
         await saver.finish()
     return telling, changed
 

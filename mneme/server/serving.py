@@ -83,9 +83,7 @@ async def _tell(server: uvicorn.Server, ready: Ready, url: str) -> None:
 
 def _listening(host: str, port: int) -> socket.socket:
     try:
-        socket.getaddrinfo(
-            host or None, port
-        )  # `create_server` says of an unknown host what it says of a port
+        socket.getaddrinfo(host or None, port)  # `create_server` gives an unknown host no error of its own
         return socket.create_server((host, port))
     except socket.gaierror as error:
         hint = "Give an address of this machine: --host 127.0.0.1"

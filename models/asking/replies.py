@@ -79,7 +79,7 @@ DOUBLE = re.compile(PLAIN_STRING + r"|(?<=[\[{,:])(\s*)[“”„‟]|[“”‟
 SINGLE = re.compile(PLAIN_STRING + r"|(?<=[\[{,:])(\s*)[‘’‚]|[‘’](?=\s*[:,}\]])")
 JSON_LITERALS = {"True": "true", "False": "false", "None": "null"}
 MAX_WRAPPERS = 3
-"""Wrappers around an answer that are taken off, one within the other."""
+"""Maximum nested wrappers around an answer that are removed."""
 
 
 def objects(text: str) -> list[Json]:

@@ -1,4 +1,4 @@
-"""Who turns text into vectors: a packaged model in this process, or one that Ollama serves."""
+"""Embedders: a packaged model in this process, or one that Ollama serves."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""What an Ollama server has: version, models, their capabilities and limits, what is loaded where."""
+"""The contents of an Ollama server: version, models, their capabilities and limits, what is loaded."""
 
 import os
 import ssl
@@ -80,7 +80,7 @@ def tls(url: str) -> ssl.SSLContext:
 
 
 def bearer() -> dict[str, str]:
-    """Return the authorisation that OLLAMA_API_KEY stands for, if it is set."""
+    """Return the authorisation header for OLLAMA_API_KEY, if it is set."""
     key = os.environ.get("OLLAMA_API_KEY", "")
     return {"Authorization": f"Bearer {key}"} if key else {}
 
@@ -93,7 +93,7 @@ CHECK = "Check MNEME_OLLAMA_URL."
 
 
 def unreachable(url: str, error: Exception) -> ModelUnavailable:
-    """Say why a server cannot be reached, and what to do about that."""
+    """Return the error for a server that cannot be reached, with a hint."""
     if isinstance(error, httpx.TimeoutException):
         what = f"{url} gives no answer in time."
         return ModelUnavailable(what, f"Wait if Ollama is busy there; else look at the network. {CHECK}")
@@ -154,7 +154,7 @@ MODEL_REFUSALS: Sequence[tuple[str, Callable[[str], MnemeError]]] = (
 
 
 def refusal(status: int, said: str, url: str, model: str = "") -> MnemeError:
-    """Say what an answer that is an error means, and what to do about that."""
+    """Return the error for an error reply, with a hint."""
     if unable := next((meaning for sign, meaning in MODEL_REFUSALS if sign in said), None):
         return unable(model)
     if status in {401, 403}:
@@ -186,7 +186,7 @@ async def facts(url: str, model: str) -> Facts:
 
 
 async def vocabulary(url: str, model: str) -> dict[str, Any]:
-    """Return what the server says about a model with its tokens and merges, some megabytes of it."""
+    """Return the server's description of a model with its tokens and merges: some megabytes."""
     shown = await _request(url, "/api/show", body={"model": model, "verbose": True})
     return shown.get("model_info") or {}
 

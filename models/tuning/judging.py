@@ -1,4 +1,4 @@
-"""What a model makes of answers that it is given, and what it answers itself to generic questions."""
+"""Scores of a model: on given answers, and on its own answers to generic questions."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     import torch
 
 MAX_CONVERSATION_TOKENS = 1024
-"""Tokens of a conversation; a machine without a GPU has to compute each."""
+"""Maximum tokens of a conversation; a machine without a GPU has to compute each."""
 GENERIC = "Answer the question."
 REPLY_TOKENS = 24
 PROGRESS_EVERY = 20
-"""Generic questions after which it is told how far the judging is."""
+"""Number of generic questions between two progress reports."""
 
 
 class Judged(BaseModel):
-    """How a model does: on pairs that no training saw, and on questions that have nothing to do with them."""
+    """A model's scores on held-out pairs, and on questions that have nothing to do with them."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -1,4 +1,4 @@
-"""What a model is tuned on and judged by: asked and answered, whatever they were learned from."""
+"""Pairs of question and answer on which a model is tuned and judged, whatever they were learned from."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,11 +17,11 @@ Progress = Callable[[dict[str, float]], None]
 
 
 def silent(_: dict[str, float]) -> None:
-    """Tell nobody how far it is."""
+    """Report no progress."""
 
 
 class Recipe(BaseModel):
-    """How a model is tuned."""
+    """Settings of a tuning."""
 
     epochs: int = Field(3, ge=1, le=100, description="Rounds through the training pairs.")
     rank: int = Field(16, ge=1, le=256, description="Rank of the adapter's matrices.")

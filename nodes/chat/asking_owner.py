@@ -1,4 +1,4 @@
-"""Ask the owner of a memory whether a team may know it, as a policy says, where somebody is there to answer.
+"""Ask a memory's owner whether a team may know it, as a policy says, if somebody is there to answer.
 
 What is asked stands in the ledger, in the memory itself: a run that nobody answers leaves nothing undone, and
 what was decided elsewhere meanwhile is not asked.
@@ -22,7 +22,7 @@ OWNER_CHANGE = Change(reason="its owner was asked", actor="user")
 
 
 class Asking(TypedDict):
-    """Which version of a memory a question is about, and which team is to know it."""
+    """The version of a memory that a question is about, and the team that is to know it."""
 
     key: str
     version: int

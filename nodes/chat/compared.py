@@ -1,4 +1,4 @@
-"""What a text that somebody wrote into memory repeats or may contradict, without a language model."""
+"""Find memories that a text written by hand repeats or may contradict, without a language model."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from mneme.stores.users.memory import MAX_LINKS, Memory, MemoryRecord, overlaps
 from mneme.stores.write_gate import SAME_FACT
 
 MAX_SIMILAR = 12
-"""Memories that a text is compared with at most."""
+"""Maximum memories with which a text is compared."""
 
 
 async def compared(

@@ -49,14 +49,14 @@ class Batch(TypedDict, total=False):
 
 
 class Failure(TypedDict):
-    """A message that is kept for another attempt, and why."""
+    """A message that is kept for another attempt, and the reason."""
 
     message_id: str
     error: str
 
 
 class Report(TypedDict, total=False):
-    """How many messages were remembered, which are kept for another attempt, and what was asked.
+    """Report of a run: how many messages were remembered, which are kept for another attempt, its cost.
 
     `reread` counts what rules had read and a model has read again.
     """
@@ -84,7 +84,7 @@ class State(Batch, Report, Questions, total=False):
 
 
 PAUSE = 0.5
-"""Seconds between two looks whether another process has remembered a message."""
+"""Seconds between two checks whether another process has remembered a message."""
 Next = Command[Literal["memory_agent", "ask_owner", "__end__"]]
 
 

@@ -22,11 +22,11 @@ from mneme.stores.write_gate import near_to_any
 
 EARLIER = "Earlier: "
 MAX_CARRIED_SHARE = 0.5
-"""What of a memory's bound may be filled by what was carried."""
+"""Share of a memory's bound that carried entries may fill."""
 
 
 def begun_with(table: Table, role: Role, known: CarriedMemory | None) -> tuple[dict[str, Any], str]:
-    """Return M_{n,0}, and why: empty, or with what the agent carries."""
+    """Return M_{n,0}, empty or with what the agent carries, and the reason."""
     if known is None:
         return empty(role.memory), "the discussion begins"
     limit = round(MAX_CARRIED_SHARE * CHARACTERS_PER_TOKEN * table.memory_tokens)

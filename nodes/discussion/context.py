@@ -1,4 +1,4 @@
-"""What a step of a discussion works with: the team, the conversation, and what the speaker is shown of it."""
+"""Context of a discussion's steps: the team, the conversation, and what the speaker is shown of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from mneme.stores.discussions.discussions import Conversation, Discussion, Discu
 from mneme.stores.discussions.issues import Issue, issues_of
 
 TURN_SHARES = {"contribute": 0.5, "delegate": 0.25, "integrate": 0.75, "evaluate": 0.25}
-"""What a turn may take of the tokens that task and memory leave to turns."""
+"""Share of a turn in the tokens that task and memory leave to turns."""
 MAX_TURN_CHARS = {"contribute": 1500, "delegate": 1500, "integrate": 4000, "evaluate": 1500}
 """The characters of a turn at most. A model's server bounds texts up to 1,999; a summary needs more, since
 nothing that was proposed may be missing in it."""
@@ -122,7 +122,7 @@ class Table:
         )
 
     async def shown_to(self, role: Role, upto: int) -> Window:
-        """Return C_{n,m}: what this role is shown after that turn (equation 1)."""
+        """Return C_{n,m}: the context of this role after that turn (equation 1)."""
         count = await counter_of(await resolve(who_answers(role, self.context)))
         memory = ""
         if self.is_intrinsic:  # M_{n,m} as its agent is shown it

@@ -1,4 +1,4 @@
-"""How a discussion ends: the document, a person's approval where it is asked for, the record of its end."""
+"""The end of a discussion: the document, a person's approval if requested, the record of the end."""
 
 from typing import Literal
 
@@ -26,7 +26,7 @@ ENDING_FIELDS = ("document", "report", "ended", "lacks")
 
 @counted
 async def document(state: State, runtime: DiscussionRuntime) -> Update:
-    """Let the document be written from its writer's context, and hold it against its schema."""
+    """Let the document be written from its writer's context, and check it against its schema."""
     table = await Table.of(state["discussion_id"], runtime)
     role, outlined = table.team.role(table.team.document.by), table.team.document
     who = await resolve(who_answers(role, table.context))

@@ -1,4 +1,4 @@
-"""What the writer of a document is shown: the proposals as they stand, then what all agents remember."""
+"""Context of a document's writer: the current proposals, then the memories of all agents."""
 
 import re
 from bisect import bisect_left
@@ -14,7 +14,7 @@ from mneme.prompts.discussion.memory_template import entries, held, slots
 from mneme.stores.discussions.agent_memory import MemoryVersion
 
 MEMORY_SHARE = 0.6
-"""What proposals and memories may take of the tokens that the task leaves; the newest turns have the rest."""
+"""Share of proposals and memories in the tokens that the task leaves; the newest turns get the rest."""
 SHORTEST = 160
 """The characters to which entries are shortened at most: what an item is, and its choice, stand first."""
 LENGTH_STEP = 16

@@ -1,4 +1,4 @@
-"""What a household team holds between its steps, whichever method it plays by.
+"""State of a household team between its steps, for every method.
 
 The apartment does not change, so the state holds it once, as given; what does change is small (`World.state`
 and each member's beliefs).
@@ -69,7 +69,7 @@ class Task(TypedDict, total=False):
 
 
 class Member(TypedDict):
-    """What one member knows, is doing, did, and was told last."""
+    """One member's knowledge, current plan, history, and the latest messages to it."""
 
     beliefs: dict[str, Any]
     plan: dict[str, Any] | None
@@ -148,12 +148,12 @@ def seeing_world() -> "type[SeeingWorld]":
 
 
 def beliefs_of(members: Sequence[Member]) -> list[Beliefs]:
-    """Return what each member believes."""
+    """Return the beliefs of each member."""
     return [Beliefs.model_validate(member["beliefs"]) for member in members]
 
 
 def plans_of(state: HouseholdState) -> list[Plan | None]:
-    """Return what each member is doing; None where it has no plan."""
+    """Return the plan of each member; None for a member without a plan."""
     return [Plan.model_validate(member["plan"]) if member["plan"] else None for member in state["members"]]
 
 

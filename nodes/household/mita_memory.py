@@ -1,4 +1,4 @@
-"""What MiTa remembers: the record that a synopsis is made of, its synopses, and episodes in the ledger.
+"""MiTa's memory: the record that a synopsis is made of, the synopses, and episodes in the ledger.
 
 Algorithm 1 only adds synopses to C, so that it would grow without end, and each would repeat what others say.
 The latest `RECENT` synopses stay as they were written, but for whole sentences that the world has
@@ -37,7 +37,7 @@ from mneme.prompts.household.synopsis import NAMED_THING, NARRATIVE, Passage, Sy
 from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory, experience_of, furniture_of
 
 RECENT = 3
-"""Synopses that stay as they were written."""
+"""Number of latest synopses that stay as they were written."""
 STEP_NUMBER = re.compile(r"\bstep \d")
 """What a sentence has that tells of what happened."""
 PAST = re.compile(rf"{STEP_NUMBER.pattern}|[+-]\d")
@@ -96,7 +96,7 @@ def _place_of(known: Known, team: Beliefs) -> int:
 
 
 def deeds(state: State, update: Update) -> list[str]:
-    """Return what the members have done since the state, each with its outcome; not what is under way."""
+    """Return the members' actions since that state, each with its outcome; without unfinished ones."""
     return [
         f"{AGENT_NAMES[number]}: {entry}"
         for number, (before, now) in enumerate(zip(state["members"], update["members"], strict=True))
@@ -150,7 +150,7 @@ def memory_of(episode: dict[str, Any], runtime: HouseholdRuntime) -> EpisodicMem
 
 
 def taught_by(state: State) -> EpisodeRecord:
-    """Put together what the episode taught; how containers were left is no news of the next episode."""
+    """Collect what the episode taught; how containers were left is no news of the next episode."""
     team, episode = together(beliefs_of(state["members"])), episode_of(state)
     names = {str(thing.id): thing.name for thing in episode.things}
     finds: dict[str, list[str]] = {}
@@ -244,7 +244,7 @@ def _holds(clause: str, gone: set[str], over: re.Pattern[str]) -> bool:
 
 
 def _put_together(first: DatedSynopsis, last: DatedSynopsis) -> DatedSynopsis:
-    """Make one synopsis of two that follow one another: what is so, not what happened, the latest first."""
+    """Merge two successive synopses into one: current facts without past events, the latest first."""
     told = [each for dated in (first, last) for each in sentences(dated["synopsis"]["narrative"])]
     kept: list[str] = []
     for each in reversed([*dict.fromkeys(each for each in told if each and not PAST.search(each))]):

@@ -1,4 +1,4 @@
-"""What the members and the manager are given: beliefs of the world, made into views, options and contexts.
+"""Views, options and contexts that members and manager get, made from their beliefs of the world.
 
 For MiTa: the view of eq. 2, the cross-agent context of eq. 3.
 """
@@ -282,7 +282,7 @@ def task_of(knowledge: Knowledge) -> str:
 
 
 def progress_in_words(state: State) -> str:
-    """Say how far the team is, and of how many."""
+    """Describe the team's progress as counts and totals."""
     progress, episode = state["assessed"], episode_of(state)
     counts, wanted = {goal.key: goal.count for goal in episode.goals}, wanted_in(episode)
     placed = ", ".join(f"{key}: {count} of {counts[key]}" for key, count in progress["placed"].items())

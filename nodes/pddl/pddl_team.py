@@ -113,7 +113,7 @@ class Chosen(TypedDict):
 
 
 class Result(TypedDict):
-    """How a task went. `progress` is its reward."""
+    """The result of a task; `progress` is its reward."""
 
     task_id: str
     progress: float
@@ -187,7 +187,7 @@ async def solve(state: State, runtime: PddlRuntime) -> Update:
 
 
 async def act(state: State, runtime: PddlRuntime) -> Update:
-    """Take the action that was chosen, and see what comes of it."""
+    """Take the chosen action, and record the world's reply."""
     world = await asyncio.to_thread(PddlWorld, whole_problem(state["problem"]), state["world"])
     observed = await asyncio.to_thread(world.step, state["chosen"]["action"])
     step = Step(
@@ -216,7 +216,7 @@ async def observe(state: State, runtime: PddlRuntime) -> Update:
 
 
 def is_over(state: State) -> str:
-    """Go on until the goal is reached or the steps are used up."""
+    """Return whether the goal is reached or the steps are used up."""
     return "remember" if state["success"] or state["steps"] >= MAX_STEPS else "solve"
 
 
@@ -232,7 +232,7 @@ async def remember(state: State, runtime: PddlRuntime) -> Update:
 
 
 def _standing(world: PddlWorld) -> Update:
-    """Say how a world stands."""
+    """Describe the state of a world."""
     state = world.state()
     counted = {name: value for name, value in state.items() if name != "literals"}
     return {"world": state, "success": world.success, **counted}

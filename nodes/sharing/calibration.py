@@ -34,7 +34,7 @@ from mneme.stores.recall import QUESTION_PART_END
 from mneme.stores.write_gate import near
 
 MIN_CALIBRATION_ANSWERS = 8
-"""Good answers of which a threshold can be made."""
+"""Minimum number of good answers for a threshold."""
 CHANCE = 0.5
 
 

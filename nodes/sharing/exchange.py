@@ -50,7 +50,7 @@ class Exchange:
 
     @property
     def kept(self) -> str:
-        """Return what is scored and kept with the answer."""
+        """The prompt that is scored and stored with the answer."""
         return self.prompt or self.question
 
 
@@ -72,7 +72,7 @@ class Scored(TypedDict):
 
 
 class Written(TypedDict):
-    """An answer, who gave it, the answers of its examples, and the retriever that chose these."""
+    """An answer, its author, the answers of its examples, and the retriever that chose these."""
 
     text: str
     by: str
@@ -83,7 +83,7 @@ class Written(TypedDict):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a scored pair."""
+    """The outcome of a scored pair."""
 
     why: str = ""
     """Why it is not good."""

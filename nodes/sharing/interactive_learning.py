@@ -55,7 +55,7 @@ class Given(TypedDict):
 
 
 class Wanted(TypedDict, total=False):
-    """Which domain's pool is to grow, and standard answers to begin with beside those that it holds."""
+    """The domain whose pool is to grow, and standard answers to begin with beside those that it holds."""
 
     domain: Required[
         Annotated[str, Field(description="The domain whose agents ask each other.", examples=list(DOMAINS))]
@@ -69,14 +69,14 @@ class Wanted(TypedDict, total=False):
 
 
 class Failure(TypedDict):
-    """What did not work; the rest went on."""
+    """A failed exchange and its reason; the others continued."""
 
     what: str
     why: str
 
 
 class Result(TypedDict, total=False):
-    """What a growth brought, what it cost, and why it ended."""
+    """The result of a growth: new pairs, costs, and why it ended."""
 
     pool: str
     memories: int
@@ -209,7 +209,7 @@ async def choose(state: State, runtime: GrowthRuntime) -> Update:
 
 
 def _too_little(budget: int, calls: int, cost: int) -> str:
-    """Say why no further standard answer is worked on."""
+    """Return why no further standard answer is processed."""
     if not calls:
         return f"The budget of {budget} calls is too small: the next standard answer takes {cost}."
     if calls >= budget:

@@ -1,4 +1,4 @@
-"""Which pool a run of Memory Sharing works on, by which rubric, and which retriever asks it.
+"""The pool, the rubric and the retriever of a run of Memory Sharing.
 
 What a retriever's examples lead to is watched: where live scores fall, the version before serves again.
 """
@@ -112,7 +112,7 @@ async def retrievers_of(pool: MemoryPool) -> Retrievers:
 
 
 class LookUp(NamedTuple):
-    """What a question is looked up with: the retriever's number, its vector, what reorders the memories."""
+    """The inputs of a search: the retriever's number, the question's vector, what reorders the memories."""
 
     number: int = UNTRAINED
     vector: list[float] | None = None
@@ -120,7 +120,7 @@ class LookUp(NamedTuple):
 
 
 async def look_up(pool: MemoryPool, question: str) -> LookUp:
-    """Return what the retriever that serves a pool makes of a question.
+    """Return a question's inputs for a search, by the retriever that serves the pool.
 
     Where the embedder is absent no retriever serves, and there is no vector. Raises StorageFailure where the
     retriever's file is missing or damaged; the hint names the command that helps.

@@ -69,7 +69,7 @@ class Wanted(TypedDict):
 
 
 class Result(TypedDict, total=False):
-    """What became of the last training: the version that was made last, if any, and why it serves or not."""
+    """Result of the last training: the last version made, if any, and why it serves or not."""
 
     retriever: Annotated[dict[str, Any] | None, Plain]
     why: str
@@ -209,7 +209,7 @@ async def train(state: State, runtime: PoolRuntime) -> Update:
 
 
 async def _material(pool: MemoryPool, retrievers: Retrievers, new: Sequence[RetrieverLesson]) -> Material:
-    """Take what is new, and of what earlier versions learned the latest."""
+    """Collect the new lessons, and the latest of those that earlier versions learned."""
     lessons, known = RetrieverLessons(pool), {each.key: each for each in reversed(new)}
     learned = await retrievers.learned(REPLAYED)
     keys = list(dict.fromkeys([*known, *learned]))[:REPLAYED]

@@ -34,7 +34,7 @@ SCORED = Field(
 
 
 class Wanted(TypedDict, total=False):
-    """Which domain wants a rubric, what is written in it, and what a person wishes of the rubric."""
+    """The domain that needs a rubric, what is written in it, and a person's wishes for the rubric."""
 
     domain: Required[Annotated[str, SCORED]]
     tasks: Annotated[

@@ -34,11 +34,11 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.task_memories.trials import SIMILAR, Insight, TrialRecord
 
 INSIGHTS = 3
-"""How many insights are shown."""
+"""Number of insights that are shown."""
 RELATED = {"succeeded": 4, "failed": 2}
 """Trials near to a task whose insights are for it."""
 EDGES = 10
-"""The most edges that a new task is given."""
+"""Maximum edges of a new task."""
 MAX_RULES = 10
 MIN_TRIALS = 5
 REVISED_EVERY = 5
@@ -237,7 +237,7 @@ def into(cluster: Sequence[Insight], texts: Sequence[str], change: Change) -> li
 
 
 def _compared(kept: TrialRecord, *, whole: bool) -> str:
-    """Say a trial for a comparison; `whole` with what was done."""
+    """Describe a trial for a comparison; `whole` with its actions."""
     done = ["What was done:", *kept.trajectory] if whole else []
     if kept.success:
         return "\n".join([f"Goal: {kept.goal}", f"Key steps: {'; '.join(kept.key_steps)}", *done])

@@ -70,7 +70,7 @@ FUNCTION_WORDS = frozenset(Path(__file__).with_name("function_words.txt").read_t
 
 
 class Abstraction:
-    """What makes one team's lessons abstract: the words that are public, and those that are the team's."""
+    """Abstraction of one team's lessons: public words stay, the team's names are replaced."""
 
     def __init__(self, public: Iterable[str] = (), private: Iterable[str] = ()) -> None:
         self._public = {word for text in public for word in CARD_WORD.findall(text.casefold())}
@@ -152,9 +152,9 @@ def _forms(word: str) -> frozenset[str]:
 
 
 A_TASK = 1
-"""Cards that one task counts for."""
+"""Maximum cards for which one task counts."""
 EPSILON_BUDGET = 5.0
-"""What ε may come to over all exports of a team, where nobody says otherwise."""
+"""Default bound on the sum of ε over all exports of a team."""
 SPENT = "spent"
 Outcomes = Mapping[str, bool]
 """Tasks by id, and whether the card served in them."""
@@ -206,7 +206,7 @@ def noisy(counts: Mapping[str, Counts], epsilon: float) -> dict[str, Counts]:
 
 
 class Spending(Frozen):
-    """What a team has given out so far: the sum of ε over its exports, and how many there were."""
+    """The privacy budget that a team has spent: the sum of ε over its exports, and their number."""
 
     epsilon: float = 0.0
     exports: int = 0
@@ -214,7 +214,7 @@ class Spending(Frozen):
 
 
 class Shared(Frozen):
-    """What goes to another organisation, and what it has cost in privacy."""
+    """The export for another organisation, and its cost in privacy."""
 
     text: str = Field(description="The cards as YAML.")
     cards: int

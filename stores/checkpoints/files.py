@@ -1,4 +1,4 @@
-"""The SQLite file of checkpoints as a file: opened, missed, checked, and copied while it is in use.
+"""Opens, checks and copies the SQLite file of checkpoints, also while it is in use.
 
 The table `counted` says how many rows each table should have, by all who wrote with our statements, and how
 many were ever made, so that rows which are gone are missed. The second number also stands in a small file
@@ -26,7 +26,7 @@ _JSON = "CAST(metadata AS TEXT)"
 RUN = f"CASE WHEN json_valid({_JSON}) THEN json_extract({_JSON}, '$.run_id') END"
 """The run that a checkpoint is of; SQLite finds JSON malformed where it holds NaN."""
 MAX_PROBLEMS = 20
-"""Problems that a check lists."""
+"""Maximum problems that a check lists."""
 ROOM = 4 * 2**20
 """Bytes that must be free for the shared memory that SQLite makes beside a file to read it."""
 RESTORE = "Restore a backup, or move {path}* away to begin without conversations."
@@ -138,7 +138,7 @@ def _note_kept(path: Path) -> None:
 
 
 def check_checkpoints(path: Path) -> list[str]:
-    """Check the file, where there is or was one; return what is wrong."""
+    """Check the file, also one that is missing; return the problems found."""
     try:
         refuse_gone(path)
     except Damaged as gone:
@@ -147,7 +147,7 @@ def check_checkpoints(path: Path) -> list[str]:
 
 
 def check_sqlite(path: Path) -> list[str]:
-    """Read the whole file and compare its tables with their indexes; return what is wrong."""
+    """Read the whole file and compare its tables with their indexes; return the problems found."""
     before = noted(kept_of(path))  # before what it is compared with: others write, too
     try:
         with _reading(path) as cursor:
@@ -161,7 +161,7 @@ def check_sqlite(path: Path) -> list[str]:
 
 
 def accept_missing(path: Path) -> list[str]:
-    """Count the rows as they are, from now on; return what was missing. Raises Damaged, NotWritable."""
+    """Accept the current numbers of rows; return what was missing. Raises Damaged, NotWritable."""
     before = noted(kept_of(path))
     with _reading(path) as cursor:
         if not missing_rows(cursor, path, before):

@@ -1,4 +1,4 @@
-"""Discussions in the ledger: what each is about, its conversation turn by turn, and how it ended.
+"""Discussions in the ledger: the topic of each, its conversation turn by turn, and its ending.
 
 The conversation is kept here and not in the graph's state: a checkpointer stores the whole of every state, so
 that the space for a conversation in it would grow with the square of its turns.
@@ -61,7 +61,7 @@ class Turn(BaseModel, frozen=True):
         return f"[{self.number}] {self.title}{''.join(marks)}:\n{self.message}"
 
     def revokes(self, accepted: Collection[str]) -> set[str]:
-        """Return the roles whose acceptance this turn ends: those that its issues concern, if it raises any.
+        """Return the roles whose acceptance this turn revokes: those that its issues concern, if any.
 
         What changes the solution and raises no issue concerns everybody.
         """
@@ -83,7 +83,7 @@ def acceptance(turns: Iterable[Turn], role: str) -> tuple[int, int]:
 
 
 class Discussion(BaseModel, frozen=True):
-    """A discussion: its task, team and settings, and how and with what it ended."""
+    """A discussion: its task, team and settings, its ending and its result."""
 
     id: str
     task: str
@@ -150,7 +150,7 @@ class AgreementChange(BaseModel, frozen=True):
 
     @classmethod
     def of(cls, agreement: str, version: Version) -> "AgreementChange":
-        """Return what a version did to an agreement."""
+        """Return how a version changed an agreement."""
         made = version.change
         return cls(
             agreement=agreement, version=version.version, reason=made.reason, actor=made.actor, at=version.at

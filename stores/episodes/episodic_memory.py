@@ -1,4 +1,4 @@
-"""What a household team remembers of an episode: its synopses, and what it believes of the apartment.
+"""A household team's memory of an episode: its synopses, and its beliefs about the apartment.
 
 Each episode is one record of ("teams", team, "household", apartment). Its text is that of its synopses, so
 that search finds an episode by what happened in it. Furniture does not move between episodes. Where things
@@ -91,6 +91,6 @@ def experience_of(episodes: Sequence[EpisodeRecord]) -> Experience:
 
 
 def furniture_of(episodes: Sequence[EpisodeRecord]) -> list[dict[str, Any]]:
-    """Return what is known of the furniture: each piece as it was seen last."""
+    """Return the known furniture: each piece as it was seen last."""
     known = {piece["id"]: piece for episode in episodes for piece in episode.furniture}
     return [known[key] for key in sorted(known)]

@@ -33,7 +33,7 @@ from mneme.stores.ledger.reading import check_embedder, current_state
 from mneme.stores.ledger.upgrading import JOURNAL, is_older, remove_older, upgrade
 
 FOLDER_ATTEMPTS = 50
-"""How often a process tries to have a folder alone in which there is no log."""
+"""Attempts of a process to lock exclusively a folder in which there is no log."""
 MEMORY_DISK = "/dev/shm"  # noqa: S108  (the folder in it has a name by chance, and is for its owner alone)
 if TYPE_CHECKING:
     from mneme.stores.ledger.server_index import ServerIndex
@@ -45,7 +45,7 @@ _OPENING = threading.RLock()
 
 
 class Store:
-    """An open log with its index; within a process a place is opened once, however often it is asked for."""
+    """An open log with its index; within a process each location is opened once."""
 
     def __init__(self, place: Place, log: Log, index: Index, folder: Folder | None = None) -> None:
         self.place, self.log, self.index, self.folder = place, log, index, folder

@@ -1,4 +1,4 @@
-"""What a search asks, in terms that Qdrant Edge and a Qdrant server share: scopes, conditions, rankings.
+"""Terms of a search that Qdrant Edge and a Qdrant server share: scopes, conditions, rankings.
 
 A scope is a namespace written as one word, which is indexed by its prefixes. So a namespace and all those
 below it are one condition on one index, and a search reads only the records below its own prefix. The
@@ -135,7 +135,7 @@ class Query(NamedTuple):
 
 
 class Layout(BaseModel):
-    """How a ledger lies on a Qdrant server; `writes` replicas must take a write before it counts."""
+    """Placement of a ledger on a Qdrant server; `writes` replicas must take a write before it counts."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -146,7 +146,7 @@ class Layout(BaseModel):
 
 
 class LedgerInfo(BaseModel):
-    """What a ledger says of itself: where its log and its index are, and how many entries the log has."""
+    """Information about a ledger: where its log and its index are, and how many entries the log has."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -1,4 +1,4 @@
-"""What is read of the log: its state, records, their histories, neighbours and vectors.
+"""Queries of the log: its state, records, their histories, neighbours and vectors.
 
 Each function takes a cursor, so that several read one state.
 """
@@ -17,7 +17,7 @@ from mneme.stores.ledger.query import FORMAT, LAST, Where, passes, scope_of
 from mneme.stores.ledger.records import Version, gaps, microseconds, tombstone_id
 
 MAX_MARKS = 500
-"""Values in one statement."""
+"""Maximum values in one statement."""
 SHORT = 4096
 """Characters of the longest version that is kept in memory."""
 SUM = 16
@@ -41,7 +41,7 @@ Read = Callable[[bytes, str, bytes], Version | None]
 
 
 class State(NamedTuple):
-    """What the log says of itself; `indexed` is up to where a shared index has followed it."""
+    """The state of the log; `indexed` is the last entry that a shared index has followed."""
 
     ledger: str
     format: int
@@ -80,7 +80,7 @@ CREATED = Order()
 
 
 class Link(NamedTuple):
-    """That a record was made from a version of another."""
+    """A record that was made from a version of another."""
 
     record: str
     source: str
@@ -88,7 +88,7 @@ class Link(NamedTuple):
 
 
 def state_of(cursor: Cursor, locked: str = "") -> State:
-    """Return what the log says of itself. Raises Damaged."""
+    """Return the state of the log. Raises Damaged."""
     asked = f"SELECT {', '.join(State._fields)} FROM ledger_state WHERE one = 1{locked}"
     row = cursor.execute(asked).fetchone()
     if row is None:
@@ -97,7 +97,7 @@ def state_of(cursor: Cursor, locked: str = "") -> State:
 
 
 def current_state(database: Database) -> State:
-    """Return what the log says of itself now. Raises Damaged."""
+    """Return the current state of the log. Raises Damaged."""
     with database.reading() as cursor:
         return state_of(cursor)
 

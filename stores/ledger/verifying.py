@@ -30,7 +30,7 @@ MAX_UNREADABLE_ROWS = 1000
 
 
 class Verified(BaseModel):
-    """What a verification found; everything is whole where there are no problems."""
+    """The result of a verification; everything is whole if there are no problems."""
 
     location: str
     records: int = 0

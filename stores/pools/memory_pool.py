@@ -119,7 +119,7 @@ class Pooled(BaseModel, frozen=True):
 
 
 class Added(BaseModel):
-    """How an import went."""
+    """The result of an import."""
 
     added: int = 0
     known: int = 0
@@ -136,7 +136,7 @@ PAIR = RecordKind[Pair, Pooled](
 
 
 class MemoryPool(Shelf[Pair, Pooled]):
-    """One pool of a team: of a domain, or the single one of all domains."""
+    """One pool of a team: of one domain, or the single one of all domains."""
 
     def __init__(self, ledger: Ledger, team: str, pool: str) -> None:
         self.team, self.pool = team, pool
@@ -237,7 +237,7 @@ class MemoryPool(Shelf[Pair, Pooled]):
         return question >= SAME_QUESTION and answer >= SAME_ANSWER
 
     async def rate(self, key: str, up: bool, *, change: Change) -> Pooled:
-        """Let a person's thumb enter a pair's score. Raises NotFound, BadInput."""
+        """Add a person's thumb to a pair's score. Raises NotFound, BadInput."""
         found = await self.get(key)
         return await self.change(found.key, lambda now: (now.pair.rated(up), change.reason), change)
 

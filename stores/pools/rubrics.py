@@ -53,7 +53,7 @@ class Rubrics(Generic[R]):
         )
 
     async def latest(self, name: str) -> RubricVersion[R]:
-        """Return what a domain's pairs are scored by now. Raises BadInput where it has no rubric."""
+        """Return the rubric that scores a domain's pairs now. Raises BadInput where it has no rubric."""
         if own := await self._frozen.find(name):
             return own
         if name in self._shipped:

@@ -40,7 +40,7 @@ from mneme.stores.users.traces import named
 from mneme.stores.write_gate import FACTS
 
 Compare = Callable[[Memory, UserMemories, str], Awaitable[tuple[MemoryRecord | None, Sequence[MemoryRecord]]]]
-"""Returns what of a place a memory repeats, and what it may contradict; never the record of the key."""
+"""Returns which memory of a place is repeated, and which may be contradicted; never the record of the key."""
 Sharing = Literal["never", "ask", "always"]
 WRITE_TRIES = 5
 UNSPACED = re.compile(f"(?:{HAN.pattern}|{KANA.pattern})+")
@@ -55,7 +55,7 @@ PRIVATE: dict[str, Any] = {
 
 
 class Policy(BaseModel):
-    """What a user shares with a team: never, after a question, or always what has all words of one subject.
+    """A user's policy for a team: share never, after a question, or always, by the words of a subject.
 
     >>> import mneme
     >>> with mneme.open("ann") as memory:
@@ -71,7 +71,7 @@ class Policy(BaseModel):
     about: list[str] = []
 
     def covers(self, text: str) -> bool:
-        """Say whether a text has all words of one of the subjects, in any form."""
+        """Return whether a text has all words of one of the subjects, in any form."""
         plain = _spaced(text)
         stems, words = stems_of(plain), defaultdict[str, set[str]](set)
         for word in () if is_english(plain) else map(folded, INDEXED_WORD.findall(plain)):
@@ -106,7 +106,7 @@ def _is_form(one: str, other: str) -> bool:
 
 
 class Shared(NamedTuple):
-    """What is written to share a memory: nothing where `known` says it already; and what is `beside` it."""
+    """The write that shares a memory: none if `known` says it already; and the writes `beside` it."""
 
     writes: Sequence[Write]
     known: MemoryRecord | None
@@ -156,7 +156,7 @@ async def end_sharing(ledger: Ledger) -> set[str]:
 
 
 async def _end_questions(memories: UserMemories, team: str, change: Change) -> None:
-    """Ask no longer whether a team may know memories."""
+    """Withdraw the questions whether a team may know these memories."""
     for head in await memories.heads(filter={"asks": team}):
         for found in readable(MemoryRecord.of, [head]):
             memory = _asking(found.memory, team)
@@ -224,7 +224,7 @@ class OwnMemories(UserMemories):
         return facts, made, made.known or MemoryRecord.of(written[0])
 
     async def keep_private(self, key: str, team: str, change: Change) -> MemoryRecord:
-        """Ask no longer whether a team may know a memory. Raises Conflict, NotFound."""
+        """Withdraw the question whether a team may know a memory. Raises Conflict, NotFound."""
         found = await self.get(key)
         memory = _asking(found.memory, team)
         return await self.update(key, memory, change=change, expected_version=found.version)
@@ -301,7 +301,7 @@ def _told(writes: Sequence[Write]) -> tuple[str, ...]:
 
 
 def _unshared(memory: Memory, teams: Sequence[str]) -> str:
-    """Return why a memory is not shared with teams; empty where there are none, or nothing is doubted."""
+    """Return why a memory is not shared with teams; empty if there are no teams or no doubts."""
     doubt = next(_doubts(memory), "")
     return f"It is not shared with {', '.join(teams)}: it {doubt}." if teams and doubt else ""
 

@@ -73,6 +73,7 @@ def relations(fact: str, memories: list[str], said: str = "", before: str = "") 
         ("Remember that Bo is 7.", ["Remember that Bo is 7."]),
         ("Hi I'm Yuki", ["Hi I'm Yuki."]),
         ("Hi Anna, I moved to Rome", ["Hi Anna, I moved to Rome."]),
+        ("Thanks Anna, the wifi password is blue.", ["Thanks Anna, the wifi password is blue."]),
         ("Let's meet Anna on Friday.", ["Let's meet Anna on Friday."]),
         ("Ich wohne in Bonn. Wo wohnst du?", ["Ich wohne in Bonn."]),
         ("I was wrong before. The moor is wet.", ["I was wrong before. The moor is wet."]),

@@ -221,9 +221,9 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
         elif command == "/history":
             print_result(await memories.history(argument))
         elif command == "/forget":
-            key = argument.removesuffix(" --yes")
+            key = argument.removesuffix("--yes").strip()
             await memories.history(key)  # a missing one is reported before a person is asked
-            if await from_person(partial(confirmed, key != argument)):
+            if await from_person(partial(confirmed, argument.endswith("--yes"))):
                 if failure := await self._memory_agent.wait():  # else it would write the old words again
                     raise failure
                 await self._memory_agent.stop_rereading()

@@ -22,7 +22,7 @@ from mneme.prompts.learning.compound_learning.task import Advice
 
 MAX_CHECK_CHARS = 300
 PATCHES = 2
-"""Refinement rounds (§3, step 3): more would let two agents argue for ever."""
+"""Maximum refinement rounds (§3, step 3): more would let two agents argue for ever."""
 
 
 @timed
@@ -105,5 +105,5 @@ async def patch(step: Step) -> Update:
 
 
 def is_patched(state: State) -> bool:
-    """Say whether the latest draft is a new one: to challenge the same once more would tell nothing."""
+    """Return whether the latest draft is new: to challenge the same one again would show nothing."""
     return all(each.round != len(state["drafts"]) for each in state["log"])
