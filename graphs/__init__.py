@@ -11,13 +11,13 @@ from types import ModuleType
 from mneme.core.errors import BadInput
 from mneme.graphs import baselines
 
-PLUGGED = "mneme.household_methods"
+METHOD_PLUGINS = "mneme.household_methods"
 
 
 def load(name: str) -> ModuleType:
     """Return the module of a graph, with its `builder` and its `graph`. Raises BadInput for another name."""
     places = {**_places(__name__, __path__), **_places(baselines.__name__, baselines.__path__)}
-    if name not in places and name in (plugged := entry_points(group=PLUGGED)).names:
+    if name not in places and name in (plugged := entry_points(group=METHOD_PLUGINS)).names:
         module: ModuleType = plugged[name].load()
         return module
     if name not in places:

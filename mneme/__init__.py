@@ -50,7 +50,7 @@ if Path(__file__).with_name("graphs").is_file():  # a link that git wrote as a t
         "(on Windows, in a terminal of an administrator or with developer mode on)."
     )
 
-if find_spec("langchain") is None:  # else `from mneme import *` would fail; by its name it says what it needs
+if find_spec("langchain") is None:  # else `from mneme import *` fails; the name says which extra it needs
     __all__.remove("MemoryMiddleware")
 
 _PLACES = {
@@ -71,7 +71,7 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is asked for: the command line imports this package, and needs little of it."""
+    """Load an export on first use: the command line imports this package, and needs little of it."""
     if name == "__version__":
         from importlib.metadata import version  # noqa: PLC0415  (slow to import)
 

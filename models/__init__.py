@@ -1,1 +1,1 @@
-"""Who answers and who embeds."""
+"""Language models and embedders."""

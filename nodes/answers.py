@@ -1,4 +1,4 @@
-"""What a person answers to an interrupt, in whichever form a client sends it.
+"""A person's answer to an interrupt, in whichever form a client sends it.
 
 - Our own form: the fields that the interrupt's `response_schema` names, or the words of the first one.
 - agent-inbox: `[{"type": "accept" | "edit" | "response" | "ignore", "args": …}]`; where the question has
@@ -19,8 +19,8 @@ from pydantic import BaseModel, BeforeValidator, ValidationError
 from mneme.core.errors import BadInput, first_fault
 
 Kind = Literal["accept", "edit", "reject", "respond", "ignore"]
-KINDS: dict[str, Kind] = {each: each for each in get_args(Kind)}
-KINDS |= {"approve": "accept", "response": "respond"}
+ANSWER_TYPES: dict[str, Kind] = {each: each for each in get_args(Kind)}
+ANSWER_TYPES |= {"approve": "accept", "response": "respond"}
 
 
 class Decided(NamedTuple):
@@ -35,7 +35,7 @@ Answer = TypeVar("Answer")
 
 
 def ask_person(question: dict[str, Any], schema: type[BaseModel], read: Callable[[Any], Answer]) -> Answer:
-    """Wait for an answer that can be read; one that cannot is asked for again, `wrong` saying why.
+    """Wait for a readable answer; after an unreadable one ask again, with the reason in `wrong`.
 
     `read` raises BadInput for what it cannot use.
     """
@@ -68,9 +68,9 @@ def decided(said: Any) -> Decided | None:
     first = given[0] if isinstance(given, list) and given else given
     if not isinstance(first, dict) or "type" not in first:
         return None
-    if first["type"] not in KINDS:
-        raise BadInput(f"There is no decision {first['type']!r}.", f"There are: {', '.join(KINDS)}.")
-    args, kind = first.get("args"), KINDS[first["type"]]
+    if first["type"] not in ANSWER_TYPES:
+        raise BadInput(f"There is no decision {first['type']!r}.", f"There are: {', '.join(ANSWER_TYPES)}.")
+    args, kind = first.get("args"), ANSWER_TYPES[first["type"]]
     if kind == "reject" and isinstance(args, str):  # so agent-inbox sends what was written to the agent
         kind = "respond"
     edited = first.get("edited_action") or args

@@ -24,7 +24,7 @@ _said: list[str] = []
 async def named_thread(ledger: Ledger, name: str, owner: str) -> str:
     """Return the id of an owner's thread of that name, in the server's process.
 
-    What an earlier version kept under the known id stays there, if it is the owner's.
+    A thread that an earlier version made under the predictable id stays in use, if it is the owner's.
     """
     known = known_id(name)
     return known if await _is_of(known, owner) else await thread_id(ledger, owner, name)
@@ -49,12 +49,12 @@ async def _is_of(thread: str, owner: str) -> bool:
 
 
 async def owner_of_runs(user: str) -> str:
-    """Return whose the server takes a user's threads and runs for; without keys they are one person's."""
+    """Return the owner of a user's threads and runs on the server; without keys all have one owner."""
     return LOCAL if (await read_settings()).auth is None else user
 
 
 def warn_of_a_single_worker() -> None:
-    """Say once, in the server's log, that whoever chats waits for everything in the background.
+    """Warn once, in the server's log, that with a single worker a chat waits for all background runs.
 
     `langgraph dev` puts the number of runs that it serves at once into the environment; it is 1 unless given.
     """

@@ -1,4 +1,4 @@
-"""Who owns what a run remembers: a user or a team, and the ledger that holds it.
+"""The owner of a run's memories, a user or a team, and the ledger that holds them.
 
 Each workflow declares its own context in its room (`nodes/<workflow>/context.py`): plain strings and numbers
 with descriptions, so that Studio and the API can edit them.

@@ -8,15 +8,15 @@ from pydantic import Field
 
 from mneme.core.errors import BadInput
 
-EXAMPLE = [{"role": "user", "content": "My sister Emily lives in Portland."}]
-HINT = 'Give messages like {"role": "user", "content": "…"}; the last one is the user\'s.'
+MESSAGES_EXAMPLE = [{"role": "user", "content": "My sister Emily lives in Portland."}]
+MESSAGES_HINT = 'Give messages like {"role": "user", "content": "…"}; the last one is the user\'s.'
 ChatMessages = Annotated[
     list[Any],
     Field(
         [],
         description="Chat messages instead of the text: LangChain's, or role and content; the last is the "
         "user's, and those before it say what went before.",
-        examples=[EXAMPLE],
+        examples=[MESSAGES_EXAMPLE],
         json_schema_extra={"items": {"type": "object"}},
     ),
 ]
@@ -36,14 +36,14 @@ def spoken(messages: Sequence[Any]) -> list[BaseMessage]:
         return convert_to_messages(messages)
     except (ValueError, TypeError, NotImplementedError, AttributeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise BadInput(f"messages: {reason}", HINT) from error
+        raise BadInput(f"messages: {reason}", MESSAGES_HINT) from error
 
 
 def said_in(messages: Sequence[Any]) -> Said:
     """Return what the user said last. Raises BadInput where the last message is not a user's."""
     chat = spoken(messages)
     if not chat or chat[-1].type != "human" or not chat[-1].text.strip():
-        raise BadInput("messages: the last one is not a text message of the user.", HINT)
+        raise BadInput("messages: the last one is not a text message of the user.", MESSAGES_HINT)
     return Said(chat[-1].text, [turn(each) for each in chat[:-1]])
 
 

@@ -1,4 +1,4 @@
-"""What a workflow is shown of what all others remember, and how what it makes of that names its sources.
+"""Memories of other workflows that a workflow is shown, and the sources of records made from them.
 
 A run's state keeps the names of records and no text: after a kill the same is shown again, what was corrected
 meanwhile is marked, and a text that was forgotten stands in no checkpoint.

@@ -31,7 +31,7 @@ from mneme.models.asking.lazily import import_lazily
 Update = dict[str, Any]
 """What a node returns: new values of channels, by their names."""
 Node = TypeVar("Node", bound=Callable[..., Awaitable[Update]])
-PATIENCE = 2.0
+TRACE_LINK_SECONDS = 2.0
 """Seconds that a step waits for LangSmith to say where a project is shown; then it goes without."""
 
 _pages: dict[tuple[str, str], str] = {}
@@ -189,7 +189,7 @@ def _look_up(client: Any, place: tuple[str, str]) -> str:
     if asking is None or not asking.is_alive():
         asking = _lookups[place] = Thread(target=_ask, args=(client, place), daemon=True)
         asking.start()
-    asking.join(PATIENCE)
+    asking.join(TRACE_LINK_SECONDS)
     return _pages.get(place, "")
 
 

@@ -1,1 +1,1 @@
-"""What is remembered."""
+"""Stores of everything that Mneme remembers."""

@@ -1,4 +1,4 @@
-"""Who may do what with the memory of a user or a team.
+"""Access rights to the memory of a user or a team.
 
 Without a roles file (`MNEME_ROLES`) nobody shares anything: each user of a server has teams of their own, and
 whoever uses a machine alone has all of it. With it, a member of a team has the rights that it names, and no
@@ -47,7 +47,7 @@ Agent = Literal["chatbot", "researcher", "expert", "manager", "pool"]
 
 
 class Opened(NamedTuple):
-    """What another team of the organisation lets see: records of a kind, or the verified ones alone."""
+    """Records that another team of the organisation makes visible: a kind, or its verified ones alone."""
 
     team: str
     kind: Recallable
@@ -56,7 +56,7 @@ class Opened(NamedTuple):
 
 @dataclass(frozen=True)
 class Asker:
-    """Whose question it is: the user whose facts, and the teams whose findings it may be answered from.
+    """The origin of a question: the user whose facts and the teams whose findings may answer it.
 
     `opened` is what other teams let see, `retrieves` what the asker looks up itself among its own.
     """
@@ -67,7 +67,7 @@ class Asker:
     retrieves: tuple[Recallable, ...] = ()
 
     def sees(self, namespace: Namespace) -> bool:
-        """Say whether a place is the user's or one of the teams'."""
+        """Return whether a place belongs to the user or to one of the teams."""
         owner = unescaped(namespace[1])
         return owner == self.user if namespace[0] == "users" else owner in self.teams
 
@@ -92,11 +92,11 @@ class Roles(BaseModel):
         return self
 
     def when_stale(self, team: str, kind: Recallable) -> StalePolicy:
-        """Return what becomes of a team's records of a kind that are out of date."""
+        """Return the team's policy for records of a kind that are out of date."""
         return self.stale.get(team, {}).get(kind, "verify" if kind == "card" else "review")
 
     def opened(self, teams: Iterable[str]) -> tuple[Opened, ...]:
-        """Return what members of these teams may see of the other teams of their organisations."""
+        """Return the records of the organisations' other teams that members of these teams may see."""
         own = {*teams}
         return tuple(
             Opened(other, kind, policy == "measured")
@@ -109,7 +109,7 @@ class Roles(BaseModel):
         )
 
     def asked_by(self, team: str) -> Sequence[str]:
-        """Return the organisations to which what a team knows is proposed."""
+        """Return the organisations to which the team's knowledge is proposed."""
         asked = self.organisations.items()
         return [name for name, teams in asked if teams.get(team, {}).get("fact") == "ask"]
 
@@ -120,7 +120,7 @@ class Roles(BaseModel):
         return [kind for kind in RECALLABLE if kind in self.agents[team].get(agent, ())]
 
     def rights(self, user: str, team: str) -> frozenset[Right]:
-        """Return what a user may do with a shared team's memory; nothing where they are no member."""
+        """Return the user's rights to a shared team's memory; none for a user who is no member."""
         return self.teams.get(team, {}).get(user, frozenset())
 
 
@@ -135,7 +135,7 @@ def roles() -> Roles:
 
 @lru_cache(4)
 def read_roles(path: Path) -> Roles:
-    """Read a roles file, once in a process. Raises BadInput, StorageFailure."""
+    """Read a roles file, once per process. Raises BadInput, StorageFailure."""
     import yaml  # noqa: PLC0415  (slow to import, and most have no such file)
 
     try:
@@ -154,7 +154,7 @@ def may(user: str | None, team: str, right: Right) -> bool:
 
 
 def check_right(user: str | None, team: str, right: Right) -> None:
-    """Refuse what a user's role does not allow. Raises Forbidden."""
+    """Refuse an action that the user's role does not allow. Raises Forbidden."""
     if not may(user, team, right):
         able = sorted(each for each, rights in roles().teams.get(team, {}).items() if right in rights)
         hint = f"Ask one of them, or have `{right}` added to {user}'s rights in the roles file (MNEME_ROLES)."
@@ -163,7 +163,7 @@ def check_right(user: str | None, team: str, right: Right) -> None:
 
 
 def own_user(identity: str | None, user: str) -> str:
-    """Return whose data is meant: with a key, the key's user's. Raises Forbidden where another is named."""
+    """Return the user whose data is accessed: with a key, the key's user. Raises Forbidden for any other."""
     if identity is None:
         return user
     if user not in {LOCAL, identity}:
@@ -172,7 +172,7 @@ def own_user(identity: str | None, user: str) -> str:
 
 
 def own_team(identity: str | None, team: str, right: Right = "write") -> str:
-    """Return the name under which a team is kept, so that two users' teams of one name stay apart.
+    """Return the name under which a team is stored; two users' teams of the same name stay separate.
 
     A team that several users share keeps its name. Raises Forbidden for a member who lacks the right.
     """
@@ -187,7 +187,7 @@ def own_team(identity: str | None, team: str, right: Right = "write") -> str:
 
 
 def is_own(user: str, team: str) -> bool:
-    """Return whether a team, by the name under which it is kept, is a user's own."""
+    """Return whether a team, by the name under which it is stored, belongs to a user alone."""
     return team.startswith(f"{user}/")
 
 
@@ -205,7 +205,7 @@ def team_sees(team: str) -> Callable[[Namespace], bool]:
 
 
 async def thread_id(ledger: Ledger, user: str, name: str) -> str:
-    """Return the id of a user's thread of that name: always the same one, which nobody else can guess.
+    """Return the id of a user's thread of that name: constant, and impossible for others to guess.
 
     A server's threads are UUIDs that its users may choose. If an id followed from the name alone, whoever
     knows the name (a user's memory thread, a team's task) could create that thread first and keep its owner
@@ -221,5 +221,5 @@ async def thread_id(ledger: Ledger, user: str, name: str) -> str:
 
 
 def known_id(name: str) -> str:
-    """Return the id that earlier versions gave to the thread of that name, which everybody can work out."""
+    """Return the id that earlier versions gave to the thread of that name, which anybody can compute."""
     return str(uuid5(NAMESPACE_URL, f"mneme:{name}"))

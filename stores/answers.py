@@ -1,4 +1,4 @@
-"""Answers to requests that change something, kept for a day: a request repeated with its key is done once.
+"""Answers to requests that change something, kept for a day: a request repeated with its key runs once.
 
 Of a request no text is kept: its key as a hash, what was asked as a hash that nobody can guess at without the
 key. The answer is kept as it was given. It may hold a memory's text, so it is erased with anything of its
@@ -21,10 +21,10 @@ from mneme.stores.ledger.records import Change, Namespace, Value, Version
 from mneme.stores.shelf import Shelf, kind_of
 
 ROOT = "answers"
-KEPT_FOR = timedelta(days=1)
+ANSWER_LIFETIME = timedelta(days=1)
 MAX_BODY_CHARS = 1_000_000
 """Characters of an answer that are kept; of a longer one only that it was given."""
-CHANGE = Change(reason="for a repetition of the request", actor="server")
+ANSWER_CHANGE = Change(reason="for a repetition of the request", actor="server")
 again_on_conflict = retry(
     retry=retry_if_exception_type((Conflict, NotFound)), stop=stop_after_attempt(5), reraise=True
 )
@@ -39,7 +39,7 @@ class Answer(NamedTuple):
 
 
 class Kept(BaseModel):
-    """A request that was begun; its answer once it was given, and no text where that is not kept any more."""
+    """A request that was begun, with its answer once there is one; without text where that was erased."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -50,7 +50,7 @@ class Kept(BaseModel):
 
 
 class Claim(NamedTuple):
-    """A request that is being done, and nowhere else."""
+    """A request that is being executed here and nowhere else."""
 
     name: str
     kept: Kept
@@ -58,7 +58,7 @@ class Claim(NamedTuple):
 
 
 class KeptAnswers:
-    """The answers kept for an owner of data, whose namespace is given: `("users", "ann")`."""
+    """The stored answers of one owner of data, given by its namespace: `("users", "ann")`."""
 
     def __init__(self, ledger: Ledger, owner: Namespace) -> None:
         self._ledger, self._owner = ledger, owner
@@ -74,7 +74,7 @@ class KeptAnswers:
         if head is not None and head.live and not _is_old(head):
             return _given(self._shelf.kind.read(head), asked)
         kept = Kept(request=asked, since=datetime.now(UTC))
-        write = self._shelf.write(name, kept, CHANGE)
+        write = self._shelf.write(name, kept, ANSWER_CHANGE)
         if head is not None and not head.live:
             write = write.model_copy(update={"event": "restore", "expected_version": head.version})
         elif head is not None:
@@ -86,10 +86,10 @@ class KeptAnswers:
         return Claim(name, kept, taken.at)
 
     async def release(self, claim: Claim) -> None:
-        """Let the same request be tried again: nothing was done."""
+        """Release a request that changed nothing, so that it can be tried again."""
         head = await self._ledger.get(self._shelf.namespace, claim.name)
         if head is not None:
-            await self._shelf.retire(claim.name, change=CHANGE, expected_version=head.version)
+            await self._shelf.retire(claim.name, change=ANSWER_CHANGE, expected_version=head.version)
 
     async def keep(self, claim: Claim, answer: Answer, *, erases: bool) -> None:
         """Keep an answer, but its text where something of the owner was forgotten meanwhile.
@@ -98,13 +98,13 @@ class KeptAnswers:
         """
         body = answer.body if len(answer.body) <= MAX_BODY_CHARS else None
         kept = claim.kept.model_copy(update={"status": answer.status, "body": body})
-        await again_on_conflict(self._shelf.put)(claim.name, kept, change=CHANGE)
+        await again_on_conflict(self._shelf.put)(claim.name, kept, change=ANSWER_CHANGE)
         marks = [] if erases else await self._ledger.forgotten(self._owner)
         if any(mark.at >= claim.at for mark in marks):
             await self._ledger.forget_records(rewritten=await self.without_texts())
 
     async def all(self) -> Sequence[Version]:
-        """Return everything that is kept."""
+        """Return all stored answers."""
         return await self._shelf.heads(include_retired=True)
 
     async def without_texts(self) -> Sequence[tuple[Version, Value]]:
@@ -117,7 +117,7 @@ class KeptAnswers:
 
 
 async def drop_old_answers(ledger: Ledger) -> int:
-    """Erase the answers of all owners that have been kept for a day; return how many there were."""
+    """Erase all owners' answers that are older than a day; return their number."""
     kept = await ledger.records((ROOT,), limit=None, include_retired=True)
     old = [each for each in kept if _is_old(each)]
     if old:
@@ -143,7 +143,7 @@ def _running() -> StillRunning:
 
 
 def _is_old(head: Version) -> bool:
-    return datetime.fromisoformat(str(head.value["since"])) < datetime.now(UTC) - KEPT_FOR
+    return datetime.fromisoformat(str(head.value["since"])) < datetime.now(UTC) - ANSWER_LIFETIME
 
 
 def _hash(*parts: bytes) -> str:

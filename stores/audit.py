@@ -1,4 +1,4 @@
-"""Notes of who was shown what: the audit of a shared team, and the readings of a user's memories.
+"""Access notes: the audit of a shared team, and the readings of a user's memories.
 
 A team's audit says who read its memory or shared something with it, a user's readings which program was shown
 which memories. Of what was asked nothing is kept. What a server's user had a run write names the user, too.
@@ -28,12 +28,12 @@ from mneme.stores.ledger.records import (
 )
 from mneme.stores.shelf import Shelf, kind_of, readable
 
-SHARED = "shared"
+SHARED_REASON = "shared"
 """The reason of a note that somebody shared something with a team."""
 
 
 class Seen(BaseModel):
-    """That somebody read a shared team's memory, or shared something with it: who and how, never what."""
+    """A note that somebody read a shared team's memory or shared something: who and how, never what."""
 
     by: str
     what: str
@@ -72,7 +72,7 @@ async def audit(ledger: Ledger, user: str | None, team: str, what: str) -> None:
 
 
 def audited(ledger: Ledger, user: str | None, team: str, what: str, reason: str = "read") -> Sequence[Write]:
-    """Return the note in a shared team's audit of what somebody did; one's own team has none."""
+    """Return the note of a user's action in a shared team's audit; a user's own team has none."""
     if user is None or is_own(user, team):
         return []
     shelf = Shelf[Seen, Seen](ledger, team_namespace(team, "audit"), kind_of(Seen))
@@ -89,7 +89,7 @@ _gathered: WeakKeyDictionary[Ledger, list[tuple[str, str, list[str]]]] = WeakKey
 
 
 class Reading(BaseModel):
-    """That a program was shown memories, and when."""
+    """A note that a program was shown memories, and when."""
 
     at: datetime
     by: str
@@ -145,7 +145,7 @@ async def readings(ledger: Ledger, user: str, key: str, limit: int) -> list[Read
 
 
 async def drop_old_readings(ledger: Ledger) -> None:
-    """Erase what is over 90 days old, of all users."""
+    """Erase all users' notes that are over 90 days old."""
     until = Order(until=microseconds(datetime.now(UTC) - READINGS_KEPT_FOR))
     for place in await ledger.namespaces(("users",)):
         if place[2:] == (READINGS,) and (old := await ledger.records(place, limit=None, order=until)):

@@ -23,9 +23,9 @@ from mneme.core.private import make_private_file
 
 T = TypeVar("T")
 P = ParamSpec("P")
-READERS = 4
-KEPT = "-kept"
-DIGITS = 20
+READER_THREADS = 4
+NOTE_SUFFIX = "-kept"
+NOTE_DIGITS = 20
 """The digits of the number in a note, which is written over the one before."""
 BUSY_SECONDS = 60.0
 """The longest that a write waits for other processes, which hold the database for milliseconds each."""
@@ -51,12 +51,17 @@ def storage_errors(what: str) -> Iterator[None]:
 
 def kept_of(path: Path) -> Path:
     """Return the note beside checkpoints, or a ledger: that they were made, and how much was written."""
-    return Path(f"{path}{KEPT}")
+    return Path(f"{path}{NOTE_SUFFIX}")
 
 
 def noted(note: Path | None) -> int:
-    """Return how much had been written by the note beside a database's file; 0 where that says nothing."""
-    text = note.read_bytes() if note and note.exists() else b""
+    """Return how much had been written by the note beside a database's file; 0 where that says nothing.
+
+    So it is where one of a group, who may write the database, may not read the note of another.
+    """
+    text = b""
+    with suppress(OSError):
+        text = note.read_bytes() if note else text
     return int(text) if text.isdigit() else 0
 
 
@@ -72,7 +77,7 @@ def note_written(note: Path | None, number: int) -> None:
         text = file.read()
         if not text.isdigit() or int(text) < number:
             file.seek(0)
-            file.write(b"%0*d" % (DIGITS, number))
+            file.write(b"%0*d" % (NOTE_DIGITS, number))
 
 
 class Cursor(Protocol):
@@ -138,6 +143,8 @@ class Database(ABC):
     @abstractmethod
     def erased(self) -> None: ...
     @abstractmethod
+    def vacuum(self) -> None: ...
+    @abstractmethod
     def close(self) -> None: ...
 
 
@@ -160,12 +167,12 @@ def upsert(table: str, columns: Sequence[str], keys: int = 1) -> str:
 
 
 class Worker:
-    """Works with a database in threads, so that no event loop waits; safe from any event loop and thread."""
+    """Runs database work in threads, so that no event loop waits; safe from any event loop and thread."""
 
     def __init__(self, database: Database, writers: int = 1) -> None:
         self.database = database
         self._writer = ThreadPoolExecutor(writers, "sql-write")
-        self._readers = ThreadPoolExecutor(READERS, "sql-read")
+        self._readers = ThreadPoolExecutor(READER_THREADS, "sql-read")
 
     async def read(self, work: Callable[Concatenate[Cursor, P], T], *given: P.args, **more: P.kwargs) -> T:
         """Read in a thread; all statements of one piece of work see one state."""
@@ -177,11 +184,11 @@ class Worker:
         return await self.thread(reading)
 
     async def thread(self, work: Callable[[], T]) -> T:
-        """Do in a thread what waits for a disk or a server."""
+        """Run in a thread work that waits for a disk or a server."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, work)
 
     async def to_the_end(self, work: Callable[[], T]) -> T:
-        """Do work that writes in a thread, to its end, also where the caller is cancelled meanwhile."""
+        """Run work that writes in a thread, and complete it even if the caller is cancelled."""
         done = asyncio.get_running_loop().run_in_executor(self._writer, work)
         try:
             return await asyncio.shield(done)
@@ -225,6 +232,12 @@ class Sqlite(Database):
             f"Erased, but another process still reads {self.place}: traces remain in {self.place}-wal.",
             "Stop the other process, then erase once more.",
         )
+
+    def vacuum(self) -> None:
+        """Give the space of what was deleted back to the disk."""
+        with self.reading() as cursor:
+            cursor.execute("VACUUM")
+        self.erased()
 
     def close(self) -> None:
         """Close all connections; the last one of all processes moves the write-ahead log into the file."""

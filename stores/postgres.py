@@ -1,5 +1,6 @@
 """PostgreSQL, for teams: an extra, whose connections mend themselves where the server was away."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self
@@ -11,9 +12,14 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from mneme.core.errors import BadInput, StorageFailure
 from mneme.stores.database import Database
 
-CONNECT_SECONDS = 5
+POSTGRES_CONNECT_SECONDS = 5
 POOL_SIZE = 8
+OUR_TABLES = """SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
+    WHERE schemaname = current_schema()
+    AND (schemaname = 'mneme_checkpoints' OR starts_with(tablename, 'ledger_'))"""
 SETUP_LOCK = 0x6D6E656D66  # "mnemf": not that of the checkpoints
+
+logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # what it warns of, our refusal says
 
 
 class QuestionCursor(psycopg.Cursor[Any]):
@@ -43,7 +49,7 @@ class Postgres(Database):
         self._found_in = f"SET search_path TO {schema}" if schema else ""
         settings = {
             "autocommit": True,
-            "connect_timeout": CONNECT_SECONDS,
+            "connect_timeout": POSTGRES_CONNECT_SECONDS,
             "cursor_factory": QuestionCursor,
         }
         self._pool = ConnectionPool(
@@ -51,21 +57,32 @@ class Postgres(Database):
             kwargs=settings,
             min_size=1,
             max_size=POOL_SIZE,
-            timeout=CONNECT_SECONDS,
-            reconnect_timeout=CONNECT_SECONDS,  # else it would wait for minutes after a long failure
+            timeout=POSTGRES_CONNECT_SECONDS,
+            reconnect_timeout=POSTGRES_CONNECT_SECONDS,  # else it would wait for minutes after a long failure
             check=ConnectionPool.check_connection,
             configure=self._configure,
             open=False,
         )
         try:
             with self.failures():
-                self._pool.open(wait=True, timeout=CONNECT_SECONDS)
+                self._pool.open(wait=True, timeout=POSTGRES_CONNECT_SECONDS)
         except BaseException:
             self._pool.close()
             raise
 
     def erased(self) -> None:
         """Do nothing: Postgres overwrites deleted rows later (VACUUM, recycling of its write-ahead log)."""
+
+    def vacuum(self) -> None:
+        """Rewrite our tables, each locked meanwhile, and Postgres's statistics, which have samples of them.
+
+        The user must own the tables. The statistics are rewritten for the owner of the database alone, and
+        those of an empty table stay as they are.
+        """
+        with self.reading() as cursor:
+            for (table,) in cursor.execute(OUR_TABLES).fetchall():
+                cursor.execute(f"VACUUM (FULL, ANALYZE) {table}")
+            cursor.execute("VACUUM FULL pg_statistic")
 
     def close(self) -> None:
         self._pool.close()

@@ -1,4 +1,4 @@
-"""What was made from what, across all kinds of records, and what no longer holds because of it.
+"""Provenance: which records were made from which, of all kinds, and which are therefore out of date.
 
 A version names the versions that it was made from (`Source.records`). Whether they still say the same is not
 stored but found out when somebody asks. So a correction reaches all that was made of it, through however many
@@ -14,7 +14,7 @@ from mneme.stores.ledger.reading import Link, heads_of, links_of, versions_of
 from mneme.stores.ledger.records import Change, Namespace, Source, Version, record_id, texts_in
 
 MAX_TRACED = 1000
-"""Records that a trace goes through at most, the nearest first."""
+"""Maximum records that a trace visits, nearest first."""
 SETTLED = 0
 """The number under which something names a source that is gone, where somebody said that it holds without."""
 VERDICTS = "settled"
@@ -39,7 +39,7 @@ async def as_now(ledger: Ledger, head: Version, change: Change) -> Change:
 
 
 def everything(_: Namespace) -> bool:
-    """Say that whoever asks may see what is in a namespace."""
+    """Return True: the asker may see every namespace."""
     return True
 
 
@@ -88,7 +88,7 @@ def pairs_in(references: Iterable[str]) -> list[tuple[str, int]]:
 async def outdated(
     ledger: Ledger, shown: Iterable[tuple[str, int]], sees: Callable[[Namespace], bool] = everything
 ) -> dict[tuple[str, int], str]:
-    """Return why versions that somebody was shown hold no longer; whichever does is left out."""
+    """Return why the shown versions are out of date; those that still hold are left out."""
     used = [*shown]
     records = [record for record, _ in used]
     then, now = await ledger.read(versions_of, used), await ledger.read(heads_of, records)
@@ -103,7 +103,7 @@ async def outdated(
 
 
 def _fallen(then: Version | None, now: Version | None, sees: Callable[[Namespace], bool]) -> str:
-    """Return what became of a source since it was used; empty: it says the same."""
+    """Return what happened to a source since it was used; empty: it says the same."""
     if now is None:
         return "What it was made from was forgotten."
     why = f": {now.change.reason}" if sees(now.namespace) else "."
@@ -117,7 +117,7 @@ def _fallen(then: Version | None, now: Version | None, sees: Callable[[Namespace
 
 
 def _says(version: Version) -> tuple[Any, ...]:
-    """Return what of a version counts for those who use it: a new outcome or rating does not."""
+    """Return the parts of a version that matter to its users: a new outcome or rating does not."""
     return version.text or version.value, version.value.get("until") or None
 
 

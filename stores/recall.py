@@ -1,4 +1,4 @@
-"""One recall over every kind of record that somebody may see: what is relevant, holds, and where it is from.
+"""Recall over every kind of record that the asker may see: relevance, validity and origin.
 
 Each kind is searched by itself, so that none crowds out another. What was found is compared with the question
 on one scale: the cosine of text and question, plus half the share of the question's words that the text has.
@@ -39,26 +39,26 @@ from mneme.stores.users.memory import Past, holding
 from mneme.stores.users.traces import named
 
 REFERENCE = re.compile(r"([^@#]+)@(\d+)#(\d+)")
-SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+QUESTION_PART_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 FLOOR = 0.3
-"""The least relevance with which something is shown."""
+"""Minimum relevance of a recalled record."""
 PAIR_FLOOR = 0.6
 """That of a pair: with `FLOOR`, three quarters of the turns of LoCoMo are shown a riddle or a poem."""
 ONE_TEXT = ("fact", "card", "pair")
 """Kinds whose records say one thing, so that the vector by which they are searched is its own; what a fact
 said before a change is a further part."""
-CANDIDATES = 24
-"""Records of each kind that are compared with the question."""
+CANDIDATES_PER_KIND = 24
+"""Number of records of each kind that are compared with the question."""
 VISIBLE = 1000
-"""Records of each place that are looked through for what may not hold together, the latest."""
+"""Number of latest records of each place that are searched for contradictions."""
 ANSWERED = " Answered: "
 RECENCY = 0.2
 CROWD = 0.5
-"""What each record that a kind, other than facts, has shown takes from the weight of its next."""
+"""Penalty on the weight of a kind, other than facts, for each of its records that is shown."""
 OUT_OF_TIME = 0.5
-"""What a fact counts that holds no longer or not yet."""
+"""Factor for a fact that no longer holds, or does not hold yet."""
 STANDING = {"verified": 1.0, "provisional": 0.8, "disputed": 0.5}
-"""What a card's status counts, beside its confidence."""
+"""Factor for a card's status, beside its confidence."""
 
 
 class Recalled(BaseModel):
@@ -103,11 +103,11 @@ class Recalled(BaseModel):
 
 
 Keep = Literal["newer", "older", "both", "trial"]
-"""How a contradiction is settled; `trial`, of cards: both are tried on tasks, as a dispute."""
+"""The way in which a contradiction is settled; `trial`, of cards: both are tried on tasks, as a dispute."""
 
 
 class Contradiction(BaseModel):
-    """Two records that may not both hold, and why they stand beside one another."""
+    """Two records that may contradict each other, and why they were compared."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -118,7 +118,7 @@ class Contradiction(BaseModel):
 
 
 class _Kind(NamedTuple):
-    """How one kind is searched, and what is shown of a record of it."""
+    """Search and rendering of one kind of record."""
 
     section: str
     """The part of a team's namespace that its records are in."""
@@ -180,7 +180,7 @@ def _number(version: Version, name: str) -> float:
     return float(value) if isinstance(value, int | float) else 1.0
 
 
-KINDS: Mapping[Recallable, _Kind] = {
+RECORD_KINDS: Mapping[Recallable, _Kind] = {
     "fact": _Kind("facts", _fact, _said_by),
     "card": _Kind(
         "cards",
@@ -225,9 +225,9 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
     found = list[tuple[Recallable, Version]]()
     for kind in kinds:
         for place, only_verified in _places(kind, asker):
-            of = KINDS[kind]
+            of = RECORD_KINDS[kind]
             hits = await ledger.search(
-                place, question, limit=CANDIDATES, filter=of.filter, shelf=of.shelf, vector=vector
+                place, question, limit=CANDIDATES_PER_KIND, filter=of.filter, shelf=of.shelf, vector=vector
             )
             versions = [hit.version for hit in hits]
             found += [(kind, each) for each in versions if not only_verified or is_verified(each)]
@@ -244,13 +244,13 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
     whole = [version.record for part, version in parts if part.is_whole]
     vectors = await ledger.read(vectors_by_ids, whole)
     known = [vectors.get(version.record) if part.is_whole else None for part, version in parts]
-    texts = [KINDS[part.kind].about(part.text) for part, _ in parts]
+    texts = [RECORD_KINDS[part.kind].about(part.text) for part, _ in parts]
     alike = await ledger.scores([question], texts, known=known)
     in_part = await ledger.scores(_sentences(question), texts, known=known)
     recent = _recency(found)
     ranked = list[Recalled]()
     for (part, version), relevance, of_sentence in zip(parts, alike, in_part, strict=True):
-        if max(relevance, of_sentence) >= KINDS[part.kind].floor:
+        if max(relevance, of_sentence) >= RECORD_KINDS[part.kind].floor:
             standing, recency = _weight(part, version), recent[version.record]
             scores = {"relevance": relevance, "standing": standing, "recency": recency}
             score = relevance * standing * recency
@@ -260,7 +260,7 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
 
 async def visible(ledger: Ledger, asker: Asker, kind: Recallable) -> list[tuple[Recalled, Version]]:
     """Return the latest records of a kind that somebody may see, without those that are out of date."""
-    of, found = KINDS[kind], list[Version]()
+    of, found = RECORD_KINDS[kind], list[Version]()
     for place, only_verified in _places(kind, asker):
         heads = await ledger.records(
             place, filter=of.filter, limit=VISIBLE, shelf=of.shelf, newest_first=True
@@ -273,7 +273,7 @@ async def visible(ledger: Ledger, asker: Asker, kind: Recallable) -> list[tuple[
 
 def _sentences(question: str) -> Iterable[str]:
     """Return the first and last sentences of a question."""
-    said = list(filter(None, map(str.strip, SENTENCE_END.split(question))))
+    said = list(filter(None, map(str.strip, QUESTION_PART_END.split(question))))
     return dict.fromkeys([*said[:2], *said[-2:]])
 
 
@@ -288,7 +288,7 @@ def _recency(found: Sequence[tuple[Recallable, Version]]) -> Mapping[str, float]
 
 def _places(kind: Recallable, asker: Asker) -> Iterator[tuple[Namespace, bool]]:
     """Yield where records of a kind are that may be seen, and whether only verified ones may."""
-    section = KINDS[kind].section
+    section = RECORD_KINDS[kind].section
     if kind not in asker.retrieves:
         if kind == "fact" and asker.user:
             yield user_namespace(asker.user, "memories"), False
@@ -352,20 +352,20 @@ def _parts(kind: Recallable, version: Version, stale: str = "") -> list[Recalled
             origin=_origin(kind, version),
             stale=stale,
         )
-        for part, text in enumerate(KINDS[kind].texts(version))
+        for part, text in enumerate(RECORD_KINDS[kind].texts(version))
     ]
 
 
 def _origin(kind: Recallable, version: Version) -> str:
     """Return where a record is from, with its team where that has a name."""
-    origin, team = KINDS[kind].origin(version), _owner(version)
+    origin, team = RECORD_KINDS[kind].origin(version), _owner(version)
     return origin if kind == "fact" or team == LOCAL else f"{team}, {origin}"
 
 
 def _weight(part: Recalled, version: Version) -> float:
     """Return what a record counts beside its relevance and recency: standing and validity."""
     holds_now = part.kind != "fact" or (part.is_whole and _holding(version) == "now")
-    return KINDS[part.kind].standing(version) * (1.0 if holds_now else OUT_OF_TIME)
+    return RECORD_KINDS[part.kind].standing(version) * (1.0 if holds_now else OUT_OF_TIME)
 
 
 def _packed(ranked: Sequence[Recalled], budget: int, cost: Callable[[str], int]) -> list[Recalled]:
@@ -377,7 +377,9 @@ def _packed(ranked: Sequence[Recalled], budget: int, cost: Callable[[str], int])
     words, is 1.
     """
     shown, of_kind, told = list[Recalled](), Counter[Recallable](), set[str]()
-    by_kind = {kind: sorted((each for each in ranked if each.kind == kind), key=_order) for kind in KINDS}
+    by_kind = {
+        kind: sorted((each for each in ranked if each.kind == kind), key=_order) for kind in RECORD_KINDS
+    }
 
     def worth(each: Recalled) -> tuple[bool, float]:
         tokens = max(1, cost(each.line)) if shown else 1

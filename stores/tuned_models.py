@@ -1,4 +1,4 @@
-"""The models that were tuned on something remembered: which one answers, how each consolidation ended.
+"""Models that were tuned on memories: which one answers, and how each consolidation ended.
 
 What a promotion changes is one write; so is what takes it back. The room that is consolidated adds to that
 write what becomes of its own records.
@@ -51,7 +51,7 @@ class Attempt(BaseModel):
 
 
 class Serving(BaseModel):
-    """The tuned model that answers; empty: none."""
+    """The tuned model that answers; empty if there is none."""
 
     model: str = ""
 

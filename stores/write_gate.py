@@ -1,4 +1,4 @@
-"""The write gate: what is asked of a text before it is kept or shared, and when two texts count as one.
+"""The write gate: checks on a text before it is kept or shared, and when two texts count as one.
 
 One check finds what reads like an instruction to agents instead of something known (memory poisoning). A
 lesson may be in the imperative ("Use a composite index", "Always answer 400 for malformed bodies"), but it
@@ -44,28 +44,28 @@ INVISIBLE = re.compile(
     "[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u00ad\U000e0000-\U000e007f]"
 )
 QUOTED_CHARS = 80
-NEAR = 0.8
-"""Share of all words of two texts that both have, from which on they count as one."""
+DUPLICATE_SHARE = 0.8
+"""Share of all words that two texts have in common from which on they count as one."""
 COPIED, COPIED_WORDS = 0.9, 12
 """Share of words, and number, from which on a text is another's copy: short answers may be alike by right."""
 REWORDED = 0.2
 """Share of words of two answers from which on they may be wordings of one."""
 SAME_QUESTION, SAME_ANSWER = 0.7, 0.85
 """Cosines of two questions and of their answers from which on they are."""
-NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 SAME_FACT = 0.8
 """Cosine from which two facts may repeat or contradict one another, in any language."""
-WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+")
+COMPARED_WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+")
 
 
 class Gate(NamedTuple):
-    """The write gate of one kind: how long a text may be, and which of the checks it does without."""
+    """The write gate of one kind: the maximum length of a text, and the checks that are left out."""
 
     max_chars: int
     without: frozenset[str] = frozenset()
 
     def doubts(self, text: str) -> Iterator[str]:
-        """Yield why a person should look at a text before others use it, with words but of secrets."""
+        """Yield the reasons for which a person should review a text, with its words except for secrets."""
         if len(text) > self.max_chars:
             yield f"has more than {self.max_chars} characters"
         if INVISIBLE.search(text):
@@ -86,8 +86,8 @@ PAIRS = Gate(20_000, frozenset({MAYBE_SECRET}))
 
 
 def near(one: str, other: str) -> bool:
-    """Say whether two texts are nearly the same."""
-    return _share(_words(one), _words(other), NEAR)
+    """Return whether two texts are nearly the same."""
+    return _share(_words(one), _words(other), DUPLICATE_SHARE)
 
 
 def may_be_reworded(one: str, other: str) -> bool:
@@ -97,20 +97,20 @@ def may_be_reworded(one: str, other: str) -> bool:
     """
     said = [_words(each) for each in (one, other)]
     figures = [{word for word in each if word.isnumeric()} for each in said]
-    spelt = [{str(n) for n, word in enumerate(NUMBERS, 2) if word in each} for each in said]
+    spelt = [{str(n) for n, word in enumerate(NUMBER_WORDS, 2) if word in each} for each in said]
     same = figures[0] <= figures[1] | spelt[1] and figures[1] <= figures[0] | spelt[0]
     return same and _share(said[0], said[1], REWORDED)
 
 
-def near_to_any(text: str, others: Iterable[str], share: float = NEAR) -> bool:
+def near_to_any(text: str, others: Iterable[str], share: float = DUPLICATE_SHARE) -> bool:
     """Say whether a text is nearly the same as one of others: by that share of all words."""
     said = _words(text)
     return any(_share(said, _words(each), share) for each in others)
 
 
 def copies(text: str, others: Iterable[str]) -> bool:
-    """Say whether a text of some length has nearly no words but another's."""
-    return len(WORD.findall(text)) >= COPIED_WORDS and near_to_any(text, others, COPIED)
+    """Return whether a text of some length consists almost only of another's words."""
+    return len(COMPARED_WORD.findall(text)) >= COPIED_WORDS and near_to_any(text, others, COPIED)
 
 
 def _share(one: frozenset[str], other: frozenset[str], least: float) -> bool:
@@ -124,4 +124,4 @@ def _share(one: frozenset[str], other: frozenset[str], least: float) -> bool:
 
 @lru_cache(maxsize=8192)
 def _words(text: str) -> frozenset[str]:
-    return frozenset(word.casefold() for word in WORD.findall(text))
+    return frozenset(word.casefold() for word in COMPARED_WORD.findall(text))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mneme.environments.household.episode import CATEGORIES
+from mneme.environments.household.episode import GOAL_CATEGORIES
 from mneme.environments.pddl import DOMAINS
 from mneme.environments.sql_tuning.generating import SCHEMAS
 from mneme.graphs import load
@@ -51,4 +51,4 @@ def test_what_can_be_chosen_is_offered() -> None:
     assert "story-1-discovery" in shown("compound_learning", "input", "example")["enum"]
     assert shown("intrinsic_memory", "input", "team")["anyOf"][0]["enum"] == shipped()
     for household in ("mita", "coela", "proagent", "mhp"):
-        assert shown(household, "input", "category")["enum"] == ["", *CATEGORIES]
+        assert shown(household, "input", "category")["enum"] == ["", *GOAL_CATEGORIES]

@@ -32,6 +32,7 @@ def test_the_chatbot_loads_its_own_stores_and_what_it_recalls_and_shares(loaded:
     assert {room(name.partition(".")[2]) for name in loaded[0] if name.startswith("mneme.stores.")} == {
         "access",
         "answers",
+        "audit",
         "database",
         "discussions",
         "ledger",

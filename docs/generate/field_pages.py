@@ -21,9 +21,11 @@ Examples = Mapping[str, Mapping[str, Any]]
 
 def teams() -> str:
     """Write the fields of a team's file."""
-    text = (team.FOLDER / "design_review.yaml").read_text(encoding="utf-8")
+    text = (team.TEAMS_FOLDER / "design_review.yaml").read_text(encoding="utf-8")
     given = yaml.safe_load(text)
-    delegated = yaml.safe_load((team.FOLDER / "data_pipeline.yaml").read_text(encoding="utf-8"))["speakers"]
+    delegated = yaml.safe_load((team.TEAMS_FOLDER / "data_pipeline.yaml").read_text(encoding="utf-8"))[
+        "speakers"
+    ]
     examples = {
         "Team": given,
         "Role": given["roles"][0],
@@ -40,7 +42,7 @@ def teams() -> str:
 
 def agents() -> str:
     """Write the fields of an agent's and a rubric's file."""
-    files = agent.HOME / "limerick.yaml", rubric.HOME / "plan_generation.yaml"
+    files = agent.AGENTS_FOLDER / "limerick.yaml", rubric.RUBRICS_FOLDER / "plan_generation.yaml"
     one, other = (file.read_text(encoding="utf-8") for file in files)
     scores = yaml.safe_load(other)
     return (

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 from onnx import parser
 
-from mneme.models.embedding.minilm import GRAPH, initializers
+from mneme.models.embedding.minilm import ONNX_FILE, initializers
 
 OPERATIONS = Path(__file__).with_suffix(".txt")
 """The graph's operations, and after a line of dashes those of one layer; `#` begins a comment."""
@@ -52,4 +52,4 @@ def graph() -> bytes:
 
 
 if __name__ == "__main__":
-    GRAPH.write_bytes(graph())
+    ONNX_FILE.write_bytes(graph())

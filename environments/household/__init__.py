@@ -3,7 +3,7 @@
 from mneme.environments.household.acting import Action, ActionResult, Observation, Seen
 from mneme.environments.household.beliefs import Beliefs, Known, Met
 from mneme.environments.household.episode import (
-    CATEGORIES,
+    GOAL_CATEGORIES,
     Episode,
     Goal,
     Start,
@@ -20,7 +20,7 @@ from mneme.environments.household.trace import Trace
 from mneme.environments.household.world import World
 
 __all__ = [
-    "CATEGORIES",
+    "GOAL_CATEGORIES",
     "Action",
     "ActionResult",
     "Beliefs",

@@ -12,18 +12,18 @@ from mneme.core.errors import BadInput, first_fault
 
 Relation = Literal["on", "inside"]
 Kind = Literal["room", "door", "container", "surface", "object"]
-CATEGORIES = ("Wash Dishes", "Put Groceries", "Prepare a Meal", "Set up Table", "Prepare Tea")
+GOAL_CATEGORIES = ("Wash Dishes", "Put Groceries", "Prepare a Meal", "Set up Table", "Prepare Tea")
 CONTAINERS = frozenset(
     ("bathroomcabinet", "kitchencabinet", "cabinet", "fridge", "stove", "dishwasher", "microwave")
 )
 BEARERS = ("container", "surface")
-MOST_AGENTS = 4
+MAX_AGENTS = 4
 MARGIN = 2.0
 """Metres outside its room's box where an agent may start, since the boxes of two rooms need not touch."""
 
 
 class Boxed(Protocol):
-    """What has a bounding box in the apartment: centre and extent in metres, y is up."""
+    """An object with a bounding box in the apartment: centre and extent in metres, y is up."""
 
     @property
     def center(self) -> tuple[float, float, float]: ...
@@ -66,12 +66,12 @@ class Goal(BaseModel):
 
     @property
     def key(self) -> str:
-        """Write the predicate as C-WAH does."""
+        """Return the predicate in C-WAH's form."""
         return f"{self.relation}_{self.name}_{self.target}"
 
 
 class Start(BaseModel):
-    """Where an agent begins: the floor position (x, z) in metres, and who put it there."""
+    """Start of an agent: the floor position (x, z) in metres, and the source of that position."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -81,7 +81,7 @@ class Start(BaseModel):
 
 
 class Episode(BaseModel):
-    """Everything that a world needs. Raises BadInput, naming the field, if it cannot be played."""
+    """All data of an episode. Raises BadInput, naming the field, if it cannot be played."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -153,8 +153,8 @@ def require(is_so: bool, message: str, hint: str) -> None:
 
 def check_agents(agents: int) -> None:
     """Raise BadInput for a team that is empty or too large."""
-    possible = 1 <= agents <= MOST_AGENTS
-    require(possible, f"{agents} agents are not possible.", f"Give 1 to {MOST_AGENTS}.")
+    possible = 1 <= agents <= MAX_AGENTS
+    require(possible, f"{agents} agents are not possible.", f"Give 1 to {MAX_AGENTS}.")
 
 
 def check_ids(field: str, ids: Sequence[int]) -> None:

@@ -10,12 +10,12 @@ LARGE = (6.5, 8.5)
 SMALL = (4.5, 6.0)
 """Sides in metres; C-WAH's kitchen and living room measure 8, its bedroom and bathroom 5.5."""
 SIDES = {"kitchen": LARGE, "livingroom": LARGE}
-ROOMS = ("kitchen", "livingroom", "bedroom", "bathroom", "homeoffice", "diningroom")
-FEWEST_ROOMS, MOST_ROOMS = 4, len(ROOMS)
+ROOM_NAMES = ("kitchen", "livingroom", "bedroom", "bathroom", "homeoffice", "diningroom")
+MIN_ROOMS, MAX_ROOMS = 4, len(ROOM_NAMES)
 DOOR = 0.93
-SHARED = 1.6
+MIN_SHARED_WALL = 1.6
 """Metres of wall that two rooms must share for a door between them."""
-TRIES = 200
+PLAN_TRIES = 200
 
 
 class Room(NamedTuple):
@@ -29,7 +29,7 @@ class Room(NamedTuple):
 
     @property
     def center(self) -> Point:
-        """Give the middle."""
+        """Return the centre."""
         return self.x + self.width / 2, self.z + self.depth / 2
 
 
@@ -43,7 +43,7 @@ class Door(NamedTuple):
 
 def draw_plan(rooms: int, chance: Random) -> tuple[list[Room], list[Door]]:
     """Place rooms that do not overlap; each has one door to an earlier room, as in C-WAH (a tree)."""
-    names = [*ROOMS[:FEWEST_ROOMS], *chance.sample(ROOMS[FEWEST_ROOMS:], rooms - FEWEST_ROOMS)]
+    names = [*ROOM_NAMES[:MIN_ROOMS], *chance.sample(ROOM_NAMES[MIN_ROOMS:], rooms - MIN_ROOMS)]
     chance.shuffle(names)
     plan: list[Room] = []
     doors: list[Door] = []
@@ -70,8 +70,8 @@ def _sides(name: str, chance: Random) -> tuple[float, float]:
 
 
 def _attach(name: str, plan: Sequence[Room], chance: Random) -> tuple[int, Room]:
-    """Set a room against a wall of an earlier one, where it fits."""
-    for _ in range(TRIES):
+    """Place a room against a wall of an earlier one, where it fits."""
+    for _ in range(PLAN_TRIES):
         against = chance.randrange(len(plan))
         room = _beside(name, plan[against], chance)
         common = (_common(room, other) for other in plan)
@@ -86,23 +86,23 @@ def _beside(name: str, wall: Room, chance: Random) -> Room:
     width, depth = _sides(name, chance)
     side = chance.choice("nesw")
     if side in "ns":
-        x = round(chance.uniform(wall.x - width + SHARED, wall.x + wall.width - SHARED), 2)
+        x = round(chance.uniform(wall.x - width + MIN_SHARED_WALL, wall.x + wall.width - MIN_SHARED_WALL), 2)
         return Room(name, x, wall.z + wall.depth if side == "n" else wall.z - depth, width, depth)
-    z = round(chance.uniform(wall.z - depth + SHARED, wall.z + wall.depth - SHARED), 2)
+    z = round(chance.uniform(wall.z - depth + MIN_SHARED_WALL, wall.z + wall.depth - MIN_SHARED_WALL), 2)
     return Room(name, wall.x + wall.width if side == "e" else wall.x - width, z, width, depth)
 
 
 def _common(one: Room, other: Room) -> tuple[float, float, float, float]:
-    """Give the bounds (x, x, z, z) of what two rooms have in common; apart, a higher one comes first."""
+    """Return the bounds (x, x, z, z) of two rooms' overlap; if they are apart, a higher one comes first."""
     left, right = max(one.x, other.x), min(one.x + one.width, other.x + other.width)
     return left, right, max(one.z, other.z), min(one.z + one.depth, other.z + other.depth)
 
 
 def _shared(one: Room, other: Room) -> tuple[Point, Point] | None:
-    """Give the ends of the wall that two rooms share, where it is long enough for a door."""
+    """Return the ends of the wall that two rooms share, if it is long enough for a door."""
     left, right, low, high = _common(one, other)
-    if abs(right - left) < 1e-6 and high - low >= SHARED - 1e-6:
+    if abs(right - left) < 1e-6 and high - low >= MIN_SHARED_WALL - 1e-6:
         return (left, low), (left, high)
-    if abs(high - low) < 1e-6 and right - left >= SHARED - 1e-6:
+    if abs(high - low) < 1e-6 and right - left >= MIN_SHARED_WALL - 1e-6:
         return (left, low), (right, low)
     return None

@@ -11,7 +11,7 @@ from random import Random
 
 from mneme.core.errors import BadInput
 from mneme.environments.household.episode import (
-    CATEGORIES,
+    GOAL_CATEGORIES,
     Episode,
     Goal,
     Kind,
@@ -19,15 +19,15 @@ from mneme.environments.household.episode import (
     Thing,
     check_agents,
 )
-from mneme.environments.household.floorplan import FEWEST_ROOMS, MOST_ROOMS, draw_plan
+from mneme.environments.household.floorplan import MAX_ROOMS, MIN_ROOMS, draw_plan
 from mneme.environments.household.furnishing import Extent, GoalTemplate, apartments, furnish
 from mneme.environments.household.loading import seeded_starts
 
-HIDDEN = 0.75
+HIDDEN_SHARE = 0.75
 """Share of goal things that lie in closed containers."""
 SPARE = 0.5
-"""Things of the goal's classes beyond those wanted, as a share of them, on average."""
-OBJECTS = (255, 285)
+"""Mean number of spare objects of the goal's classes, as a share of the wanted ones."""
+OBJECT_COUNT = (255, 285)
 """Objects in an apartment, including goal things; with furniture there are about 300 things."""
 
 
@@ -44,19 +44,21 @@ def generate(
     has its own. Raises `BadInput` naming the argument that is not possible.
     """
     check_agents(agents)
-    if category is not None and category not in CATEGORIES:
-        raise BadInput(f"category: there is no category {category}.", f"One of: {', '.join(CATEGORIES)}.")
-    if rooms is not None and not FEWEST_ROOMS <= rooms <= MOST_ROOMS:
-        raise BadInput(f"rooms: {rooms} is not possible.", f"Give {FEWEST_ROOMS} to {MOST_ROOMS} rooms.")
+    if category is not None and category not in GOAL_CATEGORIES:
+        raise BadInput(
+            f"category: there is no category {category}.", f"One of: {', '.join(GOAL_CATEGORIES)}."
+        )
+    if rooms is not None and not MIN_ROOMS <= rooms <= MAX_ROOMS:
+        raise BadInput(f"rooms: {rooms} is not possible.", f"Give {MIN_ROOMS} to {MAX_ROOMS} rooms.")
     chance = Random(f"episode:{seed}")  # noqa: S311
-    category = category or CATEGORIES[seed % len(CATEGORIES)]
+    category = category or GOAL_CATEGORIES[seed % len(GOAL_CATEGORIES)]
     home = Home(seed if apartment is None else apartment, rooms)
     goals = _goals(apartments().goals[category], home, chance)
     needed = [goal.name for goal in goals for _ in range(goal.count)]
     wanted = needed + [name for name in needed if chance.random() < SPARE]
     for name in wanted:
         home.put(name, _goal_things()[name], *_spot(home, goals[0].target, chance), chance)
-    for _ in range(chance.randint(*OBJECTS) - len(wanted)):
+    for _ in range(chance.randint(*OBJECT_COUNT) - len(wanted)):
         _strew(home, wanted, chance)
     name = f"{category.lower().replace(' ', '-')}-{seed}-in-{home.name}"
     return Episode(
@@ -79,7 +81,7 @@ class Home:
 
     def __init__(self, seed: int, rooms: int | None) -> None:
         chance = Random(f"apartment:{seed}:{rooms}")  # noqa: S311
-        plan, doors = draw_plan(rooms or chance.randint(FEWEST_ROOMS, MOST_ROOMS), chance)
+        plan, doors = draw_plan(rooms or chance.randint(MIN_ROOMS, MAX_ROOMS), chance)
         self.name = f"home-{seed}" if rooms is None else f"home-{seed}-of-{rooms}"
         self.things: list[Thing] = []
         self.places: dict[int, tuple[Relation, int]] = {}
@@ -119,7 +121,7 @@ class Home:
         ]
 
     def put(self, name: str, size: Extent, relation: Relation, holder: Thing, chance: Random) -> None:
-        """Put a thing on or in a piece of furniture, within its outline."""
+        """Put an object on or in a piece of furniture, within its outline."""
         x, z = (
             round(
                 holder.center[axis] + chance.uniform(-0.5, 0.5) * max(0.0, holder.size[axis] - size[axis]), 2
@@ -154,7 +156,7 @@ def _goals(template: GoalTemplate, home: Home, chance: Random) -> list[Goal]:
 
 def _spot(home: Home, target: int, chance: Random) -> tuple[Relation, Thing]:
     """Draw the place of a goal thing: hidden or visible, never at the target."""
-    hidden = chance.random() < HIDDEN
+    hidden = chance.random() < HIDDEN_SHARE
     weights = apartments().hiding if hidden else apartments().showing
     spots = [(thing, weights[name] / len(home.named(name))) for name in weights for thing in home.named(name)]
     spots = [(thing, weight) for thing, weight in spots if thing.id != target]

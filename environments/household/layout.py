@@ -11,7 +11,7 @@ from mneme.environments.household.episode import Boxed, Episode
 Point = tuple[float, float]
 Doors = tuple[tuple[int, int, float, float], ...]
 """The doors, each as two rooms and a position."""
-NEAR = 1e-9
+ROUNDING = 1e-9
 STRAIGHT = 1.05
 """Metres walked for a metre of straight legs, as measured on the way to a room."""
 REACH = 1.3
@@ -32,12 +32,12 @@ class Layout:
         self._between = between_doors(tuple((one, other, *at) for one, other, at in self.doors))
 
     def way(self, room: int, position: Point, goal: int) -> tuple[float, list[tuple[int, Point]]]:
-        """Give the length in metres to the last door before a room, and each door with the room behind it."""
+        """Return the metres to the last door before a room, and each door with the room behind it."""
         legs: list[tuple[int, Point]] = []
         length, here, used = 0.0, position, -1
 
         def length_by(door: int) -> tuple[float, float]:
-            """Of ways that are as long, the one that leaves least behind the door: none turns round in it."""
+            """Return a door's sort key: the way's length, then its rest behind the door, against turns."""
             onward = min((self._between[door][last] for last in self._exits[goal]), default=math.inf)
             return round(math.dist(here, self.doors[door][2]) + onward, 6), onward
 
@@ -50,11 +50,11 @@ class Layout:
         return length, legs
 
     def towards_room(self, room: int, position: Point, goal: int) -> tuple[int, Point]:
-        """Take one step towards a room; what is left of a step behind the last door leads to its centre."""
+        """Take one step towards a room; the rest of a step behind the last door leads to its centre."""
         budget = 1.0 / STRAIGHT
         for beyond, center in self.way(room, position, goal)[1]:
             leg = math.dist(position, center)
-            if leg > budget + NEAR:
+            if leg > budget + ROUNDING:
                 return room, along(position, center, budget)
             room, position, budget = beyond, center, max(0.0, budget - leg)
         return room, along(position, self.centers[room], budget)
@@ -93,8 +93,8 @@ def distance(position: Point, box: Boxed) -> float:
 
 
 def steps_to(metres: float) -> int:
-    """Count the steps to a thing in the same room at this bounding-box distance."""
-    return max(1, math.ceil(metres - REACH - NEAR))
+    """Return the number of steps to an object in the same room at this bounding-box distance."""
+    return max(1, math.ceil(metres - REACH - ROUNDING))
 
 
 def towards(position: Point, box: Boxed) -> Point:
@@ -112,7 +112,7 @@ def _clamp(value: float, center: float, half: float) -> float:
 
 
 def along(start: Point, end: Point, metres: float) -> Point:
-    """Go so many metres straight on, or what is left of the way."""
+    """Move that many metres straight ahead, or the rest of the way."""
     whole = math.dist(start, end)
     if whole <= metres:
         return end

@@ -9,7 +9,7 @@ from typing import Any
 from mneme.core.errors import BadInput
 from mneme.environments.household.cwah import read_cwah
 from mneme.environments.household.episode import (
-    MOST_AGENTS,
+    MAX_AGENTS,
     Episode,
     Start,
     Thing,
@@ -31,7 +31,7 @@ def load_episode(path: Path | str, agents: int = 2, seed: int = 0) -> Episode:
 
 
 def with_agents(episode: Episode, agents: int, seed: int = 0) -> Episode:
-    """Give an episode so many agents: the first recorded starts, then seeded ones."""
+    """Set an episode's number of agents: the first recorded starts, then seeded ones."""
     check_agents(agents)
     starts = [
         *episode.starts[:agents],
@@ -44,7 +44,7 @@ def seeded_starts(rooms: Sequence[Thing], name: str, seed: int = 0) -> list[Star
     """Stand as many agents as there can be each in the inner half of a room drawn evenly."""
     chance = Random(f"starts:{name}:{seed}")  # noqa: S311
     starts = []
-    for _ in range(MOST_AGENTS):
+    for _ in range(MAX_AGENTS):
         room = chance.choice(rooms)
         x, z = (room.center[axis] + room.size[axis] * chance.uniform(-0.25, 0.25) for axis in (0, 2))
         starts.append(Start(room=room.id, position=(round(x, 2), round(z, 2)), placed="seeded rule"))

@@ -11,12 +11,12 @@ from PIL import Image, ImageDraw
 from mneme.core.errors import BadInput
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.play import Frame
-from mneme.environments.household.scene import NAMES, Scene, scenes
+from mneme.environments.household.scene import AGENT_NAMES, Scene, scenes
 from mneme.environments.household.stage import COLOURS, Stage
 
 DOTS, SHARP = 80, 130
 """Dots an inch of an animation, and of a single picture."""
-MOST_SHOTS = 130
+MAX_FRAMES = 130
 """Pictures that an animation has at most."""
 SIGHT = 0.3
 """The part of a picture's height that what an agent saw takes at most."""
@@ -26,7 +26,7 @@ BLINK, LAST = 220, 2500
 
 @dataclass(frozen=True)
 class Film:
-    """What is drawn of a run: its steps, the synopses by step, its name, and what agents saw by step."""
+    """Content of a film: a run's steps, its name, the synopses and the agents' views by step."""
 
     episode: Episode
     frames: Sequence[Frame]
@@ -54,7 +54,7 @@ def animate(films: Sequence[Film], file: Path) -> None:
     played = [scenes(film.episode, film.frames) for film in films]
     stages = [_stage(film, DOTS, each[-1].open) for film, each in zip(films, played, strict=True)]
     longest = max(len(each) for each in played)
-    stride = math.ceil(longest / MOST_SHOTS)
+    stride = math.ceil(longest / MAX_FRAMES)
     shots = [
         _beside(
             [
@@ -81,7 +81,7 @@ def _shot(film: Film, stage: Stage, scene: Scene) -> Image.Image:
 
 
 def _with_sights(shot: Image.Image, strips: Sequence[Image.Image]) -> Image.Image:
-    """Put what each agent saw beside the plan, in a row of its own: colour, depth and segments."""
+    """Add each agent's view beside the plan, in its own row: colour, depth and segments."""
     height = min(shot.height // len(strips), round(SIGHT * shot.height))
     width = 3 * height
     column = Image.new("RGB", (width, shot.height), "white")
@@ -90,10 +90,10 @@ def _with_sights(shot: Image.Image, strips: Sequence[Image.Image]) -> Image.Imag
         column.paste(strip.resize((width, height), Image.Resampling.NEAREST), (0, at))
         draw = ImageDraw.Draw(column)
         draw.rectangle((0, at, width - 1, at + height - 1), outline=COLOURS[number], width=3)
-        draw.text((8, at + 6), NAMES[number], fill="black", stroke_width=2, stroke_fill="white")
+        draw.text((8, at + 6), AGENT_NAMES[number], fill="black", stroke_width=2, stroke_fill="white")
     return _beside([shot, column])
 
 
 def _beside(shots: Sequence[Image.Image]) -> Image.Image:
-    """Put pictures of the same height side by side."""
+    """Join pictures of the same height side by side."""
     return Image.fromarray(np.hstack([np.asarray(shot) for shot in shots]))

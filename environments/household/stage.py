@@ -16,7 +16,7 @@ from PIL import Image
 from mneme.environments.household.episode import Episode, Thing
 from mneme.environments.household.labels import DOOR, Labels, around, name_containers, name_rooms
 from mneme.environments.household.layout import Point, flat
-from mneme.environments.household.scene import NAMES, Scene
+from mneme.environments.household.scene import AGENT_NAMES, Scene
 
 COLOURS = ("#d1495b", "#2e6fb7", "#3a9d5d", "#8e5bb5")
 FLOORS = ("#f7efe3", "#e9f1f7", "#eef5ea", "#f6ebf1", "#f3f1dd", "#ebeaf5")
@@ -31,8 +31,8 @@ LEGEND = (
     "hatched: nobody was there   ○ door\n"
     "thick line: the latest steps"
 )
-UNKNOWN = {"color": "white", "markeredgecolor": DIM}
-"""How a thing is drawn that the team does not know of."""
+UNKNOWN_STYLE = {"color": "white", "markeredgecolor": DIM}
+"""Style of an object that the team does not know of."""
 HATCH = "#c9c2b8"
 TRAIL = 12
 """Latest steps of a path that are drawn strongly."""
@@ -49,9 +49,9 @@ class Stage:
         synopses: Mapping[int, str],
         name: str,
     ) -> None:
-        """Draw what stays; `dots` are dots an inch, `opened` what is open at the end, and so to be named.
+        """Draw the static parts; `dots` are dots an inch, `opened` the containers to name.
 
-        Beside the plan stand the run's name and its latest synopsis, given by step.
+        The run's name and its latest synopsis, given by step, are written beside the plan.
         """
         self._episode, self._synopses, self._name = episode, synopses, name
         self._things = episode.by_id()
@@ -133,7 +133,7 @@ class Stage:
     # ---------------------------------------------------------------- what changes
 
     def _named(self, scene: Scene) -> list[Artist]:
-        """Write what was wished for, each where it covers nothing; what is held comes first."""
+        """Write the requested names, each where it covers nothing; held objects come first."""
         labels = self._labels.branched()
         for agent in range(len(scene.paths)):
             labels.keep_clear(*_apart(agent, scene), 0.72, 0.72)
@@ -184,14 +184,14 @@ class Stage:
                 piles.setdefault((self._spot(thing, scene), thing.id in scene.known), []).append(thing.name)
         artists: list[Artist] = []
         for ((x, z), is_known), names in piles.items():
-            fill: dict[str, Any] = {"color": INK, "markeredgecolor": "white"} if is_known else UNKNOWN
+            fill: dict[str, Any] = {"color": INK, "markeredgecolor": "white"} if is_known else UNKNOWN_STYLE
             artists += self._plan.plot(x, z, marker="D", markersize=6, zorder=6, **fill)
             words = ", ".join(name if n == 1 else f"{n} {name}" for name, n in Counter(names).items())
             self._wishes.append(_Wish(x, z, words, INK if is_known else DIM, 0.28))
         return artists
 
     def _spot(self, thing: Thing, scene: Scene) -> Point:
-        """Give where a thing is drawn: at its container or target, or where it lay at the start."""
+        """Return where an object is drawn: at its container or target, or at its start."""
         holder = self._things[scene.places[thing.id]]
         moved = self._episode.places[thing.id][1] != holder.id
         return flat(holder.center if moved or holder.category == "container" else thing.center)
@@ -213,7 +213,7 @@ class Stage:
         body = Circle((x, z), 0.36, facecolor=colour, edgecolor="white", linewidth=1.5, zorder=8)
         letter: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 10, "weight": "bold"}
         artists: list[Artist] = [self._plan.add_patch(body)]
-        artists.append(self._plan.text(x, z, NAMES[agent][0], color="white", zorder=9, **letter))
+        artists.append(self._plan.text(x, z, AGENT_NAMES[agent][0], color="white", zorder=9, **letter))
         if held := self._held(scene, agent):
             self._wishes.append(_Wish(x, z, held, colour, 0.45, "bold"))
         return artists
@@ -222,7 +222,7 @@ class Stage:
         return " + ".join(self._things[thing].name for thing in scene.hands[agent])
 
     def _report(self, scene: Scene) -> list[Artist]:
-        """Write the progress, what each agent does, and the synopsis."""
+        """Write the progress, each agent's action, and the synopsis."""
         page = _Page(self._panel)
         page.write(self._episode.category, size=14, weight="bold")
         if self._name:
@@ -234,7 +234,7 @@ class Stage:
             page.bar(f"{goal.name} {goal.relation} {target}", scene.progress.get(goal.key, 0), goal.count)
         page.gap()
         for agent, doing in enumerate(scene.doing):
-            page.write(NAMES[agent], colour=COLOURS[agent], weight="bold")
+            page.write(AGENT_NAMES[agent], colour=COLOURS[agent], weight="bold")
             page.write(f"holds {self._held(scene, agent) or 'nothing'}")
             page.write(shorten(doing, 44, placeholder=" …") or "is about to begin")
             page.gap()
@@ -271,7 +271,7 @@ class _Page:
         self._y -= 0.018
 
     def bar(self, words: str, done: int, of: int) -> None:
-        """Write a goal, with a square for each thing that it asks for."""
+        """Write a goal, with a square for each of its objects."""
         for part in range(of):
             colour = MET if part < done else "#d9d9d9"
             square = Rectangle((0.72 + 0.055 * part, self._y - 0.026), 0.04, 0.024, facecolor=colour)
@@ -280,7 +280,7 @@ class _Page:
 
 
 def _apart(agent: int, scene: Scene) -> Point:
-    """Give where an agent is drawn: beside those who stand on the same spot."""
+    """Return where an agent is drawn: beside other agents on the same spot."""
     x, z = scene.paths[agent][-1]
     before = [path[-1] for path in scene.paths[:agent]]
     crowd = sum(abs(x - other[0]) + abs(z - other[1]) < 0.5 for other in before)

@@ -13,7 +13,7 @@ from mneme.environments.household.layout import REACH, STRAIGHT, Doors, Point, b
 Corner = tuple[int, float, float]
 """A room's id, and a position in it in metres (x, z)."""
 
-NEARLY = 0.2
+REACH_TOLERANCE = 0.2
 """Metres beyond the reach of a walk from which one can act without walking."""
 
 
@@ -47,7 +47,7 @@ def steps_to_act(known: Known, start: Corner, place: Place) -> int:
     x = max(0.0, abs(last[0] - place.x) - place.width / 2)
     z = max(0.0, abs(last[1] - place.z) - place.depth / 2)
     rest = math.hypot(x, z)
-    if before == 0 and rest <= REACH + NEARLY:
+    if before == 0 and rest <= REACH + REACH_TOLERANCE:
         return 1
     return 1 + math.ceil(STRAIGHT * before) + max(0, math.ceil(rest - REACH))
 

@@ -13,7 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from mneme.core.errors import BadInput
-from mneme.environments.household.acting import DONE, NAMES, Action, ActionResult, Observation, Seen
+from mneme.environments.household.acting import AGENT_NAMES, DONE, Action, ActionResult, Observation, Seen
 from mneme.environments.household.episode import Boxed, Episode, Relation, Thing
 from mneme.environments.household.layout import Box, Layout, distance, towards
 from mneme.environments.household.state import Body, Changes, read_changes
@@ -21,11 +21,11 @@ from mneme.environments.household.state import Body, Changes, read_changes
 if TYPE_CHECKING:
     from mneme.environments.household.play import Frame
 
-__all__ = ["CLOSE", "HANDS", "LONGEST_MESSAGE", "Action", "ActionResult", "Observation", "Seen", "World"]
+__all__ = ["CLOSE", "HANDS", "MAX_MESSAGE_CHARS", "Action", "ActionResult", "Observation", "Seen", "World"]
 
 CLOSE = 1.5
 """Horizontal bounding-box distance in metres within which hands reach."""
-LONGEST_MESSAGE = 500
+MAX_MESSAGE_CHARS = 500
 HANDS = 2
 HAND_HEIGHT = 1.0
 """The height of a held thing in metres; no rule uses it."""
@@ -119,7 +119,7 @@ class World:
         for thing, agents in claims.items():
             if len(agents) > 1:
                 lucky = Random(f"{self.seed}:{self.steps}:{thing}").choice(agents)  # noqa: S311
-                too_late = ActionResult(ok=False, why=f"{NAMES[lucky]} was first", forestalled=True)
+                too_late = ActionResult(ok=False, why=f"{AGENT_NAMES[lucky]} was first", forestalled=True)
                 lost |= {each: too_late for each in agents if each != lucky}
                 for each in agents:
                     self.agents[each].sent = False
@@ -135,7 +135,7 @@ class World:
         elif action.kind == "send":
             why = "a message was sent just now" if sent else ""
             if not sent:
-                self._messages.append((agent, action.text[:LONGEST_MESSAGE]))
+                self._messages.append((agent, action.text[:MAX_MESSAGE_CHARS]))
                 body.sent = True
         else:
             why = self._forbidden(body, action)

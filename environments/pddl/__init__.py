@@ -2,12 +2,12 @@
 
 from mneme.environments.pddl.generating import DOMAINS, SIZES, Domain, example_of, generate, generate_suite
 from mneme.environments.pddl.loading import load, load_folder, load_one
-from mneme.environments.pddl.world import STEPS, Observed, PddlWorld, Problem
+from mneme.environments.pddl.world import MAX_STEPS, Observed, PddlWorld, Problem
 
 __all__ = [
     "DOMAINS",
+    "MAX_STEPS",
     "SIZES",
-    "STEPS",
     "Domain",
     "Observed",
     "PddlWorld",

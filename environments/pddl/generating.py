@@ -28,9 +28,9 @@ SIZES: dict[Domain, tuple[int, int]] = {
     "tyreworld": (1, 4),
 }
 """Balls, blocks, drinks and hubs: the least and the most that are drawn; a size given may be larger."""
-SHARES: dict[Domain, int] = {"gripper": 2, "blockworld": 1, "barman": 2, "tyreworld": 1}
-"""How often a domain comes in a suite: AgentBoard has 20, 10, 20 and 10 problems."""
-FOLDER = Path(__file__).resolve().parent / "domains"
+DOMAIN_SHARES: dict[Domain, int] = {"gripper": 2, "blockworld": 1, "barman": 2, "tyreworld": 1}
+"""Problems of each domain in a suite, as in AgentBoard: 20, 10, 20 and 10."""
+DOMAINS_FOLDER = Path(__file__).resolve().parent / "domains"
 
 
 def generate(domain: Domain, seed: int, size: int | None = None) -> Problem:
@@ -49,7 +49,7 @@ def generate(domain: Domain, seed: int, size: int | None = None) -> Problem:
 def problem_of(domain: Domain, name: str, drawn: "Drawn") -> Problem:
     """Return a problem of one of our domains as PDDL texts."""
     objects, initial, goal = drawn
-    declared = (FOLDER / f"{domain}.pddl").read_text(encoding="utf-8")
+    declared = (DOMAINS_FOLDER / f"{domain}.pddl").read_text(encoding="utf-8")
     start, wanted = ("\n    ".join(f"({literal})" for literal in literals) for literals in (initial, goal))
     title = declared.split("(domain ", 1)[1].split(")", 1)[0]
     text = (
@@ -61,7 +61,7 @@ def problem_of(domain: Domain, name: str, drawn: "Drawn") -> Problem:
 
 def generate_suite(problems: int, seed: int) -> list[Problem]:
     """Draw a suite with AgentBoard's shares of the domains: 60 are 20 gripper, 10 blockworld and so on."""
-    order = [domain for domain, share in SHARES.items() for _ in range(share)]
+    order = [domain for domain, share in DOMAIN_SHARES.items() for _ in range(share)]
     drawn = [order[number % len(order)] for number in range(problems)]
     counts = {domain: drawn.count(domain) for domain in DOMAINS}
     return [generate(each, seed * 1000 + number) for each, count in counts.items() for number in range(count)]
@@ -72,7 +72,7 @@ Drawn = tuple[str, list[str], list[str]]
 
 
 def _gripper(random: Random, size: int) -> Drawn:
-    """Put balls into two rooms; each is wanted in the other one."""
+    """Put balls into two rooms; the goal is each ball in the other room."""
     balls = [f"ball{number}" for number in range(1, size + 1)]
     rooms, grippers = ["rooma", "roomb"], ["left", "right"]
     main = random.choice(rooms)
@@ -103,7 +103,7 @@ def _upon(towers: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _blockworld(random: Random, size: int) -> Drawn:
-    """Draw two arrangements; what the second has on one another and the first has not is wanted."""
+    """Draw two arrangements; the goal is the `on` literals that only the second one has."""
     blocks = [f"b{number}" for number in range(1, size + 1)]
     start = _towers(random, blocks)
     wanted: list[str] = []
@@ -142,7 +142,7 @@ def _numbered(name: str, count: int) -> list[str]:
 
 
 def _tyreworld(random: Random, size: int) -> Drawn:
-    """Put a flat wheel on every hub and a sound one into the boot; part of the change is wanted."""
+    """Put a flat wheel on every hub and a sound one into the boot; the goal is part of the change."""
     numbers = range(1, size + 1)
     initial = ["in jack boot", "in pump boot", "in wrench boot", "unlocked boot", "closed boot"]
     for n in numbers:
@@ -165,12 +165,12 @@ def example_of(domain: str) -> str:
     """Return a worked example of one of AgentBoard's domains, turn by turn; "" for any other domain.
 
     Its harness shows one before a task. The problems are ours, the smallest of seeds that no suite draws,
-    with a shortest plan; what is observed is played anew in the world, so that an example says nothing else.
+    with a shortest plan; the observations come from playing it in the world, so that they are exact.
     """
     known = next((each for each in DOMAINS if each == domain), None)
     if known is None:
         return ""
-    example = yaml.safe_load((FOLDER / "examples.yaml").read_text(encoding="utf-8"))[known]
+    example = yaml.safe_load((DOMAINS_FOLDER / "examples.yaml").read_text(encoding="utf-8"))[known]
     world = PddlWorld(generate(known, example["seed"], SIZES[known][0]))
     told = [world.problem.goal, f"At the start: {world.first_observation}"]
     for number, action in enumerate(example["plan"].split(";"), start=1):

@@ -21,7 +21,9 @@ Dialect = Literal["sqlite", "postgres"]
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 SWELLING = (exp.Repeat, exp.Pad, exp.Space, exp.Format)  # a short call that makes a huge text
-MAX_CHARS = 20_000  # characters of a statement; the recursive-descent parser must not get unlimited input
+MAX_STATEMENT_CHARS = (
+    20_000  # characters of a statement; the recursive-descent parser must not get unlimited input
+)
 EXPLAIN = re.compile(r"\s*EXPLAIN\b(\s+QUERY\s+PLAN\b|\s*\([^)]*\)|\s+(ANALYZE|VERBOSE)\b)*", re.IGNORECASE)
 WRITERS = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Into, exp.Lock, exp.Command)
 
@@ -37,8 +39,8 @@ PLAIN_FUNCTIONS = frozenset(
 
 def parse(sql: str, dialect: Dialect) -> exp.Expr:
     """Parse one statement, or refuse what is not one."""
-    if len(sql) > MAX_CHARS:
-        raise Refused(f"The statement has {len(sql)} characters; {MAX_CHARS} are the most.")
+    if len(sql) > MAX_STATEMENT_CHARS:
+        raise Refused(f"The statement has {len(sql)} characters; {MAX_STATEMENT_CHARS} are the most.")
     try:
         trees = sqlglot.parse(sql, read=dialect)
         found = [each for each in trees if each is not None and not isinstance(each, exp.Semicolon)]

@@ -33,7 +33,7 @@ from mneme.environments.sql_tuning.databases import (
 from mneme.environments.sql_tuning.generating import Schema, constants_of, draw, filled
 from mneme.environments.sql_tuning.records import ColumnFacts, Failed, Kind, Late, Limits, Refused, Row
 
-MAX_FILES = 24  # files that are kept; beyond that the oldest is made again when needed
+MAX_DATABASE_FILES = 24  # files that are kept; beyond that the oldest is made again when needed
 STEPS_BETWEEN_CHECKS = 20_000  # of SQLite's machine between two looks at the clock: about a millisecond
 MAX_COPIED_BYTES = 64 * 2**20
 """Bytes of a user's database that is copied whole; of a larger one, rows are taken."""
@@ -47,7 +47,7 @@ REFUSED_FUNCTIONS = (
     *("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"),
     *("printf", "format"),  # one call can run without end, and the time limit is not checked during it
 )
-TABLES = (
+LIST_TABLES = (
     "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' "
     "AND sql NOT LIKE 'CREATE VIRTUAL%'"
 )
@@ -65,7 +65,9 @@ class SqliteDatabase(Database):
     def __init__(self, key: str, make: Make) -> None:
         self.key, self._make = key, make
         with closing(self._open()) as opened:
-            self.columns = {name: columns_of(opened, name) for (name,) in opened.execute(TABLES).fetchall()}
+            self.columns = {
+                name: columns_of(opened, name) for (name,) in opened.execute(LIST_TABLES).fetchall()
+            }
             self.catalogue = _catalogue(opened)
 
     @classmethod
@@ -80,7 +82,7 @@ class SqliteDatabase(Database):
 
     @classmethod
     def read(cls, database: str) -> "SqliteDatabase":
-        """Read a file of the user's, once for each state of it. Raises BadInput."""
+        """Read a user's file, once for each state of it. Raises BadInput."""
         file = Path(database).resolve()
         if not file.is_file():
             raise BadInput(f"There is no database {database}.", "Give a SQLite file, or postgresql://….")
@@ -97,7 +99,7 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def twin(self, query: str, limits: Limits) -> Iterator["SqliteCopy"]:
-        """Yield the same tables in memory, with rows that tell rewritings apart."""
+        """Yield the same tables in memory, with rows that distinguish rewritings."""
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as twin:
             with closing(self._open()) as original:
                 for statement in statements_of(original):
@@ -126,7 +128,7 @@ class SqliteDatabase(Database):
                     self._make(made)
                 _made[self.key] = file
             _made.move_to_end(self.key)
-            if len(_made) > MAX_FILES:
+            if len(_made) > MAX_DATABASE_FILES:
                 _made.popitem(last=False)[1].unlink()
             return sqlite3.connect(f"file:{file}?mode=ro", uri=True)
 
@@ -151,7 +153,7 @@ class SqliteCopy(DatabaseCopy):
         )
 
     def size(self) -> int:
-        """Give the size of everything in the copy."""
+        """Return the size of everything in the copy."""
         pages, free, size = (
             self._connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("page_count", "freelist_count", "page_size")
@@ -159,7 +161,7 @@ class SqliteCopy(DatabaseCopy):
         return int((pages - free) * size)
 
     def indexes(self, table: str) -> list[str]:
-        """Give the statements of a table's indexes."""
+        """Return the statements of a table's indexes."""
         wanted = "SELECT sql FROM sqlite_master WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL"
         return [str(sql) for (sql,) in self._connection.execute(wanted, (table,))]
 
@@ -192,9 +194,9 @@ class SqliteCopy(DatabaseCopy):
     def _authorize(
         self, action: int, first: str | None, second: str | None, database: str | None, _: str | None
     ) -> int:
-        """Allow what the mode allows; SQLite calls this for each part of a statement.
+        """Return whether the mode allows an action; SQLite calls this for each part of a statement.
 
-        What is read without a database is a part of the query.
+        A read without a database belongs to the query.
         """
         name, function, prepares = (first or "").lower(), (second or "").lower(), self._mode == "preparing"
         known = database is None or name in self._tables or (prepares and name in CATALOGUE)
@@ -267,7 +269,7 @@ _made: OrderedDict[str, Path] = OrderedDict()
 
 @cache
 def _folder() -> Path:
-    """Make the folder of this process's databases, which goes with it."""
+    """Create the folder of this process's databases, which is deleted with the process."""
     folder = Path(tempfile.mkdtemp(prefix="mneme-sql-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -294,7 +296,7 @@ def _declare(ddl: str, query: str, rows: int, made: sqlite3.Connection) -> None:
         raise BadInput(f"The schema cannot be made: SQLite says: {wrong}", hint) from wrong
     made.execute("BEGIN")
     known = constants_of(qualified(query, _catalogue(made), "sqlite"))
-    tables = [table for (table,) in made.execute(TABLES).fetchall()]
+    tables = [table for (table,) in made.execute(LIST_TABLES).fetchall()]
     empty = [each for each in tables if not made.execute(f"SELECT 1 FROM {quoted(each)} LIMIT 1").fetchone()]
     keys = {table: made.execute(f"PRAGMA foreign_key_list({quoted(table)})").fetchall() for table in empty}
     refers = {table: {each[3]: each[2] for each in found} for table, found in keys.items()}
@@ -319,14 +321,14 @@ def _read(file: Path, size: int, copy: sqlite3.Connection) -> None:
 def _sample(
     original: sqlite3.Connection, copy: sqlite3.Connection, file: str, step: Callable[[int], int]
 ) -> None:
-    """Take every so manieth row of each table: small tables stay whole, so that joins find partners."""
+    """Take every n-th row of each table: small tables stay whole, so that joins find partners."""
     statements = statements_of(original)
     tables = [each for each in statements if each.upper().startswith("CREATE TABLE")]
     copy.execute("ATTACH ? AS source", (f"file:{quote(file)}?mode=ro",))
     copy.execute("BEGIN")
     for statement in tables:
         copy.execute(statement)
-    for (name,) in original.execute(TABLES).fetchall():
+    for (name,) in original.execute(LIST_TABLES).fetchall():
         table, columns = quoted(name), names_of(columns_of(original, name))
         (rows,) = original.execute(f"SELECT COUNT(*) FROM {table}").fetchone()
         by = max(1, step(rows))

@@ -1,4 +1,4 @@
-"""What a solution may change in a copy of a workspace: text files that are named, and nothing outside."""
+"""Changes that a solution may make in a copy of a workspace: only to named text files inside it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,39 +7,39 @@ from pathlib import Path, PurePosixPath
 
 from mneme.environments.worlds import Solution
 
-MAX_CHARS = 200_000
+MAX_FILE_CHARS = 200_000
 """Characters of a changed file."""
-MAX_FILES = 20
+MAX_CHANGED_FILES = 20
 PROTECTED = (
     *("test*", "*_test.*", "*tests/*", "conftest.py", "*/conftest.py", "*/test*", ".*", "*/.*"),
     *("*.toml", "*.cfg", "*.ini", "Makefile", "*.lock", "sitecustomize.py", "usercustomize.py", "bench*"),
 )
-"""What may not change where nothing is named: what the solution is held to."""
+"""Files that may not change by default: they check the solution."""
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 class NotAllowed(Exception):  # noqa: N818  (as its message reads)
-    """A solution changes what it may not; the message says what."""
+    """A solution that changes forbidden files; the message names them."""
 
 
 def changed_files(solution: Solution, read: Mapping[str, str], may_change: Sequence[str]) -> dict[str, str]:
     """Return the files that a solution changes, with their new text. Raises NotAllowed.
 
-    `read` has the text of the workspace's files, by path; `may_change` has patterns (`src/*.py`), or
-    nothing: then any file that is there but tests and settings.
+    `read` has the text of the workspace's files, by path; `may_change` has patterns (`src/*.py`), or is
+    empty: then any existing file except tests and settings.
     """
     changed = dict(solution.files)
     if solution.diff.strip():
         changed |= patched(solution.diff, {**read, **changed})
-    if len(changed) > MAX_FILES:
-        raise NotAllowed(f"{len(changed)} files are changed; {MAX_FILES} may be.")
+    if len(changed) > MAX_CHANGED_FILES:
+        raise NotAllowed(f"{len(changed)} files are changed; {MAX_CHANGED_FILES} may be.")
     for path, text in changed.items():
         _check(path, text, read, may_change)
     return {path: text for path, text in changed.items() if read.get(path) != text}
 
 
 def is_changeable(path: str, known: Mapping[str, str], may_change: Sequence[str]) -> bool:
-    """Say whether a file may change."""
+    """Return whether a file may change."""
     if may_change:
         return any(fnmatchcase(path, pattern) for pattern in may_change)
     return path in known and not any(fnmatchcase(path, pattern) for pattern in PROTECTED)
@@ -53,15 +53,15 @@ def _check(path: str, text: str, read: Mapping[str, str], may_change: Sequence[s
         raise NotAllowed(f"{path!r} is not written as a plain path.")
     if "\0" in text or any(0xD800 <= ord(letter) <= 0xDFFF for letter in text):
         raise NotAllowed(f"{path} is not text.")
-    if len(text) > MAX_CHARS:
-        raise NotAllowed(f"{path} has {len(text)} characters; {MAX_CHARS} are the most.")
+    if len(text) > MAX_FILE_CHARS:
+        raise NotAllowed(f"{path} has {len(text)} characters; {MAX_FILE_CHARS} are the most.")
     if not is_changeable(path, read, may_change):
         allowed = ", ".join(may_change) or "files that are there, but tests and settings"
         raise NotAllowed(f"{path} may not change. What may: {allowed}.")
 
 
 def write(folder: Path, files: Mapping[str, str]) -> None:
-    """Write files into a copy. Raises NotAllowed where a link would lead out of it."""
+    """Write files into a copy. Raises NotAllowed if a link would lead out of it."""
     root = folder.resolve()
     for path, text in files.items():
         target = folder / path
@@ -72,7 +72,7 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def patched(diff: str, read: Mapping[str, str]) -> dict[str, str]:
-    """Return the files of a unified diff with their new text. Raises NotAllowed where it does not fit."""
+    """Return the files of a unified diff with their new text. Raises NotAllowed if it does not fit."""
     found: dict[str, str] = {}
     for old, new, hunks in _files_of(diff):
         if new == "/dev/null":

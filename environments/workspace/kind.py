@@ -8,7 +8,13 @@ from pathlib import Path
 
 from mneme.core.errors import BadInput
 from mneme.environments.workspace.changes import is_changeable
-from mneme.environments.workspace.description import FORM, Aim, CaseText, Described, read_description
+from mneme.environments.workspace.description import (
+    DESCRIPTION_HINT,
+    Aim,
+    CaseText,
+    Described,
+    read_description,
+)
 from mneme.environments.workspace.template import Template, template_of
 from mneme.environments.workspace.world import FilesWorld, tactics
 from mneme.environments.worlds import Task, WorldKind
@@ -17,7 +23,7 @@ DEFINED = re.compile(r"\b(?:def|class|function)\s+(\w+)|^\s*(\w+)\s*=[^=]", re.M
 
 
 class WorkspaceKind(WorldKind):
-    """Folders that are held to a command; `described` where a YAML file says what they are held to."""
+    """Folders with a check command; `described` if a YAML file gives the requirements."""
 
     def __init__(self, described: Described | None = None, beside: Path | None = None) -> None:
         self._described, self._beside = described, beside or Path()
@@ -25,13 +31,13 @@ class WorkspaceKind(WorldKind):
 
     @property
     def vocabulary(self) -> str:  # type: ignore[override]
-        """Return what the tactics of all languages and their features are called."""
+        """Return the names of the tactics and features of all languages."""
         return "\n".join(
             text for each in tactics().values() for text in (each.definition, *sorted(each.known_features))
         )
 
     def names(self, material: str) -> Sequence[str]:
-        """Return what the files define: functions, classes, variables."""
+        """Return the names that the files define: functions, classes, variables."""
         return sorted({name for found in DEFINED.findall(material) for name in found if name})
 
     @classmethod
@@ -46,7 +52,7 @@ class WorkspaceKind(WorldKind):
         held = described.held_for(case)
         if not held.check and not (held.measure and held.same_output):
             needed = "A world needs a `check`, or a `measure` with `same_output: true`"
-            raise BadInput(f"{needed}; or every solution would pass.", FORM)
+            raise BadInput(f"{needed}; or every solution would pass.", DESCRIPTION_HINT)
         given = str(task.given.get("workspace") or "")
         folder = given or (str(self._beside / case.workspace) if case and case.workspace else "")
         files = case.files if case and not given else {}

@@ -15,13 +15,13 @@ from mneme.core.errors import BadInput
 from mneme.environments.workspace.confining import Bounds, run
 from mneme.environments.workspace.description import Held
 
-LEFT_OUT = frozenset(
+IGNORED_NAMES = frozenset(
     ".git .hg .mypy_cache .pytest_cache .tox .venv __pycache__ node_modules venv".split()  # noqa: SIM905
 )
-MAX_FILES = 5_000
+MAX_TEMPLATE_FILES = 5_000
 MAX_TOTAL_BYTES = 200 * 2**20
 MAX_BYTES = 200_000
-"""Of a file that is read as text."""
+"""Maximum bytes of a file that is read as text."""
 _making = threading.Lock()
 
 
@@ -33,7 +33,7 @@ class Template:
 
     @contextmanager
     def copy(self) -> Iterator[Path]:
-        """Yield a copy in a folder of its own, which is deleted at the end."""
+        """Yield a copy in its own folder, which is deleted at the end."""
         with tempfile.TemporaryDirectory(prefix="mneme-work-", ignore_cleanup_errors=True) as place:
             target = Path(place) / "work"
             shutil.copytree(self.folder, target)
@@ -58,8 +58,8 @@ class Template:
 def template_of(workspace: str, files: Mapping[str, str], held: Held, snapshot: str = "") -> Template:
     """Return the template of a folder, or of files given as texts. Raises BadInput.
 
-    Where this process has the `snapshot`, an earlier template's key, the folder is not read again: what
-    somebody edits while a task is being solved does not move its baseline.
+    If this process has the `snapshot`, an earlier template's key, the folder is not read again: edits while a
+    task is being solved do not change its baseline.
     """
     if snapshot.isalnum() and (_folder() / snapshot).is_dir():
         return Template(snapshot, _folder() / snapshot)
@@ -81,11 +81,12 @@ def _folder() -> Path:
 
 
 def _state(workspace: Path) -> str:
-    """Say what a folder holds and when it changed."""
+    """Return the content of a folder as names, sizes and times of change."""
     found = [(str(file), (stat := file.stat()).st_mtime_ns, stat.st_size) for file in _plain_files(workspace)]
-    if len(found) > MAX_FILES or sum(size for _, _, size in found) > MAX_TOTAL_BYTES:
+    if len(found) > MAX_TEMPLATE_FILES or sum(size for _, _, size in found) > MAX_TOTAL_BYTES:
         raise BadInput(
-            f"{workspace} has more than {MAX_FILES} files, or more than {MAX_TOTAL_BYTES // 2**20} MB.",
+            f"{workspace} has more than {MAX_TEMPLATE_FILES} files, "
+            f"or more than {MAX_TOTAL_BYTES // 2**20} MB.",
             "Name a smaller folder with --workspace.",
         )
     return repr(found)
@@ -96,8 +97,8 @@ def _plain_files(workspace: Path) -> Iterator[Path]:
     if not workspace.is_dir():
         raise BadInput(f"There is no folder {workspace}.", "Name the folder of the files with --workspace.")
     for root, folders, files in os.walk(workspace):
-        folders[:] = sorted({*folders} - LEFT_OUT)
-        for file in (Path(root, name) for name in sorted({*files} - LEFT_OUT)):
+        folders[:] = sorted({*folders} - IGNORED_NAMES)
+        for file in (Path(root, name) for name in sorted({*files} - IGNORED_NAMES)):
             if file.is_file() and not file.is_symlink():
                 yield file
 

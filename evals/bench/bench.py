@@ -1,7 +1,7 @@
-"""Measure the parts one after the other, each beside what can be had without it in the same run.
+"""Measure the parts one after another, each beside the alternative without it in the same run.
 
-The embedding is in no time but that of a chat. What is compared is done in turn, so that the ratio holds
-whatever else the machine does. Everything is answered by rules.
+Only the times of a chat include embedding. Compared work alternates, so that the ratio holds whatever else
+the machine does. Rules give all answers.
 """
 
 from functools import partial
@@ -24,11 +24,11 @@ from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
 
 Part = Literal["memories", "server", "cards", "retriever", "chat"]
-COLUMNS = ("part", "size", "median", "p95", "unit", "ratio", "beside")
+TABLE_COLUMNS = ("part", "size", "median", "p95", "unit", "ratio", "beside")
 
 
 class Options(RunOptions):
-    """What to measure, and where results go."""
+    """Parts to measure, and the folder of the results."""
 
     parts: list[Part] = Field([*get_args(Part)], min_length=1, description="Part to measure; default: all.")
     sizes: list[Annotated[int, Field(ge=100)]] = Field(
@@ -50,13 +50,13 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     wanted = [(part, size) for part in options.parts for size in _sizes(part, options)]
 
     async def one(case: tuple[Part, int]) -> Row:
-        measure = partial(served, url=options.qdrant) if case[0] == "server" else PARTS[case[0]]
+        measure = partial(served, url=options.qdrant) if case[0] == "server" else BENCH_PARTS[case[0]]
         return {"lines": await measure(case[1], embedder)}
 
     measured = await journal.play({f"{part} at {size}": (part, size) for part, size in wanted}, one, progress)
     rows: list[Row] = [row for each in measured for row in each["lines"]]
-    cells = [[row[column] for column in COLUMNS] for row in rows]
-    tables = [table("Our parts, and how many times the median of what is beside them", COLUMNS, cells)]
+    cells = [[row[column] for column in TABLE_COLUMNS] for row in rows]
+    tables = [table("Our parts, and how many times the median of what is beside them", TABLE_COLUMNS, cells)]
     notes = [f"Vectors of {embedder.name}; a user has one of {USERS} parts of the memories."]
     if "server" in options.parts and not options.qdrant:
         notes.append("No server was measured: --qdrant names none.")
@@ -96,4 +96,4 @@ async def chat(messages: int, embedder: Embedder) -> list[Row]:
     return [*rows, line("a message on disk", messages, [kept], "bytes")]
 
 
-PARTS = {"memories": embedded, "cards": cards, "retriever": retriever, "chat": chat}
+BENCH_PARTS = {"memories": embedded, "cards": cards, "retriever": retriever, "chat": chat}

@@ -28,7 +28,7 @@ from mneme.graphs.retriever_training import builder as retriever_training
 from mneme.models.embedding.embedders import Embedder
 from mneme.nodes.sharing.choosing import chosen
 from mneme.nodes.sharing.context import PoolContext
-from mneme.nodes.sharing.retriever_training import AT_ONCE as A_STEP
+from mneme.nodes.sharing.retriever_training import MAX_GRADED_PER_TRAINING as A_STEP
 from mneme.stores.cards.card import Lesson, TaskOutcome
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.metrics import TaskRecord
@@ -62,7 +62,7 @@ def sentences(count: int) -> list[str]:
 
 
 class Corpus:
-    """Texts and questions whose vectors are known; an embedder whose work is in no time that is measured."""
+    """Texts and questions with known vectors; an embedder whose work is not part of any measured time."""
 
     def __init__(self, name: str, texts: Sequence[str], asked: Sequence[str], vectors: NDArray[Any]) -> None:
         self.name, self.dimension = name, vectors.shape[1]
@@ -91,11 +91,13 @@ async def with_vectors(texts: Sequence[str], asked: Sequence[str], embedder: Emb
     return Corpus(embedder.name, texts, asked, np.vstack([moved, queries]))
 
 
-CHANGE = Change(reason="the user said so", actor="memory agent", source=Source(thread="t1", messages=["m1"]))
-FIELDS = CHANGE.model_dump() | {"kind": "semantic", "at": "2026-01-01T00:00:00.000000Z"}
+BENCH_CHANGE = Change(
+    reason="the user said so", actor="memory agent", source=Source(thread="t1", messages=["m1"])
+)
+BENCH_FIELDS = BENCH_CHANGE.model_dump() | {"kind": "semantic", "at": "2026-01-01T00:00:00.000000Z"}
 WORDS, USER = "bm25", "user"
-CANDIDATES = 64
-"""What vectors and words propose each where ten records are wanted (`Query.candidates`)."""
+CANDIDATES_PER_LEG = 64
+"""Candidates of the vector and of the word search each, for ten wanted records (`Query.candidates`)."""
 
 
 class EdgeAlone:
@@ -126,7 +128,7 @@ class EdgeAlone:
         parts: dict[str, Any] = {"dense": await self._corpus.embed_query(text)}
         parts |= {WORDS: edge.SparseVector(*words_asked(text))} if words else {}
         for name, vector in parts.items():
-            nearest, count = edge.Query.Nearest(vector, name), CANDIDATES if words else limit
+            nearest, count = edge.Query.Nearest(vector, name), CANDIDATES_PER_LEG if words else limit
             asked = edge.QueryRequest(count, query=nearest, filter=within, with_payload=True)
             await asyncio.to_thread(self.shard.query, asked) if in_thread else self.shard.query(asked)
 
@@ -152,7 +154,7 @@ class ServerAlone:
         text, within = self._corpus.asked[question], {"must": [{"key": USER, "match": {"value": user}}]}
         parts: dict[str, Any] = {"dense": await self._corpus.embed_query(text)}
         parts |= {WORDS: words_asked(text)._asdict()} if words else {}
-        common = {"filter": within, "limit": CANDIDATES if words else limit, "with_payload": True}
+        common = {"filter": within, "limit": CANDIDATES_PER_LEG if words else limit, "with_payload": True}
         asked = {"searches": [{"query": each, "using": name} | common for name, each in parts.items()]}
         (await self._client.post(f"{self._path}/points/query/batch", json=asked)).raise_for_status()
 
@@ -166,15 +168,15 @@ class ServerAlone:
 
 
 def stored(corpus: Corpus, row: int, user: str) -> tuple[list[float], Words, dict[str, Any]]:
-    """Return what stands for a text: its vector, its words, its fields."""
+    """Return the stored form of a text: its vector, its words, its fields."""
     text = corpus.texts[row]
     place = {"namespace": ["users", user, "memories"], "key": str(row)}
-    return corpus.vectors[row].tolist(), words_of(text), {USER: user, "text": text, **place, **FIELDS}
+    return corpus.vectors[row].tolist(), words_of(text), {USER: user, "text": text, **place, **BENCH_FIELDS}
 
 
 @asynccontextmanager
 async def on_server(corpus: Corpus, url: str) -> AsyncIterator[tuple[ServerAlone, str]]:
-    """Make a collection, and name a ledger beside it; both are deleted afterwards."""
+    """Create a collection, and name a ledger beside it; both are deleted afterwards."""
     name = f"mneme-bench-{uuid4().hex}"
     path = f"/collections/{name}"
     dense = {"dense": {"size": corpus.dimension, "distance": "Cosine"}}
@@ -198,7 +200,7 @@ LIMIT, CARDS = 10, 5
 MODES: tuple[Mode, ...] = ("dense", "blend")
 SCOPE = "sql_tuning"
 Search = Callable[..., Awaitable[None]]
-"""Takes the number of a question, a user, how many results are wanted, and whether words count as well."""
+"""A search by the number of a question, a user, the number of results, and whether words count as well."""
 
 
 async def embedded(size: int, embedder: Embedder) -> list[Row]:
@@ -237,7 +239,7 @@ async def _ledger_beside(
     location: Path | str,
     where: str,
 ) -> list[Row]:
-    """Write and search in turn here and there, so that a busy machine slows both.
+    """Write and search alternately here and there, so that a busy machine slows both.
 
     `others` are the ways to search there, each with questions of its own: no record is read twice.
     """
@@ -272,7 +274,7 @@ async def _ledger_beside(
 async def _in_turn(
     ours: Callable[[int], Awaitable[object]], theirs: Callable[[int], Awaitable[object]], first: int = 0
 ) -> tuple[list[float], list[float]]:
-    """Ask QUESTIONS, from the first on, here and there; return the milliseconds. One more warms up."""
+    """Ask QUESTIONS, from the first on, here and there; return the milliseconds, without one warm-up."""
     times = [
         (1000 * await seconds_of(ours(number)), 1000 * await seconds_of(theirs(number)))
         for number in (first, *range(first, first + QUESTIONS))
@@ -282,7 +284,9 @@ async def _in_turn(
 
 def _write(row: int, text: str, user: str) -> Write:
     value, namespace = {"content": text, "kind": "semantic"}, ("users", user, "memories")
-    return Write(event="insert", namespace=namespace, key=str(row), value=value, text=text, change=CHANGE)
+    return Write(
+        event="insert", namespace=namespace, key=str(row), value=value, text=text, change=BENCH_CHANGE
+    )
 
 
 async def cards(size: int, embedder: Embedder) -> list[Row]:
@@ -314,7 +318,7 @@ async def cards(size: int, embedder: Embedder) -> list[Row]:
 async def _learn(base: KnowledgeCards, claim: str) -> None:
     confidence, lesson = 0.4 + 0.1 * (len(claim) % 7), Lesson(claim=claim, scope=SCOPE)
     outcome = TaskOutcome(task=lesson.card_id, success=True, confidence=confidence)
-    await base.create(lesson, outcome, change=CHANGE)
+    await base.create(lesson, outcome, change=BENCH_CHANGE)
 
 
 async def _keep_up(base: KnowledgeCards, number: int) -> None:
@@ -336,7 +340,7 @@ async def retriever(size: int, embedder: Embedder) -> list[Row]:
         pool, count = MemoryPool(ledger, "bench", "bench"), min(STEPS, (size // A_STEP - 1) // 2)
         for start in range(0, size, CONCURRENT_WRITES):
             await asyncio.gather(
-                *(pool.add(each, change=CHANGE) for each in pairs[start : start + CONCURRENT_WRITES])
+                *(pool.add(each, change=BENCH_CHANGE) for each in pairs[start : start + CONCURRENT_WRITES])
             )
         waiting = (pairs[start : start + A_STEP] for start in range(0, size, A_STEP))
         await _train(pool, next(waiting))
@@ -353,12 +357,12 @@ async def retriever(size: int, embedder: Embedder) -> list[Row]:
 
 async def _train(pool: MemoryPool, pairs: Sequence[Pair]) -> None:
     lessons, graph = RetrieverLessons(pool), retriever_training.compile(store=LedgerStore(pool.ledger))
-    await lessons.open_all([Pooled(key=each.key, pair=each) for each in pairs], change=CHANGE)
+    await lessons.open_all([Pooled(key=each.key, pair=each) for each in pairs], change=BENCH_CHANGE)
     await graph.ainvoke({"pool": pool.pool}, context=PoolContext(team=pool.team, grader="rules"))
 
 
 async def _questions(pool: MemoryPool, corpus: Corpus, work: Awaitable[None]) -> list[float]:
-    """Ask one question after the other while something goes on; return the milliseconds."""
+    """Ask one question after another while other work runs; return the milliseconds."""
     going, took = asyncio.ensure_future(work), list[float]()
     while not going.done():
         began, text = time.perf_counter(), corpus.asked[len(took) % len(corpus.asked)]

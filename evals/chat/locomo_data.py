@@ -21,8 +21,8 @@ from mneme.core.settings import settings
 
 WHOLE = 10
 """Conversations that the whole benchmark has."""
-CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
-HINT = "Give LoCoMo's JSON file, or the folder that holds it, with --data or MNEME_DATA."
+QUESTION_CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+LOCOMO_HINT = "Give LoCoMo's JSON file, or the folder that holds it, with --data or MNEME_DATA."
 NOT_MENTIONED = "Not mentioned in the conversation"
 REQUEST = "Answer with a short phrase, in exact words of the memories whenever possible. Short answer:"
 
@@ -42,12 +42,12 @@ class Turn(BaseModel):
 
     @property
     def wording(self) -> str:
-        """Say who said what when, as the benchmark's own retrieval units do."""
+        """Return speaker, text and time of the turn, as the benchmark's own retrieval units have them."""
         return f"{self.speaker} ({self.date}): {self.said}"
 
     @property
     def said(self) -> str:
-        """Return what was said, and what is on a photo that was shared."""
+        """Return the text, and the caption of a shared photo."""
         return self.text + (f" [shares a photo: {self.blip_caption}]" if self.blip_caption else "")
 
     @property
@@ -81,7 +81,7 @@ class Question(BaseModel):
     @field_validator("evidence")
     @classmethod
     def _one_each(cls, value: list[str]) -> list[str]:
-        """Take entries apart that name several turns: the file has `D8:6; D9:17`."""
+        """Split entries that name several turns: the file has `D8:6; D9:17`."""
         return list(dict.fromkeys(turn for entry in value for turn in _TURN_ID.findall(entry)))
 
 
@@ -115,30 +115,30 @@ def find(given: Path | None) -> Path:
     """Return LoCoMo's file: the path itself, or `locomo*.json` in it or in its folder `locomo`."""
     place = given or settings().data
     if place is None:
-        raise BadInput("LoCoMo's data is not shipped.", HINT)
+        raise BadInput("LoCoMo's data is not shipped.", LOCOMO_HINT)
     if not place.is_dir():
         return place
     found = sorted([*place.glob("locomo*.json"), *place.glob("locomo/locomo*.json")])
     if not found:
-        raise BadInput(f"There is no locomo*.json in {place}.", HINT)
+        raise BadInput(f"There is no locomo*.json in {place}.", LOCOMO_HINT)
     return found[0]
 
 
 def load(path: Path) -> list[Conversation]:
-    """Read the benchmark's file, or say where it is not in the benchmark's format."""
+    """Read the benchmark's file. Raises BadInput at the place that is not in its format."""
     try:
         conversations = TypeAdapter(list[Conversation]).validate_json(path.read_bytes())
     except OSError as error:
-        raise BadInput(f"Cannot read LoCoMo's data at {path}: {error.strerror}.", HINT) from error
+        raise BadInput(f"Cannot read LoCoMo's data at {path}: {error.strerror}.", LOCOMO_HINT) from error
     except ValidationError as error:
         wrong = first_fault(error, "the file")
-        raise BadInput(f"{path} is not in LoCoMo's format: {wrong}", HINT) from error
+        raise BadInput(f"{path} is not in LoCoMo's format: {wrong}", LOCOMO_HINT) from error
     if not conversations:
-        raise BadInput(f"{path} holds no conversation.", HINT)
+        raise BadInput(f"{path} holds no conversation.", LOCOMO_HINT)
     if len({conversation.sample_id for conversation in conversations}) < len(conversations):
-        raise BadInput(f"{path} names two conversations alike.", HINT)
+        raise BadInput(f"{path} names two conversations alike.", LOCOMO_HINT)
     if not any(c.evidence_of(question) for c in conversations for question in c.questions):
-        raise BadInput(f"{path} names no turn that answers any question.", HINT)
+        raise BadInput(f"{path} names no turn that answers any question.", LOCOMO_HINT)
     return conversations
 
 
@@ -167,7 +167,7 @@ def first_turns(conversations: Sequence[Conversation], limit: int) -> list[Conve
 
 
 def put(name: str, question: Question) -> str:
-    """Put a question as the benchmark does: a date for temporal ones, a choice for adversarial ones."""
+    """Format a question as the benchmark does: a date for temporal ones, a choice for adversarial ones."""
     if question.category == 2:
         return f"{question.question} Use DATE of CONVERSATION to answer with an approximate date. {REQUEST}"
     if question.category == 5:
@@ -177,7 +177,7 @@ def put(name: str, question: Question) -> str:
 
 
 def chosen(name: str, question: Question, answer: str) -> str:
-    """Return what an answer says: of an adversarial question, the option that it selects."""
+    """Return the text of an answer; for an adversarial question, of the selected option."""
     if question.category != 5:
         return answer
     letters = set(_LETTER.findall(answer.lower()))

@@ -11,7 +11,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from matplotlib.axes import Axes
 
 from mneme.cli.tables import Table
-from mneme.evals.chat.locomo_data import CATEGORIES, WHOLE, Conversation
+from mneme.evals.chat.locomo_data import QUESTION_CATEGORIES, WHOLE, Conversation
 from mneme.evals.measuring import interval_of_mean
 from mneme.evals.options import Identity
 from mneme.evals.report import Journal, Report, Row, framed, table
@@ -20,17 +20,17 @@ from mneme.stores.ledger.query import Mode
 
 MODES: tuple[Mode, ...] = ("dense", "bm25", "hybrid", "blend")
 DEPTHS = (5, 10, 20)
-DEPTH = 10
-"""How many records the chatbot recalls."""
+CHATBOT_DEPTH = 10
+"""Number of records that the chatbot recalls."""
 
 
 def report(
     conversations: Sequence[Conversation], journal: Journal, who: Identity, embedder: str, kept_by: str
 ) -> Report:
-    """Make the report of a finished run; `kept_by` is who kept what was searched, empty for raw turns."""
+    """Return the report of a finished run; `kept_by` made the searched memories, empty for raw turns."""
     searched = pd.DataFrame(_measured(mode, row) for mode in MODES for row in _rows(journal, mode))
     searches: dict[str, Any] = {mode: _figures(searched[searched["mode"] == mode]) for mode in MODES}
-    recall = searched.pivot(index=["question", "category"], columns="mode", values=f"recall {DEPTH}")
+    recall = searched.pivot(index=["question", "category"], columns="mode", values=f"recall {CHATBOT_DEPTH}")
     gain = (recall["blend"] - recall["bm25"]).dropna()
     searches["blend"]["gain"] = {name: _spread(own) for name, own in _by_category(gain)}
     asked = _rows(journal, "answer")
@@ -74,7 +74,7 @@ def _measured(mode: str, row: Row) -> Row:
     return {
         "mode": mode,
         "question": row["case"].rpartition("/")[0],
-        "category": CATEGORIES[row["category"]],
+        "category": QUESTION_CATEGORIES[row["category"]],
         **{f"recall {depth}": recall[depth] for depth in DEPTHS},
         **{f"tokens {depth}": row["tokens"][n] for n, depth in enumerate(DEPTHS)},
         "ms": 1000 * row["seconds"],
@@ -83,7 +83,7 @@ def _measured(mode: str, row: Row) -> Row:
 
 def _figures(searched: pd.DataFrame) -> Row:
     """Return recall by category and depth, tokens by depth, and percentiles of the time."""
-    with_evidence = searched.dropna(subset=[f"recall {DEPTH}"]).set_index("category")
+    with_evidence = searched.dropna(subset=[f"recall {CHATBOT_DEPTH}"]).set_index("category")
     groups = dict(_by_category(with_evidence))
     return {
         "questions": {name: len(own) for name, own in groups.items()},
@@ -96,9 +96,9 @@ def _figures(searched: pd.DataFrame) -> Row:
 
 
 def _by_category(rows: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the rows of each category that has any, and all of them."""
+    """Yield the rows of each non-empty category, then all rows."""
     found = rows.index.get_level_values("category")
-    yield from ((name, rows[found == name]) for name in CATEGORIES.values() if name in found)
+    yield from ((name, rows[found == name]) for name in QUESTION_CATEGORIES.values() if name in found)
     yield "all", rows
 
 
@@ -112,22 +112,22 @@ def _answered(rows: Sequence[Row]) -> dict[str, Any]:
     """Return the mean score by category, over all, and over all questions but the adversarial ones."""
     if not rows:
         return {}
-    scores = pd.Series([row["score"] for row in rows], [CATEGORIES[row["category"]] for row in rows])
+    scores = pd.Series([row["score"] for row in rows], [QUESTION_CATEGORIES[row["category"]] for row in rows])
     scores.index.name = "category"
     groups = dict(_by_category(scores))
-    others = scores[scores.index != CATEGORIES[5]]
+    others = scores[scores.index != QUESTION_CATEGORIES[5]]
     groups |= {"all but adversarial": others} if len(others) else {}
     return {name: {"questions": len(own), **_spread(own)} for name, own in groups.items()}
 
 
 def _search_tables(searches: dict[str, Any]) -> list[Table]:
-    """Show recall by depth and by category, the default's gain over BM25, and what a search costs."""
+    """Show recall by depth and by category, the default's gain over BM25, and the cost of a search."""
     by_depth = {
         mode: {f"@{n}": _cell(of["recall"]["all"][n]) for n in DEPTHS} for mode, of in searches.items()
     }
     by_category = {
         name: {"questions": count}
-        | {mode: _cell(of["recall"][name][DEPTH]) for mode, of in searches.items()}
+        | {mode: _cell(of["recall"][name][CHATBOT_DEPTH]) for mode, of in searches.items()}
         | {"blend − bm25": _cell(searches["blend"]["gain"][name], "+")}
         for name, count in searches["bm25"]["questions"].items()
     }
@@ -138,7 +138,7 @@ def _search_tables(searches: dict[str, Any]) -> list[Table]:
     }
     titles = (
         "Evidence recall over all questions (%)",
-        f"Evidence recall @{DEPTH} (%) by category, with 95 % intervals; the difference is paired",
+        f"Evidence recall @{CHATBOT_DEPTH} (%) by category, with 95 % intervals; the difference is paired",
         f"Tokens found (mean, about) and time of a search to depth {DEPTHS[-1]}",
     )
     frames = [pd.DataFrame.from_dict(each, orient="index") for each in (by_depth, by_category, costs)]
@@ -154,7 +154,7 @@ def _cell(of: dict[str, float], sign: str = "") -> str:
 
 
 def _kept_notes(rows: Sequence[Row], asked: Sequence[Row], kept_by: str) -> list[str]:
-    """Say what was searched where it was not the turns, and how much of the evidence is in it."""
+    """Describe the searched memories, if they are not the turns, and their share of the evidence."""
     if not kept_by:
         return []
     behind = {row["case"].rpartition("/")[0]: set(row["turns"]) for row in rows}
@@ -168,7 +168,7 @@ def _kept_notes(rows: Sequence[Row], asked: Sequence[Row], kept_by: str) -> list
 
 
 def _remembering_notes(rows: Sequence[Row]) -> list[str]:
-    """Say what remembering the turns cost, and how many could not be remembered."""
+    """Describe the cost of remembering the turns, and the number of failures."""
     if not rows:
         return []
     asked = NOTHING

@@ -1,7 +1,7 @@
-"""Conversation: months in which a user changes their mind, knows two of one name, and has things forgotten.
+"""Conversation: months in which a user changes their mind, knows two of one name, has facts erased.
 
-Each question is a task. Its answer is a word that was said once, long before; other people's words of the
-same kind, and things that were read somewhere, stand beside it.
+Each question is a task. Its answer is a word that was said once, long before; distractors are other people's
+words of the same kind, and texts that were read somewhere.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from mneme.evals.compare.memory import (
-    UNKNOWN,
+    NOT_KNOWN,
     Course,
     Event,
     Family,
@@ -23,7 +23,7 @@ from mneme.evals.compare.memory import (
     says,
 )
 
-USER = "user"
+SPEAKER = "user"
 CITIES = (
     "Oslo", "Bergen", "Lisbon", "Porto", "Ghent", "Leeds", "Turin", "Graz", "Malmo", "Nantes", "Cork", "Brno",
 )  # fmt: skip
@@ -47,7 +47,7 @@ CHANGE, FORGET, CHATTED, FORGOTTEN = 0.35, 0.05, 6, 2
 
 @dataclass
 class Topic:
-    """One thing that is so until it changes: how it is said, asked, and what it has been, with the days."""
+    """A fact that changes over time: its statement, its question, and its values with their days."""
 
     values: Sequence[str]
     said: str
@@ -61,15 +61,15 @@ class Topic:
 
     @property
     def now(self) -> str:
-        return UNKNOWN if self.is_forgotten or not self.known else self.known[-1][1]
+        return NOT_KNOWN if self.is_forgotten or not self.known else self.known[-1][1]
 
     def read(self, lines: Sequence[str], until: str = "9999") -> str:
-        """Return the value that the latest fitting line says; what is not known where none does."""
+        """Return the value in the latest matching line; "not known" if none matches."""
         fitting = [each for each in lines if self._fits(each)]
         for line in latest([each for each in fitting if day_of(each) <= until]):
             if found := [each for each in self.values if says(line, each)]:
                 return found[-1]
-        return UNKNOWN
+        return NOT_KNOWN
 
     def _fits(self, line: str) -> bool:
         return any(says(line, word) for word in self.about) and not any(
@@ -78,7 +78,7 @@ class Topic:
 
 
 def topics() -> list[Topic]:
-    """Return what a user talks about; two of the people have one name."""
+    """Return the topics of a user; two of the people have the same name."""
     other = ("Maria", "neighbour", "colleague", "rents", "film", "somebody")
     return [
         Topic(CITIES, "I live in {}.", "I have moved to {}.", "Where do I live now?",
@@ -98,20 +98,20 @@ def topics() -> list[Topic]:
 
 
 def conversation(seed: int, size: int) -> Course:
-    """Talk for months, and ask so many questions on the way."""
+    """Talk for months, with that many questions on the way."""
     chance, about = drawing(f"conversation {seed}"), topics()
     for number, topic in enumerate(about):
         yield _say(topic, number, chance)
     for number in range(2 * size):
         today = len(about) + 6 * number
         for _ in range(chance.randrange(CHATTED)):
-            yield Event(day(today), USER, _chatter(chance))
+            yield Event(day(today), SPEAKER, _chatter(chance))
         topic = chance.choice(about)
         happens = chance.random()
         is_left = sum(each.is_forgotten for each in about) < FORGOTTEN
         if happens < FORGET and is_left and len(topic.known) > 1 and not topic.is_forgotten:
             topic.is_forgotten = True
-            yield Event(day(today + 1), USER, f"Forget what I told you about this: {topic.asked}")
+            yield Event(day(today + 1), SPEAKER, f"Forget what I told you about this: {topic.asked}")
         elif happens < CHANGE and not topic.is_forgotten:
             yield _say(topic, today + 1, chance)
         if number % 2:
@@ -123,7 +123,7 @@ def _say(topic: Topic, today: int, chance: Random) -> Event:
     value = chance.choice([each for each in topic.values if each not in used] or list(topic.values))
     text = (topic.changed if topic.known else topic.said).format(value)
     topic.known.append((today, value))
-    return Event(day(today), USER, text)
+    return Event(day(today), SPEAKER, text)
 
 
 def _chatter(chance: Random) -> str:
@@ -139,7 +139,7 @@ def _ask(topic: Topic, today: int, chance: Random) -> Course:
         right = topic.known[place][1]
         until = then = day(topic.known[place + 1][0] - 1)
     question = topic.asked_then.format(then) if then else topic.asked
-    text = f"{question} (Today is {day(today)}. If it is not known, or was to be forgotten: {UNKNOWN}.)"
+    text = f"{question} (Today is {day(today)}. If it is not known, or was to be forgotten: {NOT_KNOWN}.)"
     answer = yield Situation(text, lambda lines: topic.read(lines, until))
     old = {value for _, value in topic.known} - {right}
     is_right = says(answer, right) and not any(says(answer, each) for each in old)
@@ -147,4 +147,4 @@ def _ask(topic: Topic, today: int, chance: Random) -> Course:
     yield Score(Outcome(question, is_right, "", day(today)), stale=int(misled))
 
 
-CONVERSATION = Family("conversation", conversation, (USER,))
+CONVERSATION = Family("conversation", conversation, (SPEAKER,))

@@ -1,8 +1,8 @@
 """Play every memory in every course at every budget, and compare them in one table for each family of work.
 
-A course is the same for every memory: same seed, same budget of tokens for what is recalled, same answerer.
-By rules, an answer is read from what is recalled by a few fixed rules, which know the wordings of our own
-courses: what is compared then is what a memory keeps and finds, not what a model makes of it.
+A course is the same for every memory: same seed, same token budget of recalled text, same responder. With
+rules, a few fixed rules, which know the wordings of our own courses, derive an answer from the recalled text:
+this compares what a memory stores and finds, not a model's use of it.
 """
 
 import asyncio
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 BESIDE = "none"
 """The memory that the others are compared with."""
 QUICK_SEEDS, QUICK_SIZE = 2, 12
-PAGE = Path(__file__).with_name("page.html")
-DATA = "/*rows*/"
+PAGE_FILE = Path(__file__).with_name("page.html")
+ROWS_MARKER = "/*rows*/"
 
 
 class Options(RunOptions):
-    """Which memories do which work, how much of it, and who answers."""
+    """Memories, families of work, sizes, and responder."""
 
     memories: list[str] = Field(
         [],
@@ -176,4 +176,4 @@ def _page(rows: Sequence[Row], who: str) -> bytes:
     for row in kept:
         row["misled"] = sum(each["stale"] for each in row.pop("tasks"))
     data = json.dumps({"who": who, "rows": kept}).replace("</", "<\\/")
-    return PAGE.read_text(encoding="utf-8").replace(DATA, data).encode()
+    return PAGE_FILE.read_text(encoding="utf-8").replace(ROWS_MARKER, data).encode()

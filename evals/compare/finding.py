@@ -12,18 +12,18 @@ from mneme.evals.compare.code import ON_CODE
 from mneme.evals.compare.conversation import CONVERSATION
 from mneme.evals.compare.decision import DECISION
 from mneme.evals.compare.fog import FOG
-from mneme.evals.compare.home import HOME
-from mneme.evals.compare.memories import OURS
+from mneme.evals.compare.home import HOME_FAMILY
+from mneme.evals.compare.memories import OWN_MEMORIES
 from mneme.evals.compare.memory import Family, Memory, Place
 from mneme.evals.compare.public import of_folder
-from mneme.evals.compare.rivals import RIVALS
+from mneme.evals.compare.rivals import RIVAL_MEMORIES
 from mneme.evals.compare.work import WORK
 from mneme.evals.report import file_digest
 
-PLUGGED = "mneme.memories"
-KNOWN = {**OURS, **RIVALS}
+MEMORY_PLUGINS = "mneme.memories"
+KNOWN = {**OWN_MEMORIES, **RIVAL_MEMORIES}
 FAMILIES: dict[str, Family] = {
-    each.name: each for each in (CONVERSATION, WORK, *ON_CODE, HOME, FOG, DECISION)
+    each.name: each for each in (CONVERSATION, WORK, *ON_CODE, HOME_FAMILY, FOG, DECISION)
 }
 
 
@@ -39,10 +39,10 @@ def code_of(name: str) -> str:
 
 
 def memory_named(name: str) -> Callable[[Place], Memory]:
-    """Return what makes a memory: of a name, an entry point, or `module:Class`. Raises BadInput."""
+    """Return the factory of a memory: by a name, an entry point, or `module:Class`. Raises BadInput."""
     if name in KNOWN:
         return KNOWN[name]
-    points = entry_points(group=PLUGGED)
+    points = entry_points(group=MEMORY_PLUGINS)
     if name in points.names:
         made: object = points[name].load()
     elif ":" in name:

@@ -17,17 +17,17 @@ from mneme.environments.pddl.generating import problem_of
 from mneme.evals.compare.memory import Course, Event, Family, Outcome, Score, Situation, day, drawing, latest
 
 PILOTS = ("Ida", "Jon")
-ROOMS = ("rooma", "roomb", "roomc", "roomd", "roome", "roomf", "roomg")
+FOG_ROOMS = ("rooma", "roomb", "roomc", "roomd", "roome", "roomf", "roomg")
 BALLS = ("ball1", "ball2", "ball3", "ball4", "ball5")
-HANDS = ("left", "right")
+GRIPPER_HANDS = ("left", "right")
 WANTED, MOVED = 2, 0.1
 """Balls that a problem asks for, and the share of balls that somebody moves between two problems."""
-STEPS = 14
+FOG_STEPS = 14
 SEEN = re.compile(r"step (\d+)\W+in (room\w)\W.*?: (.*)", re.IGNORECASE)
 
 
 class View(NamedTuple):
-    """What a pilot sees: where the robot is, what is there and in its hands, and what is still wanted."""
+    """A pilot's view: the robot's room, the objects there and in its hands, and the open goals."""
 
     here: str
     there: Sequence[str]
@@ -36,31 +36,31 @@ class View(NamedTuple):
 
 
 def fog(seed: int, size: int) -> Course:
-    """Solve so many problems in one building."""
+    """Solve that many problems in one building."""
     chance = drawing(f"fog {seed}")
-    at = {ball: chance.choice(ROOMS) for ball in BALLS}
+    at = {ball: chance.choice(FOG_ROOMS) for ball in BALLS}
     for number in range(size):
         yield from _solve(at, day(number), chance)
         for ball in BALLS:
-            at[ball] = chance.choice(ROOMS) if chance.random() < MOVED else at[ball]
+            at[ball] = chance.choice(FOG_ROOMS) if chance.random() < MOVED else at[ball]
 
 
 @cache
 def _building() -> Problem:
     """Return rooms, balls and hands, without what changes from problem to problem: it is parsed once."""
-    fixed = [f"room {room}" for room in ROOMS] + [f"ball {ball}" for ball in BALLS]
-    fixed += [f"{each} {hand}" for hand in HANDS for each in ("gripper", "free")]
-    objects = " ".join([*ROOMS, *BALLS, *HANDS])
-    return problem_of("gripper", "fog", (objects, fixed, [f"at {BALLS[0]} {ROOMS[0]}"]))
+    fixed = [f"room {room}" for room in FOG_ROOMS] + [f"ball {ball}" for ball in BALLS]
+    fixed += [f"{each} {hand}" for hand in GRIPPER_HANDS for each in ("gripper", "free")]
+    objects = " ".join([*FOG_ROOMS, *BALLS, *GRIPPER_HANDS])
+    return problem_of("gripper", "fog", (objects, fixed, [f"at {BALLS[0]} {FOG_ROOMS[0]}"]))
 
 
 def _solve(at: dict[str, str], today: str, chance: Random) -> Course:
-    """Solve a problem, and leave in `at` where the balls are then."""
+    """Solve a problem, and store the final places of the balls in `at`."""
     balls = chance.sample(BALLS, WANTED)
-    goal = {ball: chance.choice([each for each in ROOMS if each != at[ball]]) for ball in balls}
+    goal = {ball: chance.choice([each for each in FOG_ROOMS if each != at[ball]]) for ball in balls}
     world, misled, visited = _world(at, chance), 0, set[str]()
     task = ", ".join(f"{ball} to {room}" for ball, room in goal.items())
-    for step in range(1, STEPS + 1):
+    for step in range(1, FOG_STEPS + 1):
         view, who = _view(world, goal), PILOTS[step % 2]
         there = ", ".join(view.there) or "no ball"
         yield Event(today, who, f"At step {step}, in {view.here} there is: {there}.")
@@ -72,7 +72,7 @@ def _solve(at: dict[str, str], today: str, chance: Random) -> Course:
         said = yield Situation(text, partial(steered, view=view, choices=choices), choices)
         world.step(said if said in choices else choices[0])
         after = _view(world, goal)
-        if not after.wanted or step == STEPS:
+        if not after.wanted or step == FOG_STEPS:
             at |= {literal[1]: literal[2] for literal in _literals(world) if literal[0] == "at"}
             at |= dict.fromkeys(after.held, after.here)
             yield Score(Outcome(f"Bring {task}.", not after.wanted, _lesson(at, goal), today), step, misled)
@@ -81,7 +81,7 @@ def _solve(at: dict[str, str], today: str, chance: Random) -> Course:
 
 def _world(at: dict[str, str], chance: Random) -> PddlWorld:
     initial = [*_building().compiled.initial, *(("at", ball, room) for ball, room in at.items())]
-    initial.append(("at-robby", chance.choice(ROOMS)))
+    initial.append(("at-robby", chance.choice(FOG_ROOMS)))
     return PddlWorld(_building(), {"literals": initial, "progress": 0, "steps": 0, "valid_steps": 0})
 
 
@@ -109,8 +109,8 @@ def _lesson(at: dict[str, str], goal: dict[str, str]) -> str:
 
 
 def steered(lines: Sequence[str], view: View, choices: Sequence[str]) -> str:
-    """Drop what belongs here, pick what is wanted, go where that was seen last; else explore."""
-    here, free = view.here, [hand for hand in HANDS if hand not in view.held.values()]
+    """Drop an object in its goal room, pick up a wanted one, go where one was last seen; else explore."""
+    here, free = view.here, [hand for hand in GRIPPER_HANDS if hand not in view.held.values()]
     for ball, hand in view.held.items():
         if view.wanted.get(ball) == here:
             return f"drop {ball} {here} {hand}"
@@ -123,13 +123,13 @@ def steered(lines: Sequence[str], view: View, choices: Sequence[str]) -> str:
     for room, balls in seen.items():
         known |= {ball: room for ball in balls if ball not in known}
     places = [known[ball] for ball in view.wanted if known.get(ball, here) != here]
-    others = [each for each in ROOMS if each not in seen] + [*seen][::-1]
+    others = [each for each in FOG_ROOMS if each not in seen] + [*seen][::-1]
     moves = [f"move {here} {room}" for room in (*places, *others)]
     return next((each for each in moves if each in choices), choices[0])
 
 
 def _seen(lines: Sequence[str]) -> dict[str, Sequence[str]]:
-    """Return what is in which room as it was seen last, the room that was seen last first."""
+    """Return the objects in each room as last seen, the latest room first."""
     told = dict[str, Sequence[str]]()
     sights = {line: found for line in lines if (found := SEEN.search(line))}
     for line in latest(sorted(sights, key=lambda each: int(sights[each][1]), reverse=True)):

@@ -1,8 +1,8 @@
-"""A team that sees little: two agents look for things in one home, day after day.
+"""A team with limited views: two agents look for objects in one home, day after day.
 
-The home is one of the household world's: its rooms, containers and distances. An agent sees what is in a
-container only when it has walked there and opened it. A thing is in its usual place on four days of five;
-now and then the usual place changes, so that what was learned is outdated.
+The home is one of the household world's: its rooms, containers and distances. An agent sees the content of a
+container only after walking there and opening it. An object is in its usual place on four days of five;
+sometimes the usual place changes, so that the lesson is outdated.
 """
 
 import math
@@ -19,15 +19,15 @@ from mneme.evals.compare.memory import Course, Event, Family, Outcome, Score, Si
 AGENTS = ("Ada", "Ben")
 THINGS = ("scissors", "torch", "stapler", "kettle", "camera", "map", "umbrella", "thermometer")
 USUAL, CHANGES = 0.8, 0.02
-MOST_PLACES = 20
-TRIES = 4
-"""Containers that may be opened for one thing; then it is given up."""
-OPENING = 1
+MAX_CONTAINERS = 20
+MAX_OPENED = 4
+"""Maximum containers opened for one object before the search is given up."""
+OPENING_STEPS = 1
 """Steps that it takes to open a container."""
 
 
 class Container(NamedTuple):
-    """A container that can be opened: what it is called, and where it stands."""
+    """A container that can be opened: its name and position."""
 
     name: str
     room: int
@@ -40,7 +40,7 @@ class House:
     def __init__(self, seed: int) -> None:
         episode: Episode = generate(seed, apartment=seed)
         rooms = {room.id: room.name for room in episode.rooms()}
-        found = [each for each in episode.things if each.category == "container"][:MOST_PLACES]
+        found = [each for each in episode.things if each.category == "container"][:MAX_CONTAINERS]
         self._layout = Layout(episode)
         self.containers = [
             Container(f"the {each.name} ({each.id}) in the {rooms[episode.room_of(each.id)]}",
@@ -55,7 +55,7 @@ class House:
 
 
 def home(seed: int, size: int) -> Course:
-    """Look for so many things, on one day each, by turns."""
+    """Look for that many objects, one a day, by turns."""
     chance, house = drawing(f"home {seed}"), House(seed)
     usual = {thing: chance.choice(house.containers) for thing in THINGS}
     for number in range(size):
@@ -70,30 +70,30 @@ def home(seed: int, size: int) -> Course:
 
 
 def _search(house: House, lying: dict[str, Container], chance: Random, number: int) -> Course:
-    """Open containers until the thing is found. One that was opened for it in vain before misled."""
+    """Open containers until the object is found. A container opened without success was misleading."""
     thing, who, today = chance.choice(THINGS), AGENTS[number % 2], day(number)
     here, left, steps, misled = chance.choice(house.containers), list(house.containers), 0, 0
     task = f"{who} looks for the {thing}."
-    for tried in range(1, TRIES + 1):
+    for tried in range(1, MAX_OPENED + 1):
         left.sort(key=lambda each: (house.steps(here, each), each.name))
         names = [each.name for each in left]
         text = f"{task} Where is the {thing} most likely? It is {today}."
         answer = yield Situation(text, partial(looked_for, thing=thing, places=names), tuple(names))
         place = left.pop(names.index(answer) if answer in names else 0)
-        steps, here = steps + house.steps(here, place) + OPENING, place
+        steps, here = steps + house.steps(here, place) + OPENING_STEPS, place
         inside = [each for each, at in lying.items() if at == place]
         seen = ", ".join(f"the {each}" for each in inside) or "nothing that anybody looks for"
         yield Event(today, who, f"In {place.name} there is {seen}.")
         is_found = thing in inside
         misled += answer != names[0] and not is_found
-        if is_found or tried == TRIES:
+        if is_found or tried == MAX_OPENED:
             lesson = f"The {thing} was in {place.name}." if is_found else ""
             yield Score(Outcome(task, is_found, lesson, today), steps, misled)
             return
 
 
 def looked_for(lines: Sequence[str], thing: str, places: Sequence[str]) -> str:
-    """Choose where the thing was most often seen, less the times that it was not there; else the nearest."""
+    """Choose the place with the most sights of the object minus its absences; else the nearest."""
     seen = dict.fromkeys(places, 0)
     for line in lines:
         for place in (each for each in places if each in line):
@@ -102,4 +102,4 @@ def looked_for(lines: Sequence[str], thing: str, places: Sequence[str]) -> str:
     return best if seen[best] > 0 else places[0]
 
 
-HOME = Family("home", home, AGENTS)
+HOME_FAMILY = Family("home", home, AGENTS)

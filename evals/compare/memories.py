@@ -27,9 +27,9 @@ from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory as Fact
 from mneme.stores.users.memory import Past
 
-CANDIDATES = 40
+MAX_CANDIDATES = 40
 """Texts that are looked up for a situation; those that the budget has room for are shown."""
-LEARNED = Change(reason="a task ended", actor="compare")
+TASK_ENDED = Change(reason="a task ended", actor="compare")
 OBSERVED = Change(reason="observed", actor="compare")
 TASK = "Remember what helps with later tasks of the same kind."
 TEMPLATE = {
@@ -41,7 +41,7 @@ MEMORY_TOKENS = 600
 
 
 class WholeHistory(Memory):
-    """Keep every event as it was, and show the newest."""
+    """Store every event verbatim, and show the newest."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
@@ -54,16 +54,16 @@ class WholeHistory(Memory):
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return the newest events first."""
-        found = await self.place.ledger.records(self._namespace, limit=4 * CANDIDATES, newest_first=True)
+        found = await self.place.ledger.records(self._namespace, limit=4 * MAX_CANDIDATES, newest_first=True)
         return [each.text for each in found]
 
 
 class RawEvents(WholeHistory):
-    """Keep every event as it was, and show those whose vectors are nearest to the situation's."""
+    """Store every event verbatim, and show those whose vectors are nearest to the situation's."""
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return the events nearest in meaning."""
-        hits = await self.place.ledger.search(self._namespace, situation, limit=CANDIDATES, mode="dense")
+        hits = await self.place.ledger.search(self._namespace, situation, limit=MAX_CANDIDATES, mode="dense")
         return [hit.version.text for hit in hits]
 
 
@@ -77,7 +77,7 @@ class MemoryAgent(Memory):
         self._agent = memory_agent.builder.compile(store=LedgerStore(place.ledger))
 
     async def observe(self, event: Event) -> None:
-        """Have the event remembered, as a message of the chat is."""
+        """Remember the event like a message of the chat."""
         said = event.text if len(self.place.roles) == 1 else f"{event.who}: {event.text}"
         time = f"{event.day}T12:00:00+00:00" if event.day else ""
         message = Message(message=said, message_id=uuid4().hex, time=time)
@@ -85,7 +85,7 @@ class MemoryAgent(Memory):
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return facts as the chat recalls them, each with the days from which and until which it holds."""
-        found = await self._memories.similar(situation, CANDIDATES, mode="blend")
+        found = await self._memories.similar(situation, MAX_CANDIDATES, mode="blend")
         return [line for each in found for line in _lines(each.memory)]
 
 
@@ -106,14 +106,14 @@ class Cards(Memory):
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return the cards that score best for the situation."""
-        return [each.card.claim for each in await self._cards.retrieve(situation, CANDIDATES)]
+        return [each.card.claim for each in await self._cards.retrieve(situation, MAX_CANDIDATES)]
 
     async def end_of_task(self, outcome: Outcome) -> None:
-        """Make a card of the lesson, or reinforce the one that it is."""
+        """Store the lesson as a card, or reinforce an equal card."""
         if outcome.lesson:
             lesson = Lesson(claim=f"[{outcome.day}] {outcome.lesson}")
             await self._cards.create(
-                lesson, TaskOutcome(task=uuid4().hex, success=outcome.success), change=LEARNED
+                lesson, TaskOutcome(task=uuid4().hex, success=outcome.success), change=TASK_ENDED
             )
 
 
@@ -126,26 +126,26 @@ class Synopses(Memory):
         self._events = list[Event]()
 
     async def observe(self, event: Event) -> None:
-        """Keep the event until the task ends."""
+        """Store the event until the task ends."""
         self._events.append(event)
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
-        """Return what happened since the last synopsis, then the latest synopses."""
-        kept = await self._episodes.recall(CANDIDATES)
+        """Return the events since the last synopsis, then the latest synopses."""
+        kept = await self._episodes.recall(MAX_CANDIDATES)
         return [
             *(each.line for each in reversed(self._events)),
             *(each.synopses[0] for each in reversed(kept)),
         ]
 
     async def end_of_task(self, outcome: Outcome) -> None:
-        """Have what happened summed up."""
+        """Summarize the events."""
         result, steps = "succeeded" if outcome.success else "failed", [each.line for each in self._events]
         given = Course(goal=outcome.task, result=f"{result} after {len(steps)} steps", steps=steps)
         said = await ask(summarise_trial, given, self.place.who, lane="background")
         synopsis = " ".join(filter(None, [f"[{outcome.day}]", said.value.summary, outcome.lesson]))
         ended = {"episode": outcome.task, "category": "work", "success": outcome.success, "steps": len(steps)}
         record = EpisodeRecord(run=uuid4().hex, synopses=[synopsis], time=outcome.day, **ended)
-        await self._episodes.keep(record, change=LEARNED)
+        await self._episodes.keep(record, change=TASK_ENDED)
         self._events.clear()
 
 
@@ -170,7 +170,7 @@ class StructuredMemory(Memory):
         )
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
-        """Return what the agents' memories say, each one's newest first, by turns."""
+        """Return the agents' memories by turns, each one's newest entries first."""
         lists = [
             [str(entry) for entry in reversed(entries)]
             for known in self._known.values()
@@ -189,15 +189,15 @@ class SharedPool(Memory):
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return the pairs that the pool's retriever ranks first."""
         vector = (await look_up(self._pool, situation)).vector
-        found = await self._pool.retrieve(situation, CANDIDATES, vector=vector)
+        found = await self._pool.retrieve(situation, MAX_CANDIDATES, vector=vector)
         return [f"{each.pair.prompt} Answered: {each.pair.answer}" for each in found]
 
     async def end_of_task(self, outcome: Outcome) -> None:
-        """Keep what did well."""
+        """Store what worked."""
         if outcome.success and outcome.lesson:
             answer = f"[{outcome.day}] {outcome.lesson}"
             said = {"agent": self.place.roles[0], "domain": "compared", "score": 100}
-            await self._pool.add(Pair(prompt=outcome.task, answer=answer, **said), change=LEARNED)
+            await self._pool.add(Pair(prompt=outcome.task, answer=answer, **said), change=TASK_ENDED)
 
 
 class CommonRecall(Memory):
@@ -208,24 +208,24 @@ class CommonRecall(Memory):
         self._parts = [kind(place) for kind in (MemoryAgent, Cards, Synopses, SharedPool)]
 
     async def observe(self, event: Event) -> None:
-        """Let every part take it in."""
+        """Pass the event to every part."""
         for each in self._parts:
             await each.observe(event)
 
     async def end_of_task(self, outcome: Outcome) -> None:
-        """Let every part learn from it."""
+        """Let every part learn from the outcome."""
         for each in self._parts:
             await each.end_of_task(outcome)
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
-        """Return what the one recall over all kinds returns."""
+        """Return the result of the one recall over all kinds."""
         name = self.place.name
         asker = Asker(user=name, teams=(name,))
         found = await recall(self.place.ledger, situation, asker, budget=budget, cost=tokens)
         return [each.line for each in found]
 
 
-OURS: Mapping[str, Callable[[Place], Memory]] = {
+OWN_MEMORIES: Mapping[str, Callable[[Place], Memory]] = {
     "none": Memory,
     "whole_history": WholeHistory,
     "raw_events": RawEvents,

@@ -23,15 +23,15 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mneme.core.errors import BadInput, first_fault
 from mneme.evals.chat.locomo_data import Conversation
-from mneme.evals.compare.memory import UNKNOWN, Course, Event, Family, Outcome, Score, Situation
+from mneme.evals.compare.memory import NOT_KNOWN, Course, Event, Family, Outcome, Score, Situation
 from mneme.evals.report import read_lines
 from mneme.stores.ledger.words import words_in
 
-TEXT = "text"
-"""Who says a text that nobody says."""
+NARRATOR = "text"
+"""Speaker of a text without one."""
 ADVERSARIAL = 5
 SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-HINT = (
+PUBLIC_DATA_HINT = (
     "A folder with files of LoCoMo, LongMemEval or MemoryAgentBench (.json or .jsonl), as they are released."
 )
 
@@ -45,14 +45,14 @@ class Question(BaseModel):
 
 
 class History(BaseModel):
-    """What was said, and what is asked about it."""
+    """The messages of a conversation, and the questions about it."""
 
     events: list[Event]
     questions: list[Question]
 
 
 class LongMemEval(BaseModel):
-    """One question with its history, as it is released."""
+    """One question with its history, in the published format."""
 
     question_id: str
     question: str
@@ -70,7 +70,7 @@ class LongMemEval(BaseModel):
             for day, turns in sessions
             for turn in turns
         ]
-        right = UNKNOWN if self.question_id.endswith("_abs") else str(self.answer)
+        right = NOT_KNOWN if self.question_id.endswith("_abs") else str(self.answer)
         return History(
             events=events,
             questions=[Question(text=self.question, right=[right], day=_day(self.question_date))],
@@ -87,7 +87,7 @@ class MemoryAgentBench(BaseModel):
     @property
     def history(self) -> History:
         """Return it as a history, a sentence at a time."""
-        events = [Event("", TEXT, each) for each in SENTENCE.split(self.context) if each.strip()]
+        events = [Event("", NARRATOR, each) for each in SENTENCE.split(self.context) if each.strip()]
         both = zip(self.questions, self.answers, strict=True)
         questions = [
             Question(text=text, right=[right] if isinstance(right, str) else right) for text, right in both
@@ -98,13 +98,13 @@ class MemoryAgentBench(BaseModel):
 def _of_locomo(conversation: Conversation) -> History:
     events = [Event(turn.day, turn.speaker, turn.said) for turn in conversation.turns]
     questions = [
-        Question(text=each.question, right=[UNKNOWN if each.category == ADVERSARIAL else each.answer])
+        Question(text=each.question, right=[NOT_KNOWN if each.category == ADVERSARIAL else each.answer])
         for each in conversation.questions
     ]
     return History(events=events, questions=questions)
 
 
-READERS: dict[str, tuple[Any, Callable[[Any], History]]] = {
+ENTRY_READERS: dict[str, tuple[Any, Callable[[Any], History]]] = {
     "conversation": (Conversation, _of_locomo),
     "haystack_sessions": (LongMemEval, lambda each: each.history),
     "context": (MemoryAgentBench, lambda each: each.history),
@@ -115,7 +115,7 @@ READERS: dict[str, tuple[Any, Callable[[Any], History]]] = {
 def of_folder(folder: Path) -> dict[str, Family]:
     """Return a family for each file of a folder, or of a file itself. Raises BadInput."""
     if not (files := files_in(folder)):
-        raise BadInput(f"There is no file with conversations in {folder}.", HINT)
+        raise BadInput(f"There is no file with conversations in {folder}.", PUBLIC_DATA_HINT)
     return {each.stem: _family(each) for each in files}
 
 
@@ -132,38 +132,38 @@ def _family(file: Path) -> Family:
 
 @cache
 def read(file: Path) -> tuple[History, ...]:
-    """Read a file's histories. Raises BadInput, naming what is wrong."""
+    """Read a file's histories. Raises BadInput with the fault."""
     if file.suffix == ".jsonl":
-        return tuple(_histories(file, read_lines(file, dict, HINT)))
+        return tuple(_histories(file, read_lines(file, dict, PUBLIC_DATA_HINT)))
     try:
         entries = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise BadInput(f"{file} cannot be read: {error}.", HINT) from error
+        raise BadInput(f"{file} cannot be read: {error}.", PUBLIC_DATA_HINT) from error
     return tuple(_histories(file, entries))
 
 
 def _histories(file: Path, entries: Any) -> Iterator[History]:
     first = entries[0] if isinstance(entries, list) and entries and isinstance(entries[0], dict) else {}
-    field = next((each for each in READERS if each in first), "")
+    field = next((each for each in ENTRY_READERS if each in first), "")
     if not field:
-        raise BadInput(f"{file} has none of the forms that are read.", HINT)
-    kind, made = READERS[field]
+        raise BadInput(f"{file} has none of the forms that are read.", PUBLIC_DATA_HINT)
+    kind, made = ENTRY_READERS[field]
     try:
         for each in TypeAdapter(list[kind]).validate_python(entries):  # type: ignore[valid-type]
             yield made(each)
     except ValidationError as error:
-        raise BadInput(f"{file}: {first_fault(error, 'an entry')}", HINT) from error
+        raise BadInput(f"{file}: {first_fault(error, 'an entry')}", PUBLIC_DATA_HINT) from error
 
 
 def _play(file: Path, seed: int, size: int) -> Course:
-    """Play the history of a number, with so many of its questions."""
+    """Play the history of a number, with that many of its questions."""
     histories = read(file)
     history = histories[(seed - 1) % len(histories)]
     for event in history.events:  # noqa: UP028  (a list cannot be sent an answer)
         yield event
     for question in history.questions[:size]:
         today = f" (Today is {question.day}.)" if question.day else ""
-        answer = yield Situation(f"{question.text}{today} If it was not said: {UNKNOWN}.", " ".join)
+        answer = yield Situation(f"{question.text}{today} If it was not said: {NOT_KNOWN}.", " ".join)
         is_right = any(words_in(each) <= words_in(answer) for each in question.right if each)
         yield Score(Outcome(question.text, is_right, "", question.day))
 

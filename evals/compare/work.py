@@ -17,17 +17,17 @@ from typing import NamedTuple
 from mneme.evals.compare.memory import Course, Event, Family, Outcome, Score, Situation, day, drawing
 
 AGENT = "tuner"
-ROWS = 500
+TABLE_ROWS = 500
 WANTED = 4.0
-"""How many times fewer steps solve a task."""
-TRIES = 2
-COUNTED = 10
+"""Factor of fewer steps that solves a task."""
+TASK_TRIES = 2
+COUNTING_INTERVAL = 10
 """Steps of the virtual machine from one count to the next."""
-TABLES = ("orders", "visits", "parcels", "tickets", "rentals", "claims", "readings", "calls")
+TABLE_NAMES = ("orders", "visits", "parcels", "tickets", "rentals", "claims", "readings", "calls")
 VALUES = (2, 100)
-"""How many values a column may have: the selectivity of an equality on it."""
+"""Number of values in a column: the selectivity of an equality on it."""
 NOTHING_KNOWN = 1.5
-"""The gain that is expected of a remedy of which nothing is known."""
+"""Expected gain of an unknown remedy."""
 GAIN = re.compile(r"(\d+\.\d) times")
 SHAPES = {
     "an equality on the status": "SELECT sum(amount) FROM {t} WHERE status = 1",
@@ -59,12 +59,12 @@ class Table(NamedTuple):
     values: dict[str, int]
 
     def steps(self, sql: str, remedy: str = "") -> int:
-        """Count, in tens, the steps that a query takes after a remedy."""
+        """Return the steps of a query after a remedy, in tens."""
         chance, counted = drawing(f"{self.name} {self.seed}"), 1
         rows = [
             (chance.randrange(self.values["status"]), chance.randrange(self.values["customer"]),
              f"Note {chance.randrange(self.values['note'])}", chance.randrange(1_000_000), chance.random())
-            for _ in range(ROWS)
+            for _ in range(TABLE_ROWS)
         ]  # fmt: skip
 
         def count() -> int:
@@ -77,13 +77,13 @@ class Table(NamedTuple):
             base.execute(f"CREATE TABLE {self.name} (id INTEGER PRIMARY KEY, {columns})")
             base.executemany(f"INSERT INTO {self.name} ({columns}) VALUES (?, ?, ?, ?, ?)", rows)
             base.execute(remedy.format(t=self.name))
-            base.set_progress_handler(count, COUNTED)
+            base.set_progress_handler(count, COUNTING_INTERVAL)
             base.execute(sql).fetchall()
         return counted
 
 
 class Job(NamedTuple):
-    """A task: what it is, its shape and what is told of its data, on what, and its cost after a remedy."""
+    """A task: its text, its shape, the known facts on its data, its table, and its cost after a remedy."""
 
     task: str
     shape: str
@@ -105,7 +105,7 @@ def _queries(seed: int, chance: Random) -> Iterator[Job]:
     """Draw queries on a course's tables."""
     tables = [
         Table(name, seed, {column: chance.choice(VALUES) for column in ("status", "customer", "note")})
-        for name in TABLES
+        for name in TABLE_NAMES
     ]
     while True:
         table, shape = chance.choice(tables), chance.choice([*SHAPES])
@@ -125,7 +125,7 @@ def _tune(
     """Try remedies until one helps; a try that failed on the same shape and data before was misled."""
     about, left, before, misled = f"{job.shape} ({job.data})", [*remedies], job.cost(""), 0
     chance.shuffle(left)
-    for tried in range(1, TRIES + 1):
+    for tried in range(1, TASK_TRIES + 1):
         text = f"{job.task} Which remedy is tried next? It has to take {WANTED:.0f} times fewer steps."
         answer = yield Situation(text, partial(chosen, like=(job.shape, about), left=left), tuple(left))
         remedy = answer if answer in left else left[0]
@@ -137,15 +137,15 @@ def _tune(
         yield Event(today, AGENT, f"{said}: {result}.")
         misled += (about, remedy) in failed
         failed |= set() if is_done else {(about, remedy)}
-        if is_done or tried == TRIES:
+        if is_done or tried == TASK_TRIES:
             yield Score(Outcome(job.task, is_done, f"{said}." if is_done else "", today), tried, misled)
             return
 
 
 def chosen(lines: Sequence[str], like: Sequence[str], left: Sequence[str]) -> str:
-    """Choose what helped most where shape and data were alike, else where the shape was; else the first."""
+    """Choose the most helpful remedy for the same shape and data, else for the shape; else the first."""
     expected = dict.fromkeys(left, NOTHING_KNOWN)
-    for words in like:  # what is said last, of what is most alike, counts
+    for words in like:  # the latest line about the most similar task counts
         for line in (each for each in reversed(lines) if words in each):
             for remedy in left:
                 if f"{remedy} made" in line and (gain := GAIN.search(line)):

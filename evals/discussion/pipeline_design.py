@@ -51,10 +51,10 @@ JUDGES: dict[Wording, Prompt[Design, Any]] = {"ours": judge_design, "printed": j
 
 Arm = Literal["none", "intrinsic"]
 METRICS = ("scalability", "reliability", "usability", "cost_effectiveness", "documentation")
-"""Those of the paper (table 2); the other two are of the file that the task asks for."""
-ARMS: tuple[Arm, ...] = ("none", "intrinsic")
-NAMES = {"none": "baseline", "intrinsic": "intrinsic memory"}
-PAPER: dict[str, tuple[float, float, float]] = {
+"""The paper's metrics (table 2); the other two are of the file that the task asks for."""
+MEMORY_ARMS: tuple[Arm, ...] = ("none", "intrinsic")
+ARM_NAMES = {"none": "baseline", "intrinsic": "intrinsic memory"}
+PAPER_TABLE_2: dict[str, tuple[float, float, float]] = {
     "tokens": (36077, 47830, 0.0195),
     "turns": (14.3, 16, 0.2632),
     "scalability": (5, 7, 0.0041),
@@ -64,13 +64,13 @@ PAPER: dict[str, tuple[float, float, float]] = {
     "documentation": (2, 3.56, 0.0017),
 }
 """Table 2: baseline, intrinsic memory, p."""
-FIGURES = (*PAPER, "completeness", "consistency", "components", "parts of each", "agreed")
+FIGURES = (*PAPER_TABLE_2, "completeness", "consistency", "components", "parts of each", "agreed")
 THOUSANDS = 10_000
 """From here on means are printed in thousands, so that table 2 fits a terminal of 80 columns."""
 
 
 class Options(RunOptions):
-    """How many runs, on what context, by which team, and who answers and judges."""
+    """Number of runs, the context, the team, the responders and judges."""
 
     runs: int = Field(10, ge=2, description="Discussions in each arm.")
     context_tokens: int = Field(0, ge=0, description="Tokens of the context in table 2; 0: the team's own.")
@@ -108,7 +108,7 @@ class Case(NamedTuple):
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
-    """Hold and judge every discussion; go on where an interrupted run stopped."""
+    """Hold and judge every discussion; an interrupted run is continued."""
     team = load_team(options.experts)
     given = options.model_copy(update={"context_tokens": options.context_tokens or team.context_tokens})
     sized = given.sized
@@ -124,7 +124,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "scores": SCORES,
     }
     journal = sized.journal("pipeline_design", configuration)
-    plan = [Case(*each) for each in product(sized.wordings, ARMS, range(sized.runs))]
+    plan = [Case(*each) for each in product(sized.wordings, MEMORY_ARMS, range(sized.runs))]
     plan.sort(key=lambda case: (case.wording, case.seed))
 
     async def one(case: Case) -> Row:
@@ -162,7 +162,7 @@ async def _held(options: Options, team: Team, task: str, case: Case, who: Identi
 
 
 def reordered(team: Team, seed: int) -> Team:
-    """Return a team whose workers speak in another order: what makes runs by rules independent."""
+    """Return a team whose workers speak in another order, which makes runs by rules independent."""
     if not isinstance(team.speakers, Delegated):
         return team
     workers = list(team.speakers.workers)
@@ -172,7 +172,7 @@ def reordered(team: Team, seed: int) -> Team:
 
 
 async def hold(discussion_id: str, task: str, team: Team, context: DiscussionContext, ledger: Ledger) -> Row:
-    """Hold a discussion to its end; return what it produced and every turn."""
+    """Hold a discussion to its end; return its document and every turn."""
     graph = intrinsic_memory.builder.compile(store=LedgerStore(ledger))
     given: Any = {"task": task, "team": team.model_dump(mode="json"), "discussion_id": discussion_id}
     result = await graph.ainvoke(given, context=context)
@@ -239,11 +239,13 @@ def _figures(row: Row, fields: Sequence[str]) -> dict[str, float]:
 
 
 def _compared(values: Any) -> Row:
-    baseline, intrinsic = (values.get_group(arm) for arm in ARMS)
+    baseline, intrinsic = (values.get_group(arm) for arm in MEMORY_ARMS)
     same = len({*baseline, *intrinsic}) == 1
     p = 1.0 if same else float(ranksums(intrinsic, baseline).pvalue)
     spreads = values.agg(["mean", "median", "std"]).rename(columns={"std": "sd"}).fillna(0.0)
-    arms = {arm: {"values": values.get_group(arm).tolist(), **spreads.loc[arm].to_dict()} for arm in ARMS}
+    arms = {
+        arm: {"values": values.get_group(arm).tolist(), **spreads.loc[arm].to_dict()} for arm in MEMORY_ARMS
+    }
     return arms | {"p": p}
 
 
@@ -261,7 +263,7 @@ def table_2(main: Row, title: str) -> Table:
             paper[2],
         ]
         for name, figure in main.items()
-        for paper in [PAPER.get(name, (None, None, None))]
+        for paper in [PAPER_TABLE_2.get(name, (None, None, None))]
     ]
     return table(title, columns, cells)
 
@@ -273,7 +275,7 @@ def _mean(spread: Row) -> str:
 
 
 def notes(main: Row, judge: Identity) -> list[str]:
-    """Say how reliable the figures are, and which of the paper's claims they support."""
+    """Describe the reliability of the figures, and which of the paper's claims they support."""
     more = main["tokens"]["intrinsic"]["mean"] / main["tokens"]["none"]["mean"] - 1
     scored = {name: main[name] for name in METRICS if name in main}
     won = [name for name, each in scored.items() if each["intrinsic"]["mean"] > each["none"]["mean"]]
@@ -291,11 +293,13 @@ def plot_metrics(main: Row, axes: Axes) -> None:
     """Draw figure 3: median and standard deviation of each metric, beside the paper's means."""
     metrics = [name for name in METRICS if name in main]
     medians, spreads = (
-        pd.DataFrame({NAMES[arm]: [main[name][arm][what] for name in metrics] for arm in ARMS}, metrics)
+        pd.DataFrame(
+            {ARM_NAMES[arm]: [main[name][arm][what] for name in metrics] for arm in MEMORY_ARMS}, metrics
+        )
         for what in ("median", "sd")
     )
     if metrics:
         medians.plot.bar(ax=axes, yerr=spreads, capsize=3, ylabel="score, median and sd", ylim=(0, 10.5))
-    for number, arm in enumerate(ARMS):
-        paper = [PAPER[name][number] for name in metrics]
-        axes.plot(paper, "_", color="black", label=f"paper, {NAMES[arm]} (mean)")
+    for number, arm in enumerate(MEMORY_ARMS):
+        paper = [PAPER_TABLE_2[name][number] for name in metrics]
+        axes.plot(paper, "_", color="black", label=f"paper, {ARM_NAMES[arm]} (mean)")

@@ -29,11 +29,11 @@ from mneme.core.errors import BadInput
 from mneme.environments.household import Episode, load_episode
 from mneme.environments.household.generator import generate
 from mneme.evals.household.arms import (
-    CATEGORIES,
-    COUNTED,
+    COUNTER_COLUMNS,
     LAPSES,
-    METHODS,
     NARROW,
+    TABLE_CATEGORIES,
+    TABLE_METHODS,
     Arm,
     Method,
     Plan,
@@ -51,13 +51,15 @@ QUICK = 3
 
 
 class Options(JournalOptions):
-    """Which episodes, with how many agents, by which methods, and who answers."""
+    """Episodes, numbers of agents, methods, and responders."""
 
     episodes: int = Field(20, ge=1, description="Generated episodes of each category.")
     members: list[Annotated[int, Field(ge=1, le=4)]] = Field(
         [1, 2, 3], min_length=1, description="Number of agents.", json_schema_extra={"option": "members"}
     )
-    methods: list[Method] = Field(list(METHODS), min_length=1, description="Method of the paper's table 1.")
+    methods: list[Method] = Field(
+        list(TABLE_METHODS), min_length=1, description="Method of the paper's table 1."
+    )
     agents: AgentsCompared = Field(["auto"])
     manager: Role = ""
     weak_model: str = Field("", description="The weaker model of figure 3b.")
@@ -74,7 +76,7 @@ class Options(JournalOptions):
 
 
 class Responders(BaseModel):
-    """Who answers for whom, settled once for the whole run."""
+    """Responder of each role, determined once for the whole run."""
 
     members: list[Identity]
     manager: Identity
@@ -92,13 +94,13 @@ class Responders(BaseModel):
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
-    """Play what is not played yet, in parallel, and report; an interrupted run goes on where it stopped."""
+    """Play the remaining episodes in parallel, and report; an interrupted run is continued."""
     responders = await _responders(options)
     plans = [_plan(options, responders, setting) for setting in sorted({*options.settings})]
     files = {path.name: file_digest(path) for path in _files(options.data)} if options.data else {}
     configuration = {"responders": responders.model_dump(), "files": files, "lapses": LAPSES}
     # more episodes, arms or sizes join the same journal
-    journal = options.journal("household", configuration | {"counted": COUNTED})
+    journal = options.journal("household", configuration | {"counted": COUNTER_COLUMNS})
     jobs = jobs_of(options.jobs, responders.uses_model)
     episodes = await asyncio.to_thread(lambda: {size: _episodes(options, size) for size in options.members})
     runs = journal.path.with_suffix("")
@@ -163,7 +165,7 @@ def _episodes(options: Options, agents: int) -> list[Episode]:
     count = min(options.episodes, QUICK) if options.quick else options.episodes
     return loaded + [
         generate(seed, category, agents)
-        for category in CATEGORIES
+        for category in TABLE_CATEGORIES
         for seed in range(options.seed, options.seed + count)
     ]
 

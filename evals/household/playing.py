@@ -1,4 +1,4 @@
-"""Do one thing for the household evaluation: bound an episode, or play it with an arm.
+"""One unit of work of the household evaluation: bound an episode, or play it with an arm.
 
 What happened in a played one stands in a file beside the journal, which can be replayed: `mneme household
 replay FILE`. Of a generated episode it keeps what it is made from; any other stands in it whole.
@@ -17,7 +17,7 @@ from mneme.environments.household.episode import Episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.rewards import discounted_return
 from mneme.environments.household.trace import Trace
-from mneme.evals.household.arms import COUNTED, METHOD_NAMES, Arm
+from mneme.evals.household.arms import COUNTER_COLUMNS, METHOD_NAMES, Arm
 from mneme.evals.report import Row
 from mneme.graphs import load
 
@@ -68,7 +68,7 @@ async def finished(case: Case) -> Row:
         "return": discounted_return(episode, Trace(trace.path).frames()),
         "placed": [start.placed for start in episode.starts],
         "bound": case.bound,
-        **{name: result["counters"].get(name, 0) for name in COUNTED},
+        **{name: result["counters"].get(name, 0) for name in COUNTER_COLUMNS},
         "seconds": time.perf_counter() - begun,
         "run": f"{case.runs.name}/{trace.path.name}",
     }
@@ -92,7 +92,7 @@ async def _played(arm: Arm, episode: Episode, trace: Trace) -> Values:
 
 
 def _kept(arm: Arm, episode: Episode) -> Row:
-    """Return what the episode is made from, where that makes it again; else the episode."""
+    """Return the parameters of a generated episode, if they reproduce it; else the episode."""
     if episode.source == "generated":
         made: dict[str, Any] = {"seed": episode.seed, "category": episode.category, "agents": arm.agents}
         if generate(**made) == episode:

@@ -12,12 +12,12 @@ from matplotlib.axes import Axes
 from scipy import stats
 
 from mneme.cli.tables import Table
-from mneme.evals.household.arms import CATEGORIES, COUNTED, TABLE_1, Arm, Plan
+from mneme.evals.household.arms import COUNTER_COLUMNS, TABLE_1, TABLE_CATEGORIES, Arm, Plan
 from mneme.evals.measuring import p_cell, wilcoxon_p
 from mneme.evals.report import Journal, Report, Row, draw, table
 
 AVERAGE = "Average"
-COLUMNS = (*CATEGORIES, AVERAGE)
+CATEGORY_COLUMNS = (*TABLE_CATEGORIES, AVERAGE)
 GENERATED = "generated"
 """The source of episodes that are made from a seed."""
 
@@ -34,7 +34,7 @@ class Mean:
         return format(self, ".1f")
 
     def __format__(self, spec: str) -> str:
-        """Write the value as asked, and behind it half the interval; a single value has none."""
+        """Format the value, followed by half the interval; a single value has none."""
         value = format(self.value, spec or ".1f")
         return f"{value} ±{format(self.half, (spec or '.1f').lstrip('+'))}" if self.n > 1 else value
 
@@ -65,7 +65,7 @@ class Results:
 
     @property
     def name(self) -> str:
-        """Return where the episodes come from, and how many there are."""
+        """Return the source of the episodes, and their number."""
         sources = sorted(set(self.frame.get("source", [GENERATED])))
         return f"{', '.join(sources)} episodes (n = {self.frame['episode'].nunique()})"
 
@@ -85,7 +85,7 @@ class Results:
         return float(bounds.mean()) if len(bounds) else None
 
     def over_bound(self, arm: Arm, category: str = AVERAGE) -> Mean | None:
-        """Return how many times its bound an episode takes, on average."""
+        """Return the mean ratio of an episode's steps to its bound."""
         rows = self.cell(arm, category)
         return mean_of(rows["steps"] / rows["bound"]) if len(rows) else None
 
@@ -113,11 +113,11 @@ MEANS = (
     *("success", "return", "conflicts", "lost_steps", "forestalled", "redundant", "messages", "unallocated"),
     *("calls", "prompt_tokens", "reply_tokens", "repaired", "fallbacks", "seconds"),
 )
-"""What happens in an episode, and what it costs."""
+"""Measurements of an episode, and its costs."""
 
 
 def report(rows: list[Row], plans: Sequence[Plan], journal: Journal, answered_by: str) -> Report:
-    """Make the report of a finished run; each setting has a plan of its own, and each source its tables."""
+    """Return the report of a finished run; each setting has its own plan, and each source its tables."""
     sources = sorted({row.get("source", GENERATED) for row in rows}, key=lambda each: each != GENERATED)
     by_source = [Results([row for row in rows if row.get("source", GENERATED) == each]) for each in sources]
     summaries = [
@@ -134,7 +134,11 @@ def report(rows: list[Row], plans: Sequence[Plan], journal: Journal, answered_by
         summaries[0] | {plan.setting: each for plan, each in zip(plans[1:], summaries[1:], strict=True)},
         [
             *(each for plan in plans for found in by_source for each in _tables(found, plan)),
-            table("The paper's table 1: GPT-4o on C-WAH in VirtualHome (Unity)", ["", *COLUMNS], printed),
+            table(
+                "The paper's table 1: GPT-4o on C-WAH in VirtualHome (Unity)",
+                ["", *CATEGORY_COLUMNS],
+                printed,
+            ),
         ],
         [note] if seeded < len(placed) else [],
         rows,
@@ -144,7 +148,7 @@ def report(rows: list[Row], plans: Sequence[Plan], journal: Journal, answered_by
 
 
 def _tables(results: Results, plan: Plan) -> list[Table]:
-    """Make the tables that each source of episodes has."""
+    """Return the tables of each source of episodes."""
     where = results.name + (", visual observation" if plan.setting == "visual" else "")
     made = [_table_1(results, plan, where)]
     if plan.pairs:
@@ -157,15 +161,15 @@ def _tables(results: Results, plan: Plan) -> list[Table]:
 
 def _table_1(results: Results, plan: Plan, where: str) -> Table:
     rows: list[list[object]] = [
-        [f"{arm.agents} {arm.name}", *(_cell(results, arm, plan.base, c) for c in COLUMNS)]
+        [f"{arm.agents} {arm.name}", *(_cell(results, arm, plan.base, c) for c in CATEGORY_COLUMNS)]
         for arm in plan.main
     ]
     rows += [
-        [f"{agents} bound", *(results.bound(arm, column) for column in COLUMNS)]
+        [f"{agents} bound", *(results.bound(arm, column) for column in CATEGORY_COLUMNS)]
         for agents, arm in {arm.agents: arm for arm in plan.arms}.items()
     ]
     title = f"Table 1, {where}: average steps L, 95 % interval, improvement EI on MHP alone"
-    return table(title, ["", *COLUMNS], rows)
+    return table(title, ["", *CATEGORY_COLUMNS], rows)
 
 
 def _cell(results: Results, arm: Arm, base: Arm | None, column: str) -> str | None:
@@ -178,12 +182,12 @@ def _pairs(results: Results, plan: Plan, where: str) -> Table:
     rows = [
         [
             f"{one.agents} {one.name} - {rival.name}",
-            *(_gap(results.difference(one, rival, c)) for c in COLUMNS),
+            *(_gap(results.difference(one, rival, c)) for c in CATEGORY_COLUMNS),
         ]
         for one, rival in plan.pairs
     ]
     title = f"{where}: MiTa's steps less a rival's, same episodes: below 0: ahead (* p < 0.05)"
-    return table(title, ["", *COLUMNS], rows)
+    return table(title, ["", *CATEGORY_COLUMNS], rows)
 
 
 def _gap(gap: Difference | None) -> str | None:
@@ -231,10 +235,14 @@ def _figures(results: Results, arm: Arm, base: Arm | None) -> dict[str, Any]:
             "improvement": results.improvement(arm, base, column) if base else None,
             "bound": results.bound(arm, column),
         }
-        for column in COLUMNS
+        for column in CATEGORY_COLUMNS
         if (steps := results.steps(arm, column)) is not None
     }
-    return {"cells": cells, "over_bound": over and over.value, **results.counts(arm, ("success", *COUNTED))}
+    return {
+        "cells": cells,
+        "over_bound": over and over.value,
+        **results.counts(arm, ("success", *COUNTER_COLUMNS)),
+    }
 
 
 def _plot(results: Results, plan: Plan, raw: Path, answered_by: str) -> Path:

@@ -1,4 +1,4 @@
-"""§7 of the self-improving-memory paper: does what a team learned make later tasks faster?
+"""§7 of the self-improving-memory paper: do a team's lessons make later tasks faster?
 
 Query-tuning tasks in a seeded order go to teams that are alike but for their memory: with knowledge cards,
 without any (the monitor learns; nobody is shown), and to the rivals of §1 and §9: raw trajectories are
@@ -26,13 +26,13 @@ from mneme.environments.sql_tuning.tasks import TuningTask, story, tasks
 from mneme.environments.worlds import Task, World, find_world
 from mneme.evals.learning import compound_tables
 from mneme.evals.learning.compound_tables import saved
-from mneme.evals.learning.playing import OURS, RIVALS, Arm, Played, make_databases, solve
+from mneme.evals.learning.playing import LEARNING_RIVALS, WITH_MEMORY, Arm, Played, make_databases, solve
 from mneme.evals.measuring import home_beside, ledger_at
 from mneme.evals.options import Agents, Identity, RunOptions, identify
 from mneme.evals.report import Journal, Progress, Report, Row, table
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 
-PAPER = (("18 min", "2", "0", "86 %"), ("8 min", "1", "2", "92 %"), ("9 min", "1", "3", "89 %"))
+PAPER_EVIDENCE = (("18 min", "2", "0", "86 %"), ("8 min", "1", "2", "92 %"), ("9 min", "1", "3", "89 %"))
 """§7, compound learning evidence: time, iterations, cards retrieved, query speed-up."""
 PATTERNS = {
     "old": "INDEX (filter, group)",
@@ -79,7 +79,7 @@ def _trial(task: TuningTask, rows: int) -> Row:
 
 
 def _measured(world: World, pattern: str) -> Row | None:
-    """Return what a pattern gains and takes; None where the query lacks what it names."""
+    """Return the gain and the cost of a pattern; None if the query lacks what it names."""
     try:
         made = world.carry_out(pattern)
     except BadInput:
@@ -90,7 +90,7 @@ def _measured(world: World, pattern: str) -> Row | None:
 
 
 def story_tables(rows: Sequence[Row], printed: Sequence[Row], trials: Sequence[Row]) -> list[Table]:
-    """Return both stories beside the paper's figures, and what the indexes of its dispute gain."""
+    """Return both stories beside the paper's figures, and the gain of the indexes in its dispute."""
     cells = [
         [
             row["description"].split(".")[0][:90],
@@ -110,7 +110,7 @@ def story_tables(rows: Sequence[Row], printed: Sequence[Row], trials: Sequence[R
 def _story_table(title: str, rows: Sequence[Row]) -> Table:
     columns = ["time", "paper", "iterations", "paper", "cards", "paper", "query time saved", "paper"]
     cells = []
-    for row, (time, iterations, retrieved, gain) in zip(rows, PAPER, strict=True):
+    for row, (time, iterations, retrieved, gain) in zip(rows, PAPER_EVIDENCE, strict=True):
         events = [each["event"] for each in row["learned"]]
         events += [each["recommendation"] for each in row["disputes"]]
         here = [
@@ -136,7 +136,7 @@ STORY_ROWS = 150_000
 
 
 class Options(RunOptions):
-    """How many tasks, in which orders, on how large a database, and who answers."""
+    """Number of tasks, their orders, the size of the database, and responders."""
 
     agents: Agents = "auto"
     tasks: int = Field(64, ge=1, description="Tasks in each order.")
@@ -155,7 +155,7 @@ class Options(RunOptions):
     @property
     def arms(self) -> tuple[Arm, ...]:
         """Return the teams that are compared, ours first."""
-        return (OURS, *(RIVALS[:1] if self.without_rivals else RIVALS))
+        return (WITH_MEMORY, *(LEARNING_RIVALS[:1] if self.without_rivals else LEARNING_RIVALS))
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
@@ -172,13 +172,13 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         rows = await journal.play({each.case: each for each in plan}, one, progress)
         trials = {f"trials/0/{number}": task for number, task in enumerate(printed_trials())}
         rows += await journal.play(trials, lambda task: asyncio.to_thread(_trial, task, story_rows), progress)
-        ours = KnowledgeCards(ledger, f"{OURS} {sized.seeds[-1]}")
+        ours = KnowledgeCards(ledger, f"{WITH_MEMORY} {sized.seeds[-1]}")
         metrics = (await ours.metrics()).model_dump(mode="json")
     return _report(journal, sized, who, rows, metrics)
 
 
 def _plan(options: Options, story_rows: int) -> list[Played]:
-    """Put each task to all teams one after the other, another one first in turn: a busy machine slows all."""
+    """Put each task to all teams by turns, starting with another one each time: a busy machine slows all."""
     plan = [
         Played(arm, 0, number, task, story_rows)
         for arm, told in (("story", story()), ("printed", printed_story()))

@@ -7,14 +7,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from mneme.cli.tables import Table
-from mneme.evals.learning.playing import OURS, RIVALS, WITHOUT
+from mneme.evals.learning.playing import LEARNING_RIVALS, WITH_MEMORY, WITHOUT
 from mneme.evals.measuring import interval_of_mean, p_cell, wilcoxon_p
 from mneme.evals.report import Row, framed
 from mneme.stores.cards.metrics import duplicate_mistakes
 
-WINDOW = 8
+CURVE_WINDOW = 8
 """Tasks over which a learning curve is averaged."""
-COMPARED = {
+COMPARED_COLUMNS = {
     "iterations": ("iterations", False),
     "first-attempt success": ("first_attempt", True),
     "solved": ("solved", True),
@@ -23,7 +23,7 @@ COMPARED = {
     "seconds": ("seconds", False),
     "tokens of what is retrieved": ("shown_tokens", False),
 }
-"""What two arms are compared by, task by task: the column, and whether more of it is better."""
+"""Metrics that compare two arms task by task: the column, and whether more is better."""
 COSTS = ("seconds", "iterations", "calls")
 
 
@@ -46,12 +46,12 @@ def measured(rows: Sequence[Row]) -> pd.DataFrame:
         }
         for row in rows
     ]
-    numbers = {column: float for column, _ in COMPARED.values()}
+    numbers = {column: float for column, _ in COMPARED_COLUMNS.values()}
     return pd.DataFrame(counted).astype(numbers).sort_values(["seed", "number"], kind="stable")
 
 
 def parts_of(played: pd.DataFrame, count: int) -> dict[str, pd.DataFrame]:
-    """Return the whole orders of `count` tasks, their ends, and the tasks that were put once more."""
+    """Return the complete orders of `count` tasks, their ends, and the repeated tasks."""
     third, number = max(1, count // 3), played["number"]
     first = played[number < count]
     parts = {
@@ -68,7 +68,7 @@ def figures_of(order: pd.DataFrame) -> pd.Series:
     retrieved = order["cards_retrieved"].sum()
     return pd.Series(
         {
-            **{name: order[column].mean() for name, (column, _) in COMPARED.items()},
+            **{name: order[column].mean() for name, (column, _) in COMPARED_COLUMNS.items()},
             "speed-up (median)": order["speed_up"].astype(float).fillna(0.0).median(),
             "cards retrieved": order["cards_retrieved"].mean(),
             "cards used": order["cards_used"].mean(),
@@ -79,7 +79,7 @@ def figures_of(order: pd.DataFrame) -> pd.Series:
 
 
 def growth_of(order: pd.DataFrame) -> pd.Series:
-    """Return how one arm's order went and ended."""
+    """Return the course and the end of one arm's order."""
     slope = np.polyfit(order["number"], order["iterations"], 1)[0] if len(order) > 1 else 0.0
     return pd.Series(
         {
@@ -109,20 +109,20 @@ def compared(part: pd.DataFrame) -> dict[str, Row]:
     """
     present = set(part["arm"])
     return {
-        arm: {name: _difference(part, arm, *how) for name, how in COMPARED.items()}
-        for arm in RIVALS
+        arm: {name: _difference(part, arm, *how) for name, how in COMPARED_COLUMNS.items()}
+        for arm in LEARNING_RIVALS
         if arm in present
     }
 
 
 def _difference(part: pd.DataFrame, arm: str, column: str, more_is_better: bool) -> Row:
     by_task = part.pivot_table(index=["seed", "number"], columns="arm", values=column)
-    differences = (by_task[arm] - by_task[OURS]).dropna()
+    differences = (by_task[arm] - by_task[WITH_MEMORY]).dropna()
     low, high = interval_of_mean(differences)
     verdict = "" if low <= 0 <= high else "better" if (low > 0) == more_is_better else "worse"
     return {
         "theirs": float(by_task[arm].mean()),
-        "ours": float(by_task[OURS].mean()),
+        "ours": float(by_task[WITH_MEMORY].mean()),
         "difference": float(differences.mean()),
         "low": low,
         "high": high,
@@ -139,14 +139,14 @@ def significance(parts: Mapping[str, pd.DataFrame]) -> dict[str, Row]:
             parts[part].pivot_table(index=["seed", "number"], columns="arm", values=name)
             for part in ("all", "last third")
         )
-        saving = 1.0 - end[OURS].mean() / end[WITHOUT].mean()
-        found[name] = {"p": wilcoxon_p(whole[OURS] - whole[WITHOUT]), "saved": float(saving)}
+        saving = 1.0 - end[WITH_MEMORY].mean() / end[WITHOUT].mean()
+        found[name] = {"p": wilcoxon_p(whole[WITH_MEMORY] - whole[WITHOUT]), "saved": float(saving)}
     return found
 
 
 def disputes(part: pd.DataFrame) -> dict[str, int]:
-    """Count how the disputes of our team were decided."""
-    opened = part.loc[part["arm"] == OURS, "disputes"].explode().dropna()
+    """Count the decisions of our team's disputes."""
+    opened = part.loc[part["arm"] == WITH_MEMORY, "disputes"].explode().dropna()
     return {str(k): int(n) for k, n in opened.map(lambda each: each["recommendation"]).value_counts().items()}
 
 
@@ -154,7 +154,7 @@ def tables(parts: Mapping[str, pd.DataFrame], compared: Mapping[str, Mapping[str
     """Return the figures with memory and without by part, how orders end, and each rival beside ours."""
     pair = pd.concat(
         {
-            part: spread(frame[frame["arm"].isin([OURS, WITHOUT])], figures_of)
+            part: spread(frame[frame["arm"].isin([WITH_MEMORY, WITHOUT])], figures_of)
             for part, frame in parts.items()
             if part != "put once more"
         },
@@ -168,9 +168,9 @@ def tables(parts: Mapping[str, pd.DataFrame], compared: Mapping[str, Mapping[str
     ]
     for part, rivals in compared.items():
         cells = {
-            name: {OURS: f"{next(iter(rivals.values()))[name]['ours']:.2f}"}
+            name: {WITH_MEMORY: f"{next(iter(rivals.values()))[name]['ours']:.2f}"}
             | {arm: _against(of[name]) for arm, of in rivals.items()}
-            for name in COMPARED
+            for name in COMPARED_COLUMNS
         }
         title = f"{part.capitalize()}: the rival, its difference from ours (95 %)"
         made.append(framed(title, pd.DataFrame(cells).T.rename_axis("")))
@@ -184,7 +184,7 @@ def _against(found: Row) -> str:
 
 
 def notes(tested: Mapping[str, Row], decided: Mapping[str, int]) -> list[str]:
-    """Return what the tables do not say."""
+    """Return what the tables leave out."""
     taken = ", ".join(f"{100 * each['saved']:.0f} % of the {name}" for name, each in tested.items())
     wilcoxon = ", ".join(f"{name} p={p_cell(each['p'])}" for name, each in tested.items())
     return [
@@ -201,5 +201,5 @@ def notes(tested: Mapping[str, Row], decided: Mapping[str, int]) -> list[str]:
 def plot(played: pd.DataFrame, axes: Axes) -> None:
     """Draw the learning curves of all arms: a moving mean over the orders."""
     means = played.pivot_table(index="number", columns="arm", values="iterations", sort=False).sort_index()
-    curve = means.rolling(WINDOW, min_periods=1).mean()
+    curve = means.rolling(CURVE_WINDOW, min_periods=1).mean()
     curve.plot(ax=axes, xlabel="task", ylabel="drafts per task").set_ylim(bottom=0)

@@ -1,4 +1,4 @@
-"""One task put to a team with one of the memories that are compared, and the disputes that it opens."""
+"""One task given to a team with one of the compared memories, and the disputes that it opens."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -19,10 +19,10 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 
 Arm = Literal["with memory", "without memory", "raw trajectories", "prompt cache", "without advocate"]
-ROLES = ("researcher", "devils_advocate", "leader", "monitor")
-OURS: Arm = "with memory"
+LEARNING_ROLES = ("researcher", "devils_advocate", "leader", "monitor")
+WITH_MEMORY: Arm = "with memory"
 WITHOUT: Arm = "without memory"
-RIVALS: tuple[Arm, ...] = (WITHOUT, "raw trajectories", "prompt cache", "without advocate")
+LEARNING_RIVALS: tuple[Arm, ...] = (WITHOUT, "raw trajectories", "prompt cache", "without advocate")
 GRAPHS: dict[str, Workflow] = {
     "raw trajectories": raw_trajectories.builder,
     "prompt cache": prompt_cache.builder,
@@ -34,12 +34,12 @@ RECORDED = (
     *("iterations", "solved", "first_attempt", "speed_up", "retrieved", "used", "retrieval_ms", "mistakes"),
     "answered_by",
 )
-LEARNED = ("event", "card", "status", "claim")
+LEARNED_COLUMNS = ("event", "card", "status", "claim")
 RECALL = 5
 
 
 def make_databases(rows: int) -> None:
-    """Make every database before anything is timed, or the first who needs one would pay for it."""
+    """Create every database before anything is timed, or the first user would pay for it."""
     for schema in SCHEMAS:
         SqlTuning.of(TuningTask(id=schema, description="", schema_name=schema), rows=rows)
 
@@ -63,11 +63,11 @@ class Played(NamedTuple):
 
 
 async def solve(each: Played, ledger: Ledger, responder: str) -> Row:
-    """Put a task to its team, and the disputes that it opens to the test."""
+    """Give a task to its team, and test the disputes that it opens."""
     cards, store, task = KnowledgeCards(ledger, each.team), LedgerStore(ledger), each.task
     graph = GRAPHS.get(each.arm, compound_learning.builder).compile(store=store)
     problem: Any = {"task": task.description, "task_id": task.id, **task.posed}
-    roles: dict[str, Any] = dict.fromkeys(ROLES, responder)
+    roles: dict[str, Any] = dict.fromkeys(LEARNING_ROLES, responder)
     context = LearningContext(
         **roles,
         team=each.team,
@@ -85,7 +85,7 @@ async def solve(each: Played, ledger: Ledger, responder: str) -> Row:
 
 
 async def _resolve(dispute: str, cards: KnowledgeCards, store: LedgerStore, context: TeamContext) -> Row:
-    """Let both approaches be tried; a dispute that waits for a person then waits."""
+    """Try both approaches; a dispute that needs a person then waits for one."""
     graph = dispute_resolution.builder.compile(store=store, checkpointer=InMemorySaver())
     own = TeamContext(**context.model_dump(include={"devils_advocate", "team", "environment", "rows"}))
     config: Any = {"configurable": {"thread_id": dispute}}
@@ -96,12 +96,12 @@ async def _resolve(dispute: str, cards: KnowledgeCards, store: LedgerStore, cont
 
 
 async def _row(cards: KnowledgeCards, task: TuningTask, result: Row, decided: list[Row]) -> Row:
-    """Return what is kept of a solved task."""
+    """Return the row of a solved task."""
     known, record = await cards.records.list(), await cards.tasks.get(task.id)
     packet, metrics = result["packet"], result["packet"]["metrics"]
     measured: Row = next((each for each in metrics["measured"] if each["name"] == "seconds"), {})
     shown = "\n".join(str(each) for each in result["cards"])
-    learned = [{name: each[name] for name in LEARNED} for each in result["learned"]]
+    learned = [{name: each[name] for name in LEARNED_COLUMNS} for each in result["learned"]]
     return {
         **{name: getattr(record, name) for name in RECORDED},
         "task": task.id,

@@ -1,8 +1,8 @@
 """One problem played with one memory, in this process or in one of its own.
 
-The ledger and the checkpoints of a memory and an order stay: killed at any moment, the next process goes on
-with the task at the step where this one stopped. Each step is kept before the next begins, so that a task
-which has ended, and whose row is not kept yet, cannot begin anew and recall itself.
+The ledger and the checkpoints of a memory and an order are kept: after a kill, the next process continues the
+task at the same step. Each step is stored before the next begins, so that a completed task without a stored
+row cannot start again and recall itself.
 """
 
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ from mneme.nodes.pddl.context import PddlContext
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
 
-KEPT = ("success", "steps", "valid_steps", "answered_by", "complaints", "transcript")
-"""What of a graph's result stands in a row."""
+RESULT_COLUMNS = ("success", "steps", "valid_steps", "answered_by", "complaints", "transcript")
+"""Fields of a graph's result in a row."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ async def play(case: Case) -> Row:
         "domain": problem.domain,
         "difficulty": problem.difficulty,
         "reward": values["progress"],
-        **{name: values[name] for name in KEPT},
+        **{name: values[name] for name in RESULT_COLUMNS},
         "tokens": tokens_in(values["asked"]),
         "calls": values["asked"]["calls"],
         "seconds": perf_counter() - started,

@@ -26,11 +26,11 @@ from mneme.library.agents.agent import AGENTS, load_agent
 from mneme.models.retriever.retriever import Matrix
 
 Part = Literal["archived", "new", "test"]
-PARTS: tuple[Part, ...] = get_args(Part)
-NEAR = 80.0
+SPLIT_PARTS: tuple[Part, ...] = get_args(Part)
+DUPLICATE_LIKENESS = 80.0
 """Likeness, of 100, of the sorted words of two texts from which on they count as one."""
 MIN_ITEMS = 5
-"""Items of an agent below which a split has nothing to archive."""
+"""Minimum items of an agent: with fewer, a split has nothing to archive."""
 FORMAT = 'Each line: {"id": …, "question": …, "answer": …}, and "agent" where one file holds several agents.'
 
 
@@ -53,7 +53,7 @@ class Item(BaseModel):
 
     @property
     def domain(self) -> str:
-        """Its agent's domain."""
+        """The agent's domain."""
         return load_agent(self.agent).domain
 
 
@@ -90,7 +90,7 @@ def _files(data: Path) -> list[Path]:
 
 def near_duplicates(items: Sequence[Item]) -> list[list[Item]]:
     """Return the items in groups: those of one group are nearly the same, directly or by others between."""
-    found = likenesses(items, items, NEAR) >= NEAR
+    found = likenesses(items, items, DUPLICATE_LIKENESS) >= DUPLICATE_LIKENESS
     count, labels = connected_components(coo_array(found.astype(np.int8)), directed=False)
     groups: list[list[Item]] = [[] for _ in range(count)]
     for item, label in zip(items, labels, strict=True):
@@ -99,9 +99,9 @@ def near_duplicates(items: Sequence[Item]) -> list[list[Item]]:
 
 
 def likenesses(rows: Sequence[Item], columns: Sequence[Item], least: float = 0.0) -> Matrix:
-    """Return how like each two items are, 0 to 100: by their questions or by their answers, the greater.
+    """Return the similarity of each two items, 0 to 100: of their questions or answers, the greater.
 
-    A likeness below the least counts as 0, which is quicker.
+    A similarity below the minimum counts as 0, which is faster.
     """
     both = [
         process.cdist(
@@ -129,13 +129,13 @@ def split(items: Sequence[Item], seed: int) -> Split:
         room[agent] = {"archived": archived, "new": new, "test": n - archived - new}
     groups = near_duplicates(items)
     draw.shuffle(groups)
-    made: Split = {part: [] for part in PARTS}
+    made: Split = {part: [] for part in SPLIT_PARTS}
     for group in sorted(groups, key=len, reverse=True):
         part = _part_for(group, room, draw)
         made[part].extend(group)
         for item in group:
             room[item.agent][part] -= 1
-    for part in PARTS:
+    for part in SPLIT_PARTS:
         if lacking := room.keys() - {item.agent for item in made[part]}:
             raise BadInput(
                 f"Of {', '.join(sorted(lacking))} no item is left to be {part}: too many are alike.",
@@ -147,8 +147,8 @@ def split(items: Sequence[Item], seed: int) -> Split:
 def _part_for(group: Sequence[Item], room: dict[str, dict[Part, int]], draw: random.Random) -> Part:
     """Draw a part in proportion to its room; a group that fits nowhere goes where most room is."""
     needed = Counter(item.agent for item in group)
-    left = {part: min(room[agent][part] - n for agent, n in needed.items()) for part in PARTS}
-    weights = [max(0, left[part] + 1) for part in PARTS]
+    left = {part: min(room[agent][part] - n for agent, n in needed.items()) for part in SPLIT_PARTS}
+    weights = [max(0, left[part] + 1) for part in SPLIT_PARTS]
     if not any(weights):
-        return max(PARTS, key=lambda part: left[part])
-    return draw.choices(PARTS, weights)[0]
+        return max(SPLIT_PARTS, key=lambda part: left[part])
+    return draw.choices(SPLIT_PARTS, weights)[0]

@@ -29,8 +29,8 @@ from mneme.evals.sharing.data import Item, Split, read_items, split
 from mneme.evals.sharing.pool_runs import Growth, PoolRun, pools_of, steps
 from mneme.evals.sharing.scores import LAYERS, BertScore, score_all, with_scores
 from mneme.evals.sharing.tables import (
-    ALL,
-    MEASURES,
+    ALL_AGENTS,
+    SCORE_MEASURES,
     STAGE,
     Results,
     memories,
@@ -55,7 +55,7 @@ SETTINGS = ("scorer", "threshold", "learning", "scoring", "stored", "candidates"
 
 
 class Options(RunOptions):
-    """Which items, how many seeds, who answers, and what BERTScore compares with."""
+    """Items, seeds, responders, and the references of BERTScore."""
 
     data: Path | None = Field(None, description="A folder of AGENT.jsonl, or one file; default: the shipped.")
     seeds: list[int] = Field([1, 2, 3], min_length=1, description="Each draws another split.")
@@ -115,7 +115,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
 
 
 def arms_of(options: Options, who: Identity) -> dict[str, SharingContext]:
-    """Return who does what in each arm: one model for all agents, and one scorer beside all."""
+    """Return the responders of each arm: one model for all agents, and one scorer beside all."""
     scorer = options.scorer or who.responder
     given = options.model_dump(include={*SharingContext.model_fields} - {"agent", "pools"})
     given |= {"scorer": scorer, "grader": scorer}
@@ -151,7 +151,7 @@ async def _run(
 
 
 def _notes(items: Sequence[Item], bert: BertScore) -> list[str]:
-    """Say what was compared by what, and for which agents that cannot tell answers apart."""
+    """Describe what compared the answers, and for which agents it cannot distinguish them."""
     answers = {agent: [each.answer for each in items if each.agent == agent] for agent in AGENTS}
     shares = {agent: bert.unknown(own) for agent, own in answers.items() if own}
     return [
@@ -181,7 +181,7 @@ def _report(journal: Journal, arms: dict[str, Results], who: Identity, notes: li
 def _summary(results: Results) -> Row:
     """Return all figures: by measure, pools, growth, stage, shots and agent."""
     stages = {"/".join(map(str, stage)): found for stage, found in results.answers.groupby(STAGE, sort=False)}
-    agents = [*results.agents, ALL]
+    agents = [*results.agents, ALL_AGENTS]
     return {
         "seeds": results.seeds,
         **{
@@ -189,7 +189,7 @@ def _summary(results: Results) -> Row:
                 stage: {agent: results.spread(found, agent, measure) for agent in agents}
                 for stage, found in stages.items()
             }
-            for measure in MEASURES
+            for measure in SCORE_MEASURES
         },
         "memories": {growth: memories(results, growth, 100) for growth in get_args(Growth)},
         "retriever": {growth: ways(results, growth) for growth in get_args(Growth)},

@@ -27,8 +27,8 @@ from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 
 Way = Literal["trained", "untrained", "BM25", "random"]
 WAYS: tuple[Way, ...] = get_args(Way)
-DEPTH = 10
-EXAMPLES_SHOWN = 3
+JUDGED_DEPTH = 10
+EXAMPLES_PER_PROMPT = 3
 MAX_CONTRADICTION = 100.0
 """Contradiction, in per cent, of a way that found nothing."""
 LABELS: int = PoolContext.model_fields["labels"].default
@@ -51,7 +51,7 @@ async def judge(item: Item, judging: Judging, trained_answer: str) -> dict[Way, 
     useful = set(sorted(grades, key=lambda key: (grades[key], key))[: LABELS // 2])
     found = dict[Way, Row]()
     for way, memories in ranked.items():
-        shown = memories[:EXAMPLES_SHOWN]
+        shown = memories[:EXAMPLES_PER_PROMPT]
         own = trained_answer if way == "trained" else await _answered(item, shown, judging)
         found[way] = {
             "shown": [each.key for each in shown],
@@ -69,11 +69,11 @@ async def _ranked(item: Item, way: Way, judging: Judging) -> list[Pooled]:
     found = await _found(item, way, judging)
     distinct = {each.pair.answer: each for each in reversed(found)}
     kept = {each.key for each in distinct.values()}
-    return [each for each in found if each.key in kept][:DEPTH]
+    return [each for each in found if each.key in kept][:JUDGED_DEPTH]
 
 
 async def _found(item: Item, way: Way, judging: Judging) -> list[Pooled]:
-    pool, wanted = judging.pool, DEPTH + SPARE
+    pool, wanted = judging.pool, JUDGED_DEPTH + SPARE
     if way == "random":
         memories = [each async for each in pool.pairs()]
         seed = int(hashlib.sha256(f"{judging.seed}/{item.id}".encode()).hexdigest()[:8], 16)

@@ -25,16 +25,16 @@ from mneme.models.embedding.absent import NAME
 from mneme.models.retriever.retriever import device
 
 LAYERS = 5
-BATCH = 16
-SCORED_AT_ONCE = 64
+BERT_BATCH = 16
+PAIRS_PER_BATCH = 64
 """Pairs that are scored and kept together."""
-WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+(?:['’-][^\W_\u3400-\u9fff]+)*")
+SCORED_WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+(?:['’-][^\W_\u3400-\u9fff]+)*")
 
 
 @lru_cache(maxsize=8192)
 def tokens(text: str) -> tuple[str, ...]:
     """Split a text into lower-cased words and single Chinese characters."""
-    return tuple(word.casefold() for word in WORD.findall(text))
+    return tuple(word.casefold() for word in SCORED_WORD.findall(text))
 
 
 def rouge_l(answer: str, reference: str) -> float:
@@ -92,7 +92,7 @@ class BertScore:
                 [answers[at] for at in said],
                 self._tokenizer,
                 self._weights,
-                batch_size=BATCH,
+                batch_size=BERT_BATCH,
                 device=self._device,
             )
             for at, (precision, _, f1) in zip(said, found.tolist(), strict=True):
@@ -123,8 +123,8 @@ def score_all(journal: Journal, bert: BertScore, progress: Progress) -> None:
     """Score every answer that has no score yet, each pair of texts once, those of one reference together."""
     pairs = {_name(each): (each["reference"], each["answer"]) for each in _answers(journal.rows)}
     waiting = sorted((pair, name) for name, pair in pairs.items() if name not in journal)
-    for start in range(0, len(waiting), SCORED_AT_ONCE):
-        part = waiting[start : start + SCORED_AT_ONCE]
+    for start in range(0, len(waiting), PAIRS_PER_BATCH):
+        part = waiting[start : start + PAIRS_PER_BATCH]
         found = bert.score([answer for (_, answer), _ in part], [reference for (reference, _), _ in part])
         for ((reference, answer), name), value in zip(part, found, strict=True):
             rouge = rouge_l(answer, reference)

@@ -19,8 +19,8 @@ from mneme.evals.sharing.retrievers import WAYS, Way
 from mneme.library.agents.agent import AGENTS, DOMAINS, load_agent
 
 Measure = Literal["bert_score", "bert_precision", "rouge_l"]
-MEASURES: tuple[Measure, ...] = get_args(Measure)
-NUMBERS = ("zero", "one", "two", "three")
+SCORE_MEASURES: tuple[Measure, ...] = get_args(Measure)
+SHOT_NAMES = ("zero", "one", "two", "three")
 BACKBONES = "gpt-3.5-turbo / gpt-4o / open-mistral-7b"
 Three = tuple[float, float, float]
 _PRINTED = yaml.safe_load(Path(__file__).with_name("paper.yaml").read_text(encoding="utf-8"))
@@ -30,9 +30,9 @@ PAPER_1: dict[str, list[Three]] = {
 """Table 1 of the paper: agent -> shots -> backbones, with a pool for each domain."""
 PAPER_2: dict[str, Three] = {agent: tuple(each) for agent, each in _PRINTED["table_2"].items()}
 """Table 2's lower half: one pool for all, three shots; the upper half is table 1's last column."""
-ALL = "all agents"
+ALL_AGENTS = "all agents"
 STAGE = ["pools", "growth", "percent", "shots"]
-COMPARED = ("recall@3", "recall@10", "contradiction", "own agent", "bert_score", "rouge_l")
+COMPARED_MEASURES = ("recall@3", "recall@10", "contradiction", "own agent", "bert_score", "rouge_l")
 
 
 class Results:
@@ -40,9 +40,9 @@ class Results:
 
     def __init__(self, rows: Iterable[Row], seeds: Sequence[int], arm: str = "") -> None:
         chosen = [row for row in rows if row.get("seed") in seeds and row.get("arm", "") == arm]
-        kinds = {kind: [row for row in chosen if row["kind"] == kind] for kind in KINDS}
+        kinds = {kind: [row for row in chosen if row["kind"] == kind] for kind in ROW_KINDS}
         self.seeds = list(seeds)
-        self.answers, self.states, self.judged = (pd.DataFrame(kinds[kind]) for kind in KINDS)
+        self.answers, self.states, self.judged = (pd.DataFrame(kinds[kind]) for kind in ROW_KINDS)
         present = set(self.answers["agent"])
         self.agents = [agent for agent in AGENTS if agent in present]
 
@@ -56,11 +56,11 @@ class Results:
 
         Items without a value are left out: nobody could score them, or no example was shown.
         """
-        chosen = answers if agent == ALL else answers[answers["agent"] == agent]
+        chosen = answers if agent == ALL_AGENTS else answers[answers["agent"] == agent]
         return spread(chosen.dropna(subset=[measure]).groupby("seed")[measure].mean())
 
 
-KINDS = ("test", "retrievers", "judge")
+ROW_KINDS = ("test", "retrievers", "judge")
 
 
 def spread(values: Iterable[float]) -> Row:
@@ -89,7 +89,7 @@ def cell(value: Row, places: int = 3) -> str:
 def figures(results: Results, pools: Pools, shots: int, measure: Measure = "bert_score") -> list[str]:
     """Return a column of figures at full growth: of each agent, and of all agents."""
     answers = results.tests(pools, "own", 100, shots)
-    return [cell(results.spread(answers, agent, measure)) for agent in [*results.agents, ALL]]
+    return [cell(results.spread(answers, agent, measure)) for agent in [*results.agents, ALL_AGENTS]]
 
 
 def printed(results: Results, pools: Pools, shots: int) -> list[str]:
@@ -100,7 +100,7 @@ def printed(results: Results, pools: Pools, shots: int) -> list[str]:
 
 def by_agent(title: str, results: Results, columns: Sequence[tuple[str, list[str]]]) -> Table:
     """Return a table of columns by agent, each with its head."""
-    rows = [*zip([*results.agents, ALL], *(cells for _, cells in columns), strict=True)]
+    rows = [*zip([*results.agents, ALL_AGENTS], *(cells for _, cells in columns), strict=True)]
     return table(title, ["agent", *(head for head, _ in columns)], rows)
 
 
@@ -112,7 +112,7 @@ def tables_of_arms(arms: Mapping[str, Results]) -> list[Table]:
         ours = [(f"{name}, {arm}" if arm else name, figures(of, pools, shots)) for arm, of in arms.items()]
         return [*ours, ("paper" if "" in arms else f"{name}, paper", printed(first, pools, shots))]
 
-    by_shots = [each for n in SHOTS for each in columns(NUMBERS[n], "domain", n)]
+    by_shots = [each for n in SHOTS for each in columns(SHOT_NAMES[n], "domain", n)]
     by_pools = [each for pools in get_args(Pools) for each in columns(pools, pools, MAX_SHOTS)]
     one = f"Table 1: BERTScore by shots, a pool for each domain (paper: {BACKBONES})"
     two = f"Table 2: BERTScore, three shots, domain pool and single pool ({BACKBONES})"
@@ -121,7 +121,7 @@ def tables_of_arms(arms: Mapping[str, Results]) -> list[Table]:
 
 def tables_of(results: Results) -> list[Table]:
     """Return ROUGE-L by shots, figure 4, the ways to choose examples, and what growth and pools change."""
-    rouge = [(f"ROUGE-L: {NUMBERS[n]}", figures(results, "domain", n, "rouge_l")) for n in SHOTS]
+    rouge = [(f"ROUGE-L: {SHOT_NAMES[n]}", figures(results, "domain", n, "rouge_l")) for n in SHOTS]
     return [
         by_agent("Table 1 by ROUGE-L", results, rouge),
         table_of_growth(results),
@@ -140,7 +140,7 @@ def table_of_growth(results: Results) -> Table:
         for growth, names in figures.items():
             answers = results.tests("domain", growth, percent, MAX_SHOTS)  # type: ignore[arg-type]
             cells.append(cell(memories(results, growth, percent), 0))
-            cells += [cell(results.spread(answers, ALL, name)) for name in names]
+            cells += [cell(results.spread(answers, ALL_AGENTS, name)) for name in names]
         rows.append(cells)
     title = "Figure 4: domain pools as they grow by own and by standard answers, three shots, all agents"
     return table(title, ["new questions", *columns], rows)
@@ -160,9 +160,11 @@ def _table_of_ways(results: Results) -> Table:
     rows = []
     for growth in get_args(Growth):
         for way, of in ways(results, growth).items():
-            cells = [each for name in COMPARED for each in (cell(of[name]), p_cell(of["p"].get(name)))]
+            cells = [
+                each for name in COMPARED_MEASURES for each in (cell(of[name]), p_cell(of["p"].get(name)))
+            ]
             rows.append([f"{way}, {growth} answers", *cells])
-    columns = ["examples by", *(head for name in COMPARED for head in (name, "p"))]
+    columns = ["examples by", *(head for name in COMPARED_MEASURES for head in (name, "p"))]
     title = "Ways to choose examples: three shots, domain pools at 100 % (p: against trained)"
     return table(title, columns, rows)
 
@@ -171,12 +173,12 @@ def ways(results: Results, growth: str) -> dict[Way, Row]:
     """Return each way's figures over the seeds, and p against trained after Benjamini and Hochberg."""
     of_growth = results.judged[results.judged["growth"] == growth]
     found = {way: of_growth[of_growth["way"] == way] for way in WAYS}
-    means = {way: each.groupby("seed")[[*COMPARED]].mean() for way, each in found.items()}
+    means = {way: each.groupby("seed")[[*COMPARED_MEASURES]].mean() for way, each in found.items()}
     figures: dict[Way, Row] = {
-        way: {name: spread(each[name]) for name in COMPARED} | {"p": {}, "better by": {}}
+        way: {name: spread(each[name]) for name in COMPARED_MEASURES} | {"p": {}, "better by": {}}
         for way, each in means.items()
     }
-    for name in COMPARED:
+    for name in COMPARED_MEASURES:
         tested = [compared(found["trained"], found[way], name) for way in WAYS[1:]]
         corrected = false_discovery_control([p for _, p in tested])
         for way, (difference, _), p in zip(WAYS[1:], tested, corrected, strict=True):
@@ -195,10 +197,10 @@ def _table_of_gains(results: Results) -> Table:
             "domain pools, not a single one": results.tests("single", growth, 100, MAX_SHOTS),
         }
         for name, other in others.items():
-            found = [compared(whole, other, measure) for measure in MEASURES]
+            found = [compared(whole, other, measure) for measure in SCORE_MEASURES]
             cells = [text for difference, p in found for text in (f"{difference:+.3f}", p_cell(p))]
             rows.append([f"{name}, {growth} answers", *cells])
-    columns = ["", *(head for measure in MEASURES for head in (measure, "p"))]
+    columns = ["", *(head for measure in SCORE_MEASURES for head in (measure, "p"))]
     return table("Differences at three shots, domain pools at 100 %, paired by item", columns, rows)
 
 

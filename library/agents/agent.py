@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, field_validator
 from mneme.core.errors import BadInput
 from mneme.core.yaml_files import read_yaml, text_of
 
-HOME = Path(__file__).parent / "team"
+AGENTS_FOLDER = Path(__file__).parent / "team"
 DOMAINS = {
     "literary_creation": "Literary Creation",
     "unconventional_logic": "Unconventional Logic Problem-solving",
@@ -48,17 +48,17 @@ class Agent(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def task(self) -> str:
-        """Return what it writes, and what it is asked."""
+        """Return what the agent writes, and the question it is asked."""
         return f"{self.does} Its questions: {self.questions}"
 
 
 def load_agent(name_or_path: str | Path) -> Agent:
     """Load a shipped agent by name or another from a YAML file; an unknown one raises `BadInput`."""
-    return load_named(str(name_or_path), Agent, AGENTS, HOME)
+    return load_named(str(name_or_path), Agent, AGENTS, AGENTS_FOLDER)
 
 
 def agents_of(domain: str) -> tuple[Agent, ...]:
-    """Give a domain's shipped agents; an unknown domain raises `BadInput`."""
+    """Return a domain's shipped agents. Raises `BadInput` for an unknown domain."""
     if domain not in DOMAINS:
         raise BadInput(f'There is no domain "{domain}".', f"Domains: {', '.join(DOMAINS)}.")
     return tuple(agent for agent in map(load_agent, AGENTS) if agent.domain == domain)

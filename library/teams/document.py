@@ -8,26 +8,26 @@ from mneme.core.errors import BadAnswer
 from mneme.library.teams.team import Document
 
 Json = dict[str, Any]
-TEXT: Json = {"type": "string", "minLength": 1}
-NUMBERS: Json = {"type": "array", "items": {"type": "integer", "minimum": 1}}
-TEXTS: Json = {"type": "array", "items": {"type": "string"}}
+TEXT_SCHEMA: Json = {"type": "string", "minLength": 1}
+NUMBER_ARRAY: Json = {"type": "array", "items": {"type": "integer", "minimum": 1}}
+TEXT_ARRAY: Json = {"type": "array", "items": {"type": "string"}}
 MINUTES = "Minutes"
 """The part of a document that says how it came about; no role writes it."""
 MINUTES_PARTS: Json = {
     "ended": {"enum": ["consensus", "turn limit"]},
     "turns": {"type": "integer"},
-    **dict.fromkeys(("accepted by", "dissent", "unanswered issues"), TEXTS),
-    "written by": TEXT,
+    **dict.fromkeys(("accepted by", "dissent", "unanswered issues"), TEXT_ARRAY),
+    "written by": TEXT_SCHEMA,
 }
 RATING: Json = {"type": "integer", "minimum": 1, "maximum": 10}
 
 
 def schema(document: Document) -> Json:
     """Return the JSON schema of a document's file: its fields, numbered items and ratings, and no more."""
-    fields = {name: TEXT | {"description": purpose} for name, purpose in document.fields.items()}
+    fields = {name: TEXT_SCHEMA | {"description": purpose} for name, purpose in document.fields.items()}
     ratings = {name: RATING | {"description": purpose} for name, purpose in document.ratings.items()}
     parts = {name: {"type": "string", "description": each} for name, each in document.item_fields.items()}
-    item = _closed({"name": TEXT, "turns": NUMBERS, **parts}, ["name", *parts])
+    item = _closed({"name": TEXT_SCHEMA, "turns": NUMBER_ARRAY, **parts}, ["name", *parts])
     minutes = {} if MINUTES in fields | ratings else {MINUTES: _closed(MINUTES_PARTS, [*MINUTES_PARTS])}
     needed = [*fields, *(f"{document.item} {n}" for n in range(1, document.least + 1)), *ratings]
     return {

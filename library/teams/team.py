@@ -15,11 +15,11 @@ from mneme.core.errors import BadInput, first_fault
 from mneme.core.yaml_files import text_of
 from mneme.prompts.discussion.memory_template import size, wrong_in
 
-FOLDER = Path(__file__).parent
-NAME = r"^[a-z][a-z0-9_]{0,47}$"
+TEAMS_FOLDER = Path(__file__).parent
+NAME_PATTERN = r"^[a-z][a-z0-9_]{0,47}$"
 CHARACTERS_PER_TOKEN = 3
-"""Of a memory, at the least: it is bounded in characters, so that its tokens stay within their bound."""
-PART = re.compile(r"[^\W\d_][\w -]{0,59}")
+"""Minimum characters per token: a memory is bounded in characters, to keep its token limit."""
+PART_NAME = re.compile(r"[^\W\d_][\w -]{0,59}")
 """The name of a part of a document."""
 SKELETON = 0.5
 """The share of a memory's bound that its empty template may take."""
@@ -32,7 +32,7 @@ class Strict(BaseModel, extra="forbid", frozen=True):
 class Role(Strict):
     """R_n: who an agent is, and the template of its memory."""
 
-    name: str = Field(pattern=NAME, description="Short name, by which other fields mean it.")
+    name: str = Field(pattern=NAME_PATTERN, description="Short name, by which other fields mean it.")
     title: str = Field(min_length=1, max_length=80, description="Name for people.")
     description: str = Field(min_length=1, max_length=4000, description="Expertise and objectives.")
     model: str = Field("", description="Who answers for it; empty: as for the whole team.")
@@ -62,7 +62,7 @@ class Delegated(Strict):
 
 
 class Document(Strict):
-    """What the team is to produce: a JSON file of some fields, numbered items and ratings; and prose."""
+    """The team's product: a JSON file of some fields, numbered items and ratings; and prose."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_-]{1,60}\.json$", description="The name of its file.")
     by: str = Field(description="The role that writes it.")
@@ -77,7 +77,7 @@ class Document(Strict):
 class Team(Strict):
     """N agents, who speaks when, and the bounds of their discussion."""
 
-    name: str = Field(pattern=NAME, description="Short name of the team.")
+    name: str = Field(pattern=NAME_PATTERN, description="Short name of the team.")
     purpose: str = Field("", description="What the team is for; for people.")
     reviewed: bool = Field(
         True, description="Whether a person has reviewed the templates; needed before use."
@@ -122,13 +122,13 @@ class Team(Strict):
 
 def shipped() -> list[str]:
     """Return the names of the teams that come with Mneme."""
-    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+    return sorted(path.stem for path in TEAMS_FOLDER.glob("*.yaml"))
 
 
 def load_team(name_or_path: str) -> Team:
     """Return a shipped team by its name, or one of your own by its file's path. Raises BadInput."""
     known = name_or_path in shipped()
-    path = FOLDER / f"{name_or_path}.yaml" if known else Path(name_or_path).expanduser()
+    path = TEAMS_FOLDER / f"{name_or_path}.yaml" if known else Path(name_or_path).expanduser()
     if not known and path.suffix not in {".yaml", ".yml", ".json"}:
         hint = f"One of {', '.join(shipped())}, or a YAML file. Whose memories are used: --team."
         raise BadInput(f"No team that discusses is called {name_or_path!r}.", hint)
@@ -141,17 +141,17 @@ def load_team(name_or_path: str) -> Team:
 def read_team(given: object, where: str = "team") -> Team:
     """Return the team that plain JSON describes. Raises BadInput, naming the field."""
     if not isinstance(given, Mapping):
-        raise BadInput(f"{where}: a team is an object with name, roles, speakers and document.", HINT)
+        raise BadInput(f"{where}: a team is an object with name, roles, speakers and document.", TEAM_HINT)
     try:
         team = Team.model_validate(given)
     except ValidationError as error:
-        raise BadInput(f"{where}: {first_fault(error)}", HINT) from error
+        raise BadInput(f"{where}: {first_fault(error)}", TEAM_HINT) from error
     if wrong := next(_wrong(team), ""):
-        raise BadInput(f"{where}: {wrong}", HINT)
+        raise BadInput(f"{where}: {wrong}", TEAM_HINT)
     return team
 
 
-HINT = "See library/teams/data_pipeline.yaml, or make a team: `mneme discuss new-team`."
+TEAM_HINT = "See library/teams/data_pipeline.yaml, or make a team: `mneme discuss new-team`."
 
 
 def _wrong(team: Team) -> Iterator[str]:
@@ -183,14 +183,14 @@ def _wrong(team: Team) -> Iterator[str]:
 
 
 def _clashes(document: Document) -> Iterator[str]:
-    """Yield the names of a document's parts that would meet in its file, or that are no names."""
+    """Yield the names of a document's parts that collide in its file, or that are invalid."""
     numbered = re.compile(rf"{re.escape(document.item)} [1-9][0-9]*", re.IGNORECASE)
     for part in ("fields", "ratings", "item_fields", "report"):
         given: dict[str, str] = getattr(document, part)
         yield from (
             f"document.{part}: {name!r} is not a name: use a letter, then letters, digits, blanks, - and _."
             for name in given
-            if not PART.fullmatch(name)
+            if not PART_NAME.fullmatch(name)
         )
         yield from _twice(f"document.{part}", [name.lower() for name in given])
         yield from (

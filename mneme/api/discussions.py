@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mneme.api.operation import LARGEST, Limit, Operations, changes, reads
+from mneme.api.operation import MAX_INT, Limit, Operations, changes, reads
 from mneme.core.errors import BadInput, NotFound
 from mneme.stores.access import team_sees
 from mneme.stores.discussions.agent_memory import Carried, CarriedMemory, MemoryVersion
@@ -19,7 +19,7 @@ AgentName = Annotated[str, Field(description="The agent's name.", examples=["Arc
 TeamName = Annotated[str, Field(description="The name of a team of experts.", examples=["data_pipeline"])]
 Agents = Annotated[list[str] | None, Field(description="Names of agents; none: all.")]
 WhyErased = Annotated[str, Field(max_length=2000, description="Why; it is kept without what was erased.")]
-TurnNumber = Annotated[int, Field(ge=0, le=LARGEST, description="A turn's number.")]
+TurnNumber = Annotated[int, Field(ge=0, le=MAX_INT, description="A turn's number.")]
 
 
 class TeamDiscussions(Operations):
@@ -77,7 +77,7 @@ class TeamDiscussions(Operations):
     async def turns(self, discussion_id: DiscussionId) -> Sequence[Turn]:
         """Return a discussion's turns so far, oldest first."""
         conversation, found = self._discussions.conversation(discussion_id), builtins.list[Turn]()
-        while turns := await conversation.between(len(found) + 1, len(found) + PAGE):
+        while turns := await conversation.between(len(found) + 1, len(found) + TURNS_PER_PAGE):
             found += turns
         return found
 
@@ -105,14 +105,14 @@ class TeamDiscussions(Operations):
 
     @reads("carried-memories/{team_name}")
     async def carried(self, team_name: TeamName) -> Sequence[CarriedMemory]:
-        """Return what each agent of a team carries into the next discussion."""
+        """Return the memory that each agent of a team carries into the next discussion."""
         return await Carried(self._ledger, self._owner, team_name).all()
 
     @changes("carried-memories/{team_name}/forget", erases=True)
     async def forget_carried(
         self, team_name: TeamName, agents: Agents = None, reason: WhyErased = ""
     ) -> Sequence[str]:
-        """Erase what agents of a team carry, with its history, all of them or those named; return whose.
+        """Erase what a team's agents carry, with its history, or only the named agents'; return their names.
 
         Raises NotFound.
         """
@@ -130,4 +130,4 @@ class TeamDiscussions(Operations):
         return await self._discussions.memory(discussion_id, agent).diff(older, newer)
 
 
-PAGE = 200
+TURNS_PER_PAGE = 200

@@ -6,23 +6,22 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.api.household_runs import Line, Run, brief, no_run, runs, unallocated
-from mneme.api.operation import USER, Operations, reads
+from mneme.api.household_runs import UNREADABLE, Line, Run, brief, no_run, runs, unallocated
+from mneme.api.operation import BY_USER, Operations, reads
 from mneme.api.server_state import ServerState
 from mneme.api.threads import Threads
-from mneme.core.errors import BadInput, Damaged
 from mneme.core.settings import settings
 from mneme.environments.household.episode import Episode, Thing
-from mneme.environments.household.scene import NAMES, Scene, scenes
+from mneme.environments.household.scene import AGENT_NAMES, Scene, scenes
 from mneme.stores.ledger.ledger import Ledger
 
 FIXTURES = ("room", "container", "surface")
-"""What of an apartment is on its floor plan."""
+"""Types of objects that the floor plan of an apartment shows."""
 RunName = Annotated[str, Field(description="The run's name.", examples=["wash-dishes-2-0"])]
 
 
 class Played(BaseModel):
-    """A run: its task, team, steps and outcome; what is not known of it is none."""
+    """A run: its task, team, steps and outcome; unknown values are None."""
 
     run: str
     task: str | None = None
@@ -36,7 +35,7 @@ class Played(BaseModel):
 
 
 class Goal(BaseModel):
-    """What is to be reached, and how many things are where they should be."""
+    """A goal, and how many of its objects are in place."""
 
     what: str
     done: int
@@ -64,7 +63,7 @@ class Lying(BaseModel):
 
 
 class Member(BaseModel):
-    """An agent after a step: where it is, in words and in metres, what it holds, what it did."""
+    """An agent after a step: its place, in words and in metres, the objects it holds, its action."""
 
     name: str
     room: str
@@ -86,7 +85,7 @@ class Moment(BaseModel):
 
 
 class Decision(BaseModel):
-    """What was proposed and allocated after a step, or the manager's synopsis."""
+    """Proposals and allocation after a step, or the manager's synopsis."""
 
     at: int
     proposals: Sequence[str] = ()
@@ -108,7 +107,7 @@ class Replay(BaseModel):
 
 
 class Sight(BaseModel):
-    """What a member had before its eyes after a step, as a picture."""
+    """A member's view after a step, as a picture."""
 
     name: str
     picture: str = Field(description="Colour, depth and segments side by side: a WebP, as a data URL.")
@@ -117,14 +116,14 @@ class Sight(BaseModel):
 class Household(Operations):
     """Operations on household runs, as the checkpoints hold them.
 
-    With keys a run is its player's, who owns its thread; one that was played without a key
-    is nobody's, and shown on the machine alone (`mneme household list`).
+    With keys a run belongs to its player, who owns its thread; a run played without a key has no owner, and
+    only this machine shows it (`mneme household list`).
     """
 
     OWNER = "user"
 
     def __init__(
-        self, ledger: Ledger, user: str, caller: str = USER, *, state: ServerState | None = None
+        self, ledger: Ledger, user: str, caller: str = BY_USER, *, state: ServerState | None = None
     ) -> None:
         super().__init__(ledger, user, caller)
         self._threads = Threads(ledger, user, caller, state=state)
@@ -144,9 +143,9 @@ class Household(Operations):
     async def sights(
         self, name: RunName, step: Annotated[int, Field(ge=0, description="The step; 0: the start.")]
     ) -> Sequence[Sight]:
-        """Return what each member saw after a step of a run in the visual setting; else nothing.
+        """Return each member's view after a step of a run in the visual setting; else nothing.
 
-        Raises NotFound, BadInput, and MnemeError where what renders is not installed on the server.
+        Raises NotFound, BadInput, and MnemeError if the renderer is not installed on the server.
         """
         return await asyncio.to_thread(_sights, await self._seen(name), step)
 
@@ -171,7 +170,7 @@ def played(run: Run) -> Played:
     try:
         has_begun = run.first("episode") is not None
         return _standing(run) if has_begun else Played(run=run.name, outcome="never began")
-    except (BadInput, Damaged):
+    except UNREADABLE:
         return Played(run=run.name, outcome="unreadable")
 
 
@@ -213,7 +212,7 @@ def _sights(run: Run, step: int) -> list[Sight]:
     from mneme.environments.household.visual.film import Sights, data_url  # noqa: PLC0415  (an extra)
 
     views = Sights(run.episode(), run.frames()).at(step)
-    return [Sight(name=name, picture=data_url(view)) for name, view in zip(NAMES, views, strict=False)]
+    return [Sight(name=name, picture=data_url(view)) for name, view in zip(AGENT_NAMES, views, strict=False)]
 
 
 def moment_of(episode: Episode, scene: Scene, rooms: Sequence[int]) -> Moment:
@@ -222,7 +221,7 @@ def moment_of(episode: Episode, scene: Scene, rooms: Sequence[int]) -> Moment:
     members = [
         Member(name=name, room=names[where], x=x, z=z, holds=[names[each] for each in held], does=does)
         for name, where, held, does, [*_, (x, z)] in zip(
-            NAMES[: len(rooms)], rooms, scene.hands, scene.doing, scene.paths, strict=True
+            AGENT_NAMES[: len(rooms)], rooms, scene.hands, scene.doing, scene.paths, strict=True
         )
     ]
     goals = [

@@ -1,4 +1,4 @@
-"""Household runs: each has a name, and a thread whose checkpoints hold what was played."""
+"""Household runs: each has a name, and a thread with its steps in checkpoints."""
 
 import asyncio
 import json
@@ -20,9 +20,9 @@ from mneme.environments.household.episode import Episode, parse_episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.play import Frame
 from mneme.environments.household.rewards import discounted_return
-from mneme.environments.household.scene import NAMES
+from mneme.environments.household.scene import AGENT_NAMES
 from mneme.environments.household.trace import Trace, frames_of
-from mneme.graphs import PLUGGED
+from mneme.graphs import METHOD_PLUGINS
 from mneme.nodes.background import THREAD_NAME
 from mneme.stores.checkpoints.checkpointer import latest_values, read_checkpoints
 from mneme.stores.checkpoints.threads import threads_of
@@ -35,23 +35,25 @@ GRAPHS = {name: name for name in (MITA, "coela", "proagent", "mhp")} | {ALONE: M
 
 def methods() -> dict[str, str]:
     """Return the graph that plays each method, other packages' included."""
-    return GRAPHS | {name: name for name in entry_points(group=PLUGGED).names}
+    return GRAPHS | {name: name for name in entry_points(group=METHOD_PLUGINS).names}
 
 
 ENDING = ("success", "steps", "progress", "counters", "answered_by")
-"""What the last line of a run has of the graph's result, beside the bound."""
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+"""Fields of the graph's result that the last line of a run has, beside the bound."""
+RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 Line = Mapping[str, Any]
 Told = Callable[[], Iterable[Line]]
 BEGUN = "household_run"
 """The key, in the metadata of a run's checkpoints, of what its command asked for, and of the bound; JSON."""
+UNREADABLE = (BadInput, Damaged, ValueError, LookupError, TypeError, AttributeError)
+"""What reading a run raises that is damaged, or made up: whoever runs a graph can write any metadata."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run by its name: what its thread's checkpoints hold of it, or a file.
+    """A run by its name: the checkpoints of its thread, or a file.
 
-    Files are the runs of evaluations, and in MNEME_HOME those of earlier versions.
+    Runs of evaluations are files; so are those of earlier versions in MNEME_HOME.
     """
 
     name: str
@@ -71,7 +73,7 @@ class Run:
         """Return the first line; nothing of a run that never began, or cannot be read."""
         try:
             return self.first("episode") or {}
-        except (BadInput, Damaged):
+        except UNREADABLE:
             return {}
 
     def context(self) -> dict[str, Any]:
@@ -79,7 +81,7 @@ class Run:
         return dict(self.begun().get("context", {}))
 
     def has_eyes(self) -> bool:
-        """Return whether it was played in the visual setting."""
+        """Return whether the run was played in the visual setting."""
         return bool(self.context().get("setting") == "visual")
 
     def missing(self) -> list[int]:
@@ -102,12 +104,12 @@ class Run:
         return frames_of(self.lines)
 
     def is_over(self) -> bool:
-        """Return whether it was played to its end, by a command that was not killed before it told so."""
+        """Return whether the run has its end; a killed command leaves a run without one."""
         return self.first("end") is not None and not self._lock.exists()
 
     @contextmanager
     def played_alone(self) -> Iterator[None]:
-        """Hold the run while this process plays it. Raises Conflict where another process does."""
+        """Lock the run while this process plays it. Raises Conflict if another process plays it."""
         make_private_folder(folder())
         if not is_shared(folder()):
             close_to_others(folder())  # earlier versions left it open
@@ -138,7 +140,7 @@ def lines_of(event: Line, agents: int) -> list[dict[str, Any]]:
     if event["step"] == "execute":
         return [{"kind": "step", **frame} for frame in event["frames"]]
     if event["step"] == "plan":  # of every member, also of those that decided nothing new
-        chosen = {**dict.fromkeys(NAMES[:agents], GOING_ON), **event["choices"]}
+        chosen = {**dict.fromkeys(AGENT_NAMES[:agents], GOING_ON), **event["choices"]}
         proposals = [{"member": name, "reason": "", "action": action} for name, action in chosen.items()]
         event = {**event, "proposals": proposals}
     return [{"kind": "decision", **event}]
@@ -161,7 +163,7 @@ def told_by(metadata: Mapping[str, Any], values: Mapping[str, Any]) -> Sequence[
 
 
 def _earlier(thread: str, at: int, later: Sequence[Line]) -> list[Line]:
-    """Return what an earlier version wrote into a file of a run that went on from this step."""
+    """Return the steps that an earlier version wrote to the file of a run continued from this step."""
     trace = Trace(folder() / f"{thread.split('/')[1]}.jsonl")
     begun, *lines = ([*trace.read()] if trace.path.exists() else []) or [{}]
     if begun.get("thread") != thread:
@@ -228,7 +230,7 @@ def no_run(name: str) -> NotFound:
 
 def checked(name: str, field: str = "--id") -> str:
     """Return a run's name that can name a file. Raises BadInput, naming the field."""
-    if not NAME.fullmatch(name):
+    if not RUN_NAME.fullmatch(name):
         raise BadInput(f"{field}: {name!r} is not a valid name.", "Use letters, digits, '-', '_' and '.'.")
     return name
 
@@ -246,7 +248,9 @@ class Request:
         if (begun := run.first("episode")) is None:
             return []
         played, before = run.episode(), begun["context"]
-        named = [OPTIONS.get(name, name) for name, each in self.context.items() if before.get(name) != each]
+        named = [
+            OPTION_NAMES.get(name, name) for name, each in self.context.items() if before.get(name) != each
+        ]
         named += ["method"] * (begun.get("method", MITA) != self.method)
         named += ["members"] * (len(played.starts) != len(self.episode.starts))
         named += ["task"] * (played.category != self.episode.category)
@@ -254,16 +258,16 @@ class Request:
         return [f"--{name.replace('_', '-')}" for name in named]
 
 
-OPTIONS = {"member": "agents", "simulator": "virtualhome"}
+OPTION_NAMES = {"member": "agents", "simulator": "virtualhome"}
 """The options that set fields of a context which have other names."""
 
 
 async def to_play(wanted: str | None, described: str, request: Request) -> Run:
-    """Return the run to begin, or an unfinished one that was begun with the same request.
+    """Return the run to start, or an unfinished one that was started with the same request.
 
-    One whose command was killed is unfinished: a server may have played it to its end meanwhile.
-    Without a wanted name, the default name gets a number until a run is free or matches.
-    Raises BadInput if the run of the wanted name is over, or was begun with other options.
+    A run is unfinished if its command was killed; a server may have completed it meanwhile. Without a
+    requested name, the default name gets a number until a run is free or matches. Raises BadInput if the run
+    with the requested name is over, or was started with other options.
     """
     known = {run.name: run for run in await runs(wanted or described)}
     if wanted is None:
@@ -282,10 +286,10 @@ async def to_play(wanted: str | None, described: str, request: Request) -> Run:
 
 
 def _suits(run: Run, request: Request) -> bool:
-    """Return whether a run can be begun or continued; a run that cannot be read keeps its name."""
+    """Return whether a run can be started or continued; an unreadable run keeps its name."""
     try:
         return not run.is_over() and not request.differs(run)
-    except (BadInput, Damaged):
+    except UNREADABLE:
         return False
 
 
@@ -293,7 +297,7 @@ GOING_ON = "goes on; under way"
 
 
 def unallocated(counters: Mapping[str, int]) -> str:
-    """Say in how many rounds no allocation was usable; nothing, where every one was."""
+    """Return the number of rounds without a usable allocation, as a sentence; empty if there was none."""
     rounds = counters.get("unallocated", 0)
     return f"no usable allocation in {rounds} of {counters.get('rounds', rounds)} rounds" if rounds else ""
 

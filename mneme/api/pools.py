@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.api.operation import LARGEST, Key, Limit, Offset, Operations, Reason, changes, reads
+from mneme.api.operation import MAX_INT, Key, Limit, Offset, Operations, Reason, changes, reads
 from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.library.agents.rubric import Rubric
 from mneme.nodes.sharing.choosing import found_by
@@ -20,16 +20,16 @@ PoolName = Annotated[str, Field(min_length=1, description="The pool's name.", ex
 AgentName = Annotated[str, Field(description="Only pairs that this agent answered; none: all.")]
 PairLines = Annotated[Sequence[str], Field(description="Pairs, one per line of JSON.")]
 FirstLine = Annotated[
-    int, Field(ge=1, le=LARGEST, description="The number of the first line, for what is said of it.")
+    int, Field(ge=1, le=MAX_INT, description="The number of the first line, for what is said of it.")
 ]
 Thumb = Annotated[bool, Field(description="Whether the pair is good.")]
 Domain = Annotated[str, Field(description="The domain's name.", examples=["limerick"])]
 RetrieverVersion = Annotated[
     int | None,
-    Field(ge=0, le=LARGEST, description="Which version; 0: the untrained embedder; none: the one before."),
+    Field(ge=0, le=MAX_INT, description="Which version; 0: the untrained embedder; none: the one before."),
 ]
 RubricVersion = Annotated[
-    int | None, Field(ge=0, le=LARGEST, description="Which version; 0: as it is shipped; none: the latest.")
+    int | None, Field(ge=0, le=MAX_INT, description="Which version; 0: as it is shipped; none: the latest.")
 ]
 
 
@@ -107,10 +107,10 @@ class Pools(Operations):
 
     @changes("pools/{pool}/pairs/{key}/rate")
     async def rate(self, pool: PoolName, key: Key, up: Thumb = True, reason: Reason = "") -> Pooled:
-        """Let a person's thumb enter a pair's score: the mean of the scorer's and of 100 or 0 for each thumb.
+        """Rate a pair up or down: its score is the mean of the scorer's and of 100 or 0 for each rating.
 
-        A pair of 50 or less that more rated down than up is shown to no agent. Raises NotFound, BadInput,
-        Conflict.
+        A pair with a score of at most 50 and more ratings down than up is shown to no agent. Raises NotFound,
+        BadInput, Conflict.
         """
         of, change = self._pool(pool), self._change(reason, "a person's rating")
         rated = await of.rate(key, up, change=change)
@@ -217,15 +217,15 @@ class Pools(Operations):
         scoring: Annotated[
             Literal["criteria", "printed"], Field(description="By points for criteria, or one number.")
         ] = "criteria",
-        seed: Annotated[int, Field(ge=0, le=LARGEST, description="Draws answers and damage.")] = 0,
+        seed: Annotated[int, Field(ge=0, le=MAX_INT, description="Draws answers and damage.")] = 0,
         agent: Annotated[
             str, Field(description="The YAML text of agents of your own, --- between two.")
         ] = "",
     ) -> Threshold:
-        """Store the score above which a domain's pairs are kept, found on good and on damaged answers (§3.1).
+        """Store the minimum score of a domain's pairs, calibrated on good and on damaged answers (§3.1).
 
-        It holds for pairs that this grader scores by this rubric, where no threshold is given. Raises
-        BadInput where good answers are few, or not told from damaged ones: then nothing is stored.
+        It applies to pairs that this grader scores by this rubric, if no threshold is given. Raises BadInput,
+        and stores nothing, if good answers are few or cannot be distinguished from damaged ones.
         """
         from mneme.nodes.sharing.calibration import calibrate  # noqa: PLC0415  (slow to import)
 

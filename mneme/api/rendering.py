@@ -1,6 +1,6 @@
 """Each kind of record as a row of short cells: a line of a table for people, a line of text for a model.
 
-Records are told by the names of their classes, so that no store is imported for one that is not there.
+Records are recognized by the names of their classes, so that no unused store is imported.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 Cell = str | int | float | None
 Row = Mapping[str, Cell]
-PARTS = ("similarity", "confidence", "standing", "recency", "success")
+SCORE_PARTS = ("similarity", "confidence", "standing", "recency", "success")
 HOLDING = {"now": "", "later": "not yet", "past": "no longer"}
 
 
 def row_of(record: Any) -> Row:
     """Return a record's cells by the names of their columns; the first says which record it is."""
-    known = (ROWS[each.__name__] for each in type(record).__mro__ if each.__name__ in ROWS)
+    known = (ROW_RENDERERS[each.__name__] for each in type(record).__mro__ if each.__name__ in ROW_RENDERERS)
     if found := next(known, None):
         return found(record)
     fields = record if isinstance(record, Mapping) else dict(record)
@@ -44,7 +44,7 @@ def _memory_row(record: Any) -> Row:
     period = [f"from {memory.since}" if memory.since else "", f"until {memory.until}" if memory.until else ""]
     holds = ", ".join(filter(None, period))
     when = " ".join(filter(None, [HOLDING[memory.holding], f"({holds})" if holds else ""]))
-    is_listed = record.similarity is None  # a table of what a search found has no room for one more word
+    is_listed = record.similarity is None  # a table of search results has no room for another column
     before = [] if is_listed else [each.text for each in memory.past[:1]]
     told = f"shared with {', '.join(record.shared_with)}" if record.shared_with else ""
     read = "read by rules" if memory.read_by == "rules" and is_listed else ""
@@ -103,7 +103,7 @@ def dispute_row(dispute: "Dispute") -> Row:
 
 
 def origin_of(found: "FrozenRubric") -> str:
-    """Say where a rubric comes from: shipped, or who drafted it and who approved it."""
+    """Return the origin of a rubric: shipped, or who drafted it and who approved it."""
     if not found.version:
         return "as shipped"
     return f"drafted by {found.drafted_by}, approved by {found.by}" if found.drafted_by else f"by {found.by}"
@@ -124,7 +124,7 @@ def _retriever_row(of: Any) -> Row:
     }
 
 
-ROWS: Mapping[str, Callable[[Any], Row]] = {
+ROW_RENDERERS: Mapping[str, Callable[[Any], Row]] = {
     "MemoryRecord": _memory_row,
     "Version": _version_row,
     "Recalled": lambda found: {
@@ -157,7 +157,7 @@ ROWS: Mapping[str, Callable[[Any], Row]] = {
     "Retrieved": lambda found: {  # with the parts of its score (§4)
         **{name: getattr(found.card, name) for name in ("id", "status", "claim")},
         "score": f"{found.score:.3f}",
-        **{each: f"{found.parts.get(each, 0):.3f}" for each in PARTS},
+        **{each: f"{found.parts.get(each, 0):.3f}" for each in SCORE_PARTS},
     },
     "CardVersion": _card_version_row,
     "Dispute": dispute_row,
@@ -196,4 +196,4 @@ ROWS: Mapping[str, Callable[[Any], Row]] = {
         "why": attempt.why,
     },
 }
-"""How the records of each class are shown; one of another class shows its fields."""
+"""Renderers by class; a record of another class shows its fields."""

@@ -1,14 +1,14 @@
 """Operations on one user's threads, in this process or on a running server: listed, deleted, cleaned.
 
-A thread belongs to the user whose name the server or the thread's latest checkpoint has. With keys it is the
-server's word that counts, since whoever runs a graph can write any owner into a checkpoint; without, the
+A thread belongs to the user whose name the server or the thread's latest checkpoint has. With keys the
+server's name counts, since whoever runs a graph can write any owner into a checkpoint; without keys, the
 thread belongs to the user that its runs name.
 """
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence, Set
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence, Set
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +23,7 @@ from mneme.api.conversations import (
     turns_of_thread,
 )
 from mneme.api.copies import erase_files
-from mneme.api.operation import LARGEST, USER, Limit, Operations, changes, reads
+from mneme.api.operation import BY_USER, MAX_INT, Limit, Operations, changes, reads
 from mneme.api.server_state import ServerState
 from mneme.core.errors import BadInput, Conflict, Damaged, NotFound
 from mneme.core.settings import settings
@@ -42,14 +42,14 @@ if TYPE_CHECKING:  # slow to import
     from mneme.stores.checkpoints.erasing import Eraser
 
 CONVERSATION = "chat/{user}/{name}"
-ENOUGH = 2
+REPEATED_WORDS = 2
 """Words in common that make a reply a repetition, where no name and no number is among them."""
-MARK = re.compile(r"\d+|(?<![.!?] )(?<!^)\b[A-Z]\w+")
+TELLING_MARK = re.compile(r"\d+|(?<![.!?] )(?<!^)\b[A-Z]\w+")
 """A number, or a word with a capital that does not begin a sentence."""
-OURS = frozenset(words_of("user users").indices)
+COMMON_STEMS = frozenset(words_of("user users").indices)
 """The words that every memory has."""
 
-PAGE = 20
+CHECKPOINTS_PER_PAGE = 20
 """Checkpoints that are read at once to check them."""
 
 ThreadName = Annotated[str, Field(description="The thread's name, its id, or the beginning of its id.")]
@@ -66,14 +66,14 @@ class Thread(BaseModel):
 
 
 class Cleaned(BaseModel):
-    """What was erased from threads: how many messages, in which threads (name or id); what was left."""
+    """The result of erasing from threads: how many messages, in which threads (name or id); what was left."""
 
     turns: int = 0
     threads: list[str] = []
     left: list[str] = []
     """Files that may still hold it, and what to do."""
     stopped: list[str] = []
-    """Runs that were under way: the command that began one goes on with it, without what was erased."""
+    """Stopped runs: the command that began one continues it, without the erased texts."""
 
     def add(self, left: Sequence[str]) -> None:
         """Note files that may still hold it, each once."""
@@ -81,7 +81,7 @@ class Cleaned(BaseModel):
 
 
 class Pruned(BaseModel):
-    """How many threads were pruned, and how many checkpoints went."""
+    """Number of pruned threads and of removed checkpoints."""
 
     threads: int
     checkpoints: int
@@ -93,7 +93,7 @@ class Threads(Operations):
     OWNER = "user"
 
     def __init__(
-        self, ledger: Ledger, user: str, caller: str = USER, *, state: ServerState | None = None
+        self, ledger: Ledger, user: str, caller: str = BY_USER, *, state: ServerState | None = None
     ) -> None:
         super().__init__(ledger, user, caller)
         self._state = state or ServerState()
@@ -138,9 +138,9 @@ class Threads(Operations):
         ] = "",
         limit: Limit = 100,
     ) -> Sequence[ConversationTurn]:
-        """Return what was said in a conversation, oldest first, and what was remembered of each message.
+        """Return the messages of a conversation, oldest first, and the memories made from each.
 
-        Of a thread of the chatbot: also what the replies were shown. Raises NotFound.
+        For a thread of the chatbot, also the texts that the replies were shown. Raises NotFound.
         """
         messages = await messages_in(self._ledger, self._owner, thread, message_id)
         thread = thread or (str(messages[0].value["thread"]) if messages else "")
@@ -170,7 +170,7 @@ class Threads(Operations):
         everything: Annotated[bool, Field(description="All threads of the user, instead of one.")] = False,
         turns: Annotated[
             int | None,
-            Field(ge=1, le=LARGEST, description="Turns that you can go back; none: MNEME_CHECKPOINT_TURNS."),
+            Field(ge=1, le=MAX_INT, description="Turns that you can go back; none: MNEME_CHECKPOINT_TURNS."),
         ] = None,
     ) -> Pruned:
         """Keep the checkpoints that the last turns of a thread, or of all threads, need; all messages stay.
@@ -190,7 +190,7 @@ class Threads(Operations):
     def erasing(
         self, told: Told, made: Sequence[Version], *, whole: bool = False, everything: bool = False
     ) -> AbstractAsyncContextManager[Cleaned]:
-        """Take what was told, and the replies that repeat it, out of all threads of the user.
+        """Remove the told messages, and the replies that repeat them, from all threads of the user.
 
         Discussions among what is `made` of it go, and the household runs that were shown any of that and
         repeat it, with their files, whosever they are. It is done again at the end of the `with`, in which
@@ -217,9 +217,9 @@ class Threads(Operations):
 
     @asynccontextmanager
     async def _cleaning(self, clean: Callable[[Set[str]], Awaitable[Cleaned]]) -> AsyncIterator[Cleaned]:
-        """Clean the threads, and again at the end what replies wrote that began meanwhile.
+        """Clean the threads, and at the end again, for replies that began meanwhile.
 
-        `clean` is given the threads on which is remembered. A reply that does not end at the end is said.
+        `clean` receives the memory agent's threads. A reply that has not ended by then is reported.
         """
         background = await self._background()
         async with self._state.quiet(await self._all() - background, background) as stopped:
@@ -255,7 +255,7 @@ class Threads(Operations):
         return done.model_copy(update={"threads": [names[each] if each in runs else each for each in gone]})
 
     async def _deleted(self, threads: Set[str]) -> Cleaned:
-        """Delete threads, whatever is known of them."""
+        """Delete threads, without looking at their content."""
         left = await self._state.delete(threads)
         async with opened_checkpointer() as saver:
             for thread in threads:
@@ -279,14 +279,16 @@ class Threads(Operations):
 
 
 async def damaged_threads() -> list[str]:
-    """Read all checkpoints, of every user; say of each thread that cannot be read why, and what to do."""
+    """Read all checkpoints, of every user; return each unreadable thread with the reason and what to do."""
     found = list[str]()
     async with opened_checkpointer(to_read=True) as saver:
         for thread in await saver.threads():
             config: RunnableConfig = {"configurable": {"thread_id": thread.id}}
             before: RunnableConfig | None = None
             try:
-                while page := [each async for each in saver.alist(config, before=before, limit=PAGE)]:
+                while page := [
+                    each async for each in saver.alist(config, before=before, limit=CHECKPOINTS_PER_PAGE)
+                ]:
                     before = page[-1].config
             except Damaged as damage:
                 name, owner = _described(thread).name or thread.id, _owner(thread.metadata, keyed=False)
@@ -296,8 +298,20 @@ async def damaged_threads() -> list[str]:
     return found
 
 
+@contextmanager
+def _damage_named(thread: str) -> Iterator[None]:
+    """Say which thread cannot be read, so that nobody knows whether it holds what is to be erased."""
+    try:
+        yield
+    except ValueError as damage:
+        raise Damaged(
+            f"The thread {thread} is damaged: {damage}.",
+            f"Restore a backup, or delete the thread: `mneme threads delete {thread}`; then erase again.",
+        ) from damage
+
+
 async def _repeating(played: Set[str], mine: Set[str], told: Told, made: Sequence[Version]) -> Set[str]:
-    """Return the runs that were shown what is erased and repeat it, or are `mine` and say it."""
+    """Return the runs that were shown the erased texts and repeat them, or are `mine` and contain them."""
     from mneme.stores.checkpoints.erasing import texts_of  # noqa: PLC0415  (LangGraph is slow to import)
 
     repeats, found = repeating(told), set[str]()
@@ -305,24 +319,29 @@ async def _repeating(played: Set[str], mine: Set[str], told: Told, made: Sequenc
         for thread in played:
             values = await saver.values(thread)
             is_shown = any(each.record.encode() in bytes(data) for _, data in values for each in made)
-            said = map(repeats if is_shown else told.is_in, texts_of(values))
-            if (is_shown or thread in mine) and await asyncio.to_thread(any, said):
-                found.add(thread)
+            if is_shown or thread in mine:
+                with _damage_named(thread):
+                    said = map(repeats if is_shown else told.is_in, texts_of(values))
+                    found |= {thread} if await asyncio.to_thread(any, said) else set()
     return found
 
 
 async def _rewritten(threads: Set[str], eraser: "Eraser") -> tuple[Set[str], Set[str]]:
-    """Return the threads in which messages were found, and those in which anything was replaced.
+    """Return the threads in which messages were found, and those in which text was replaced.
 
-    All threads are looked through before the first is changed: what a reply answers may be told in another.
+    All threads are searched before the first is changed: a reply may answer a message of another thread.
     """
     telling: set[str] = set()
     async with opened_checkpointer() as saver:
         for thread in threads:
             before = eraser.finds
-            await asyncio.to_thread(eraser.look, await saver.values(thread))
+            with _damage_named(thread):
+                await asyncio.to_thread(eraser.look, await saver.values(thread))
             telling |= {thread} if eraser.finds > before else set()
-        changed = {thread for thread in threads if await saver.rewrite(thread, eraser.rewrite)}
+        changed = set[str]()
+        for thread in threads:
+            with _damage_named(thread):
+                changed |= {thread} if await saver.rewrite(thread, eraser.rewrite) else set()
         await saver.finish()
     return telling, changed
 
@@ -343,21 +362,21 @@ def _described(kept: Kept) -> Thread:
 
 
 def repeating(told: Told) -> Callable[[str], bool]:
-    """Return a test of replies: those with a name, a number or two telling words of the memory.
+    """Return a test of replies: those with a name, a number or two distinctive words of the memory.
 
-    A reply puts things in its own words, so it is not looked for as it stands. It is better to erase a reply
-    too many, which costs little, than to leave one that gives the memory away.
+    A reply rephrases the memory, so the exact text is not searched. Erasing one reply too many costs little;
+    leaving one that reveals the memory is worse.
     """
     known = [words for text in told.texts if (words := _telling(text))]
-    marks = _telling(" ".join(each for text in told.texts for each in MARK.findall(text)))
+    marks = _telling(" ".join(each for text in told.texts for each in TELLING_MARK.findall(text)))
 
     def repeats(reply: str) -> bool:
         said = _telling(reply)
-        return bool(said & marks) or any(len(said & each) >= min(ENOUGH, len(each)) for each in known)
+        return bool(said & marks) or any(len(said & each) >= min(REPEATED_WORDS, len(each)) for each in known)
 
     return repeats
 
 
 def _telling(text: str) -> frozenset[int]:
     """Return the stems of the words of a text that are no stop words, as the search weighs them."""
-    return frozenset(words_of(text).indices) - OURS
+    return frozenset(words_of(text).indices) - COMMON_STEMS

@@ -11,14 +11,14 @@ from mneme.stores.users.memory import days_of
 
 def first_day(given: object) -> object:
     """Return the first day of a month or year, and any other time as it is. Raises ValueError."""
-    if not isinstance(given, str) or not PART.fullmatch(given):
+    if not isinstance(given, str) or not SHORT_TIME.fullmatch(given):
         return given
     if (days := days_of(given)) is None:
         raise ValueError(f"there is no day, month or year {given}")
     return days[0].isoformat()
 
 
-PART = re.compile(r"[\d-]{1,9}")
+SHORT_TIME = re.compile(r"[\d-]{1,9}")
 """A time that is shorter than a day in ISO 8601: a month or year. Pydantic takes a year for seconds."""
 At = Annotated[
     date | None,

@@ -1,6 +1,6 @@
 """`mneme connect`: register Mneme's MCP server and hooks with an editor, by the editor's documented files.
 
-What else stands in those files stays as it is; a file that cannot be read is never written.
+All other content of those files stays unchanged; a file that cannot be read is never written.
 """
 
 import json
@@ -27,12 +27,12 @@ from mneme.stores.ledger.records import LOCAL, check_name
 
 Json = dict[str, Any]
 Editor = Literal["claude-code", "codex", "cursor"]
-NAME = "mneme"
+SERVER_NAME = "mneme"
 BEGIN, END = "# mneme: begin (`mneme connect codex --undo` removes this)\n", "# mneme: end\n"
-TIMEOUT = 10
+HOOK_SECONDS = 10
 """Seconds after which an editor ends a hook."""
 START_SECONDS = 60
-"""How long Codex waits for the tools: after its own 10, on a busy machine, it goes on without them."""
+"""Startup timeout of Codex for the tools, in seconds: its default, 10, is too short on a busy machine."""
 EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse")
 EVENTS_OF_CURSOR = (
     "sessionStart", "beforeSubmitPrompt", "afterFileEdit", "afterShellExecution", "sessionEnd",
@@ -43,7 +43,7 @@ MATCHERS = {"PostToolUse": "Edit|MultiEdit|Write|NotebookEdit|Bash|apply_patch"}
 
 @dataclass(frozen=True)
 class Files:
-    """Where an editor has its hooks and MCP servers, and on which events it calls hooks."""
+    """Paths of an editor's hooks and MCP servers, and the events on which it calls hooks."""
 
     hooks: Path
     servers: Path
@@ -104,18 +104,18 @@ def connect(
 
 
 def is_there(editor: Editor) -> bool:
-    """Tell whether this person has an editor: the folder of its settings."""
+    """Return whether this person has an editor: the folder of its settings."""
     return _files(editor, None).hooks.parent.is_dir()
 
 
 def is_connected(editor: Editor) -> bool:
-    """Tell whether an editor has our hooks, for all projects."""
+    """Return whether an editor has our hooks, for all projects."""
     path = _files(editor, None).hooks
     return path.is_file() and MODULE in path.read_text(encoding="utf-8")
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file anew, behind a link where it is one, with the rights that it has."""
+    """Replace a file with its permissions kept; a link stays a link."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path = path.resolve()
     write_durably(path, text, path.stat().st_mode & 0o777 if path.is_file() else 0o600)
@@ -149,7 +149,7 @@ def _home() -> str:
 
 
 def _hooks(files: Files, command: str | None, editor: Editor) -> tuple[Path, str | None]:
-    """Return the hooks' file and its next text; None: it stays as it is."""
+    """Return the hooks' file and its next text; None: unchanged."""
     before = _read(files.hooks)
     after = json.loads(json.dumps(before))
     hooks = after.setdefault("hooks", {})
@@ -158,7 +158,7 @@ def _hooks(files: Files, command: str | None, editor: Editor) -> tuple[Path, str
     if command is not None:
         call: Json = {"command": command}
         if editor != "cursor":
-            call = {"hooks": [{"type": "command", **call, "timeout": TIMEOUT}]}
+            call = {"hooks": [{"type": "command", **call, "timeout": HOOK_SECONDS}]}
         for event in files.events:
             matcher = {"matcher": MATCHERS[event]} if event in MATCHERS else {}
             hooks.setdefault(event, []).append(matcher | call)
@@ -178,7 +178,7 @@ def _without_ours(entries: Any) -> Any:
 
 
 def _servers(files: Files, server: Json | None) -> tuple[Path, str | None]:
-    """Return the file of MCP servers and its next text; None: it stays as it is."""
+    """Return the file of MCP servers and its next text; None: unchanged."""
     if files.servers.suffix == ".toml":
         return files.servers, _toml(files.servers, server)
     before = _read(files.servers)
@@ -187,9 +187,9 @@ def _servers(files: Files, server: Json | None) -> tuple[Path, str | None]:
     if files.project:
         place = after.setdefault("projects", {}).setdefault(files.project, {})
     servers = place.setdefault("mcpServers", {})
-    servers.pop(NAME, None)
+    servers.pop(SERVER_NAME, None)
     if server is not None:
-        servers[NAME] = {"type": "stdio", **server}
+        servers[SERVER_NAME] = {"type": "stdio", **server}
     _without_empty(place, "mcpServers")
     if files.project:
         _without_empty(after["projects"], files.project)
@@ -204,12 +204,14 @@ def _toml(path: Path, server: Json | None) -> str | None:
     after = start + rest.partition(END)[2]
     if server is not None:
         known = _parsed(path, after).get("mcp_servers", {})
-        if NAME in known:
-            raise BadInput(f"{path} has an MCP server called {NAME} already.", "Take it out, or rename it.")
+        if SERVER_NAME in known:
+            raise BadInput(
+                f"{path} has an MCP server called {SERVER_NAME} already.", "Take it out, or rename it."
+            )
         lines = [f"{name} = {json.dumps(server[name])}\n" for name in ("command", "args")]
         places = ", ".join(f"{name} = {json.dumps(place)}" for name, place in server["env"].items())
         lines.append(f"env = {{ {places} }}\nstartup_timeout_sec = {START_SECONDS}\n")
-        ours = f"[mcp_servers.{NAME}]\n{''.join(lines)}"
+        ours = f"[mcp_servers.{SERVER_NAME}]\n{''.join(lines)}"
         after = f"{after.rstrip()}\n\n{BEGIN}{ours}{END}".lstrip()
         _parsed(path, after)
     return None if after == before else after

@@ -24,12 +24,12 @@ from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import Layout
 
-ENOUGH_DISK = 1024**3
+MIN_FREE_BYTES = 1024**3
 ENGLISH_ONLY = (
     "all-MiniLM-L6-v2 knows English only; for other languages: mneme embedder install multilingual, "
     "then MNEME_EMBEDDER=multilingual mneme memories reembed"
 )
-SIGNS = {"ok": "ok", "warning": "!", "failure": "FAILED"}
+STATE_SIGNS = {"ok": "ok", "warning": "!", "failure": "FAILED"}
 State = Literal["ok", "warning", "failure"]
 
 
@@ -52,7 +52,7 @@ async def doctor() -> int:
     findings = [finding async for finding in examine()]
     for finding in findings:
         emit(finding)
-    rows = ((f"{SIGNS[each.state]} {each.what}", each.detail, each.fix) for each in findings)
+    rows = ((f"{STATE_SIGNS[each.state]} {each.what}", each.detail, each.fix) for each in findings)
     print_table("", ("check", "state", "how to fix it"), rows)
     states = [each.state for each in findings]
     if failures := states.count("failure"):
@@ -78,7 +78,7 @@ async def examine() -> AsyncIterator[Finding]:
 
 
 async def _responders() -> AsyncIterator[Finding]:
-    """See who answers; the responder that MNEME_AUTO names is asked no question."""
+    """Check the responders; the responder that MNEME_AUTO names gets no test question."""
     if settings().auto:
         await check("auto")
         yield _found("auto", f"{settings().auto} answers (MNEME_AUTO)")
@@ -120,7 +120,7 @@ def _default_model(server: Server) -> Finding:
 
 
 async def _measured() -> AsyncIterator[Finding]:
-    """Say for which roles each model was found fit by `mneme eval model`."""
+    """Return the roles for which `mneme eval model` found each model fit."""
     for responder, measured in measured_models().items():
         days = sorted({found.on for found in measured.roles.values()})
         when = " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))
@@ -176,7 +176,7 @@ async def _ledger() -> AsyncIterator[Finding]:
 
 
 def _layout(layout: Layout) -> Finding:
-    """Say how the ledger lies on the server, what is out of use, and what the settings say otherwise."""
+    """Report the ledger's layout on the server, unused parts, and settings that differ."""
     detail, fix = (
         f"{layout.shards} shards × {layout.replicas} replicas, a write counts with {layout.writes}",
         "",
@@ -230,7 +230,7 @@ async def _surroundings() -> AsyncIterator[Finding]:
         fix = "Set MNEME_HOME to a folder that you may write to."
         yield _found("home", f"{folder} is read-only", fix, "failure")
     else:
-        yield _found("home", detail, "Free some space, or set MNEME_HOME." if free < ENOUGH_DISK else "")
+        yield _found("home", detail, "Free some space, or set MNEME_HOME." if free < MIN_FREE_BYTES else "")
 
 
 async def _settings() -> AsyncIterator[Finding]:

@@ -14,7 +14,7 @@ Kind = Annotated[
     Literal["bundled", "multilingual"],
     typer.Argument(help="`bundled` (English, 111 MB) or `multilingual` (16 languages, 31 MB)."),
 ]
-DAY = 86_400
+RETRY_SECONDS = 86_400
 """Seconds until an installation that failed is tried again."""
 ANY_HOST = ("192.0.2.1", 9)
 """An address that is kept for documentation; nothing is sent to it."""
@@ -35,13 +35,13 @@ def install(kind: Kind = "bundled") -> None:
 
 
 def install_where_missing(command: str | None) -> None:
-    """Let a command install the embedder that it needs, where there is a network."""
+    """Let a command install the embedder that it needs, if there is a network."""
     if command not in WITHOUT and not is_offline():
         install_missing.set(_install_missing)
 
 
 def is_offline() -> bool:
-    """Tell whether pip is told to use no index, or this machine has no route to others."""
+    """Return whether pip may use no index, or this machine has no route to others."""
     if os.environ.get("PIP_NO_INDEX"):
         return True
     try:
@@ -59,7 +59,7 @@ def _install_missing(package: Package) -> bool:
     from mneme.models.embedding.install import install
 
     tried = settings().cache / f"{package.kind}.tried"
-    if tried.exists() and time.time() - tried.stat().st_mtime < DAY:
+    if tried.exists() and time.time() - tried.stat().st_mtime < RETRY_SECONDS:
         return False
     say(
         f"The {package.kind} embedder is not installed: installing it ({package.megabytes} MB). "

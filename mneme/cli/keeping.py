@@ -12,8 +12,12 @@ from mneme.client import backups
 from mneme.client.backups import Backup
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
+from mneme.stores.checkpoints.checkpointer import opened_checkpointer
 from mneme.stores.checkpoints.files import accept_missing, check_checkpoints
 from mneme.stores.ledger import verifying
+
+REWRITTEN = """Rewritten without what was erased. It may still be in backups and snapshots, and on a server in
+Postgres's write-ahead log and its archives, until they are removed."""
 
 
 async def verify() -> int:
@@ -34,7 +38,7 @@ async def verify() -> int:
 
 
 async def _problems_beside() -> list[str]:
-    """Say what is damaged beside the ledger: conversations."""
+    """Return damage outside the ledger: conversations."""
     location = settings().checkpoints_location
     path = Path(location).expanduser()
     if wrong := await asyncio.to_thread(check_checkpoints, path):
@@ -43,13 +47,22 @@ async def _problems_beside() -> list[str]:
     return await damaged_threads() if is_there else []
 
 
-async def repair() -> int:
+async def repair(
+    vacuum: Annotated[
+        bool, "Also rewrite all tables and files without what was erased; others wait."
+    ] = False,
+) -> int:
     """Rebuild a damaged ledger from its intact versions, and list what is lost."""
     embedder = await open_embedder(settings().embedder)
     done = await verifying.repair(settings().ledger_location, embedder, _key())
     checkpoints = Path(settings().checkpoints_location).expanduser()
     missing = await asyncio.to_thread(accept_missing, checkpoints) if checkpoints.is_file() else []
     done = done.model_copy(update={"lost": [*done.lost, *missing]})
+    if vacuum:
+        await verifying.vacuum(settings().ledger_location, embedder, _key())
+        async with opened_checkpointer() as saver:
+            await saver.vacuum()
+        say(REWRITTEN)
     emit(done)
     left = await _problems_beside()
     for each in (*(f"lost: {each}" for each in missing), *(f"not repaired: {each}" for each in left)):

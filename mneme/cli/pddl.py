@@ -30,7 +30,7 @@ from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.task_memories.kinds import MEMORIES
 
 Context = dict[str, Any]
-SHOWN = (
+PRINTED_COLUMNS = (
     "task_id",
     "progress",
     "success",
@@ -134,7 +134,7 @@ def print_step(event: dict[str, Any]) -> None:
 
 def _print_result(values: dict[str, Any]) -> None:
     asked = values["asked"]
-    emit({name: values[name] for name in SHOWN})
+    emit({name: values[name] for name in PRINTED_COLUMNS})
     solved = "[green]solved[/]" if values["success"] else "[red]not solved[/]"
     grounded = values["valid_steps"] / max(1, values["steps"])
     console.print(

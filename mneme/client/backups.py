@@ -1,7 +1,7 @@
-"""One file with everything that is remembered: made while it is in use, and restored into an empty place.
+"""Backups: one file with all memories and checkpoints, made during use, restored into an empty place.
 
 The file is a ZIP archive with the ledger's log and the checkpoints, each as SQLite copies it. The index is
-not in it; it is built anew.
+not in it; it is rebuilt.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ CHECKPOINTS = "checkpoints.sqlite"
 
 
 class Backup(BaseModel):
-    """What a backup holds, or what was restored from it."""
+    """Contents of a backup, or of what was restored from it."""
 
     file: str
     records: int
@@ -47,7 +47,7 @@ class Backup(BaseModel):
 
 
 def back_up(file: Path) -> Backup:
-    """Write a backup of the ledger and the checkpoints of the settings; nobody need close them. Blocks.
+    """Write a backup of the ledger and the checkpoints of the settings, which may stay open. Blocks.
 
     Raises BadInput where the file exists or one of the two is on a server; Damaged, StorageFailure.
     """
@@ -87,11 +87,13 @@ async def restore(file: Path, embedder: Embedder) -> Backup:
     with tempfile.TemporaryDirectory(prefix="mneme-restore-") as name:
         room = Path(name)
         await asyncio.to_thread(_unpack, file, room)
-        for path in (*folder.glob(LOG_FILES), folder / MANIFEST, checkpoints, *folder.glob(GENERATIONS)):
+        beside = [Path(f"{checkpoints}{end}") for end in ("", "-wal", "-shm")]
+        for path in (*folder.glob(LOG_FILES), folder / MANIFEST, *folder.glob(GENERATIONS), *beside):
             if path.exists():
+                there = " and ".join(str(each) for each in (folder, *beside) if each.exists())
                 raise BadInput(
-                    f"{path} exists; a backup is restored into an empty place.",
-                    "Move it away first, or set MNEME_HOME to a new folder.",
+                    f"{path} exists; a backup is restored into an empty place, memories and conversations.",
+                    f"Move away {there}, or set MNEME_HOME to a new folder.",
                 )
         told = await asyncio.to_thread(_told, file, room / LOG, (room / CHECKPOINTS).exists())
         with storage_errors(f"write {folder}"):
@@ -123,7 +125,7 @@ def _places() -> tuple[Path, Path]:
 
 
 def _unpack(file: Path, room: Path) -> None:
-    """Write a log and checkpoints into a room; an older backup has a journal in place of a log."""
+    """Write a log and checkpoints into a folder; an older backup has a journal instead of a log."""
     try:
         with zipfile.ZipFile(file) as archive:
             for name in {LOG, MANIFEST, JOURNAL, CHECKPOINTS} & set(archive.namelist()):

@@ -62,7 +62,7 @@ threading._register_atexit(_close_all)  # type: ignore[attr-defined]
 
 
 class Blocking:
-    """An object whose coroutines are waited for, on a loop in another thread; so are those of its parts."""
+    """A synchronous proxy of an object and its parts; coroutines run on a loop in another thread."""
 
     def __init__(self, of: Any, loop: Loop) -> None:
         self.of, self.loop = of, loop

@@ -4,4 +4,4 @@ from mneme.client.blocking import Blocking
 
 
 class BlockingMemory(Blocking):
-    """A `Memory` whose calls block: what `with mneme.open()` gives."""
+    """A `Memory` with blocking calls, as `with mneme.open()` returns it."""

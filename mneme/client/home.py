@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Union, cast
 
 from pydantic import BaseModel
 
-from mneme.api.operation import USER, Kind
+from mneme.api.operation import BY_USER, Kind
 from mneme.core.errors import Forbidden
 from mneme.core.settings import settings
 from mneme.models.embedding.embedders import open_embedder
@@ -70,7 +70,7 @@ async def opened_at(
         await ledger.close()
 
 
-def operations_at(place: Place, kind: type[Kind], owner: str, caller: str = USER, **more: Any) -> Kind:
+def operations_at(place: Place, kind: type[Kind], owner: str, caller: str = BY_USER, **more: Any) -> Kind:
     """Return operations on an owner's data, in an open ledger (given `more`), or on its server."""
     if isinstance(place, Ledger):
         return kind(place, owner, caller, **more)
@@ -89,7 +89,7 @@ async def open_operations(
 
 
 async def absent_teams(place: Place, asked: Mapping[str, Any], *, reads: bool = False) -> Sequence[str]:
-    """Say of which `team` or `teams` that are asked for nothing is there, and which are there."""
+    """Return the requested `team` or `teams` that have no data, and the teams that have some."""
     names = {asked.get("team"), *asked.get("teams", ())} - {None, "", LOCAL}
     if not names:
         return ()
@@ -102,7 +102,7 @@ async def absent_teams(place: Place, asked: Mapping[str, Any], *, reads: bool = 
 
 
 def warn(lines: Sequence[str]) -> None:
-    """Write warnings to the log, which a command shows."""
+    """Write warnings to the log, which the command line prints."""
     for line in lines:
         log.warning("%s", line)
 
@@ -132,7 +132,7 @@ async def announced(url: str, name: str = LANGGRAPH_SERVER) -> AsyncIterator[Non
 
 
 def _withdraw(file: Path, text: str) -> None:
-    """Take an announcement back, unless another server's has come in its place."""
+    """Remove an announcement, unless another server has replaced it."""
     with suppress(OSError):
         if file.read_text() == text:
             file.unlink()
@@ -163,9 +163,9 @@ def asked_server(*, for_workflows: bool = False) -> str | None:
 def running_server(
     seconds: float = ANSWER_SECONDS, name: str = LANGGRAPH_SERVER, with_keys: bool = False
 ) -> str | None:
-    """Return the address of the server that has the ledger open, if it answers within so many seconds.
+    """Return the address of the server that has the ledger open, if it answers within `seconds`.
 
-    Of servers `with_keys` only one that has them.
+    With `with_keys`, only a server with keys counts.
     """
     file = _announcement(name)
     if file is None:

@@ -1,4 +1,4 @@
-"""What `mneme eval model` found of each model, kept in MNEME_HOME for `mneme doctor`."""
+"""Results of `mneme eval model` for each model, kept in MNEME_HOME for `mneme doctor`."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ FILE = "measured_models.json"
 
 
 class Fitness(BaseModel):
-    """Whether a model is fit for a role, and if not, why."""
+    """Fitness of a model for a role, and the reason if it is not fit."""
 
     fit: bool
     why: str = ""
@@ -22,22 +22,22 @@ class Fitness(BaseModel):
 
 
 class Measured(BaseModel):
-    """What was measured of one model; roles by `<workflow>: <role>`."""
+    """Measurements of one model; roles are named `<workflow>: <role>`."""
 
     digest: str = ""
-    """Of its weights, where Ollama tells it: another one is another model."""
+    """Digest of the weights, if Ollama reports it: another digest is another model."""
     roles: dict[str, Fitness] = {}
 
 
-ALL = TypeAdapter(dict[str, Measured])
-"""Every measured model by its responder."""
+MEASURED_MODELS = TypeAdapter(dict[str, Measured])
+"""All measured models by their responder."""
 
 
 def measured_models() -> Mapping[str, Measured]:
-    """Return what was measured, by responder; nothing before the first time. Raises `BadInput`."""
+    """Return the measurements by responder; empty before the first one. Raises `BadInput`."""
     file = settings().home / FILE
     try:
-        return ALL.validate_json(file.read_bytes())
+        return MEASURED_MODELS.validate_json(file.read_bytes())
     except FileNotFoundError:
         return {}
     except (OSError, ValidationError) as error:
@@ -46,7 +46,7 @@ def measured_models() -> Mapping[str, Measured]:
 
 
 def keep_measured(responder: str, digest: str, roles: Mapping[str, Fitness]) -> None:
-    """Keep what was measured of a model; roles that were not measured this time stay as they were."""
+    """Store a model's measurements; roles that were not measured this time keep theirs."""
     known = dict(measured_models())
     before = known.get(responder)
     kept = before.roles if before and before.digest == digest else {}
@@ -54,6 +54,6 @@ def keep_measured(responder: str, digest: str, roles: Mapping[str, Fitness]) -> 
     file = settings().home / FILE
     try:
         make_private_folder(file.parent)
-        write_durably(file, ALL.dump_json(known, indent=1))
+        write_durably(file, MEASURED_MODELS.dump_json(known, indent=1))
     except OSError as error:
         raise StorageFailure(f"Cannot write {file}: {error.strerror}.", "Set MNEME_HOME.") from error

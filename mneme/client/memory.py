@@ -1,4 +1,4 @@
-"""The library: what is remembered for a user and a team, from a program of one's own.
+"""The library: the memories of a user and a team, for Python programs.
 
 Every call goes to the embedded ledger, or to the server that has it open. The ledger is opened with the first
 call, and stays open until the end; other processes may have it open, too.
@@ -42,8 +42,8 @@ if TYPE_CHECKING:  # slow to import
 
 P = ParamSpec("P")
 T = TypeVar("T")
-CALLER = "library"
-"""Who changes something, in the history of what a program changes."""
+LIBRARY_CALLER = "library"
+"""Author of a program's changes, as their history names it."""
 
 
 class OfMemories(Generic[P, T]):
@@ -59,10 +59,10 @@ class OfMemories(Generic[P, T]):
 
 
 class Memory:
-    """What is remembered for one user and one team.
+    """The memories of one user and one team.
 
     `memories`, `inbox` and `threads` are the user's; `cards`, `pools` and `discussions` are the team's;
-    `shared` is all of it together. What is called most stands here, too.
+    `shared` covers all of them. The most used calls are here, too.
 
     >>> import asyncio, mneme
     >>> async def corrected():
@@ -105,8 +105,8 @@ class Memory:
     ) -> Sequence[Remembered]:
         """Let the memory agent read a text or messages; return what it did with each of the user's.
 
-        With the name of a thread, a conversation that is given again, also with new turns, is not remembered
-        twice. After so many `seconds` it goes on in the background. Raises BadInput, TooMany.
+        With the name of a thread, a conversation that is sent again, also with new turns, is not remembered
+        twice. After `seconds` it continues in the background. Raises BadInput, TooMany.
         """
         return await self.memories.remember(chat_messages(messages), thread, memory_agent, seconds)
 
@@ -153,14 +153,14 @@ class Door:
             self._busy -= 1
 
     async def close(self) -> None:
-        """Close what is open, once nothing is asked of it; the next call opens it again."""
+        """Close what is open, once no call uses it; the next call opens it again."""
         async with self._lock:
             if not self._busy:
                 self._place = None
                 await self._opened.aclose()
 
     async def leave(self) -> None:
-        """End what is remembered in the background, which goes on with the next call, and close."""
+        """Stop remembering in the background, which the next call continues, and close."""
         if self._agents is not None:
             await self._agents.stop()
         await self.close()
@@ -238,7 +238,7 @@ class Opening:
 
 @asynccontextmanager
 async def open_store() -> "AsyncIterator[LedgerStore]":
-    """Open the embedded ledger as a LangGraph store: what our graphs need inside yours.
+    """Open the embedded ledger as a LangGraph store, for use in graphs of your own.
 
     It stays open until the end; other processes may have it open, too.
 
@@ -254,13 +254,13 @@ async def open_store() -> "AsyncIterator[LedgerStore]":
 
     ledger = await open_own_ledger()
     try:
-        yield LedgerStore(ledger, actor=CALLER)
+        yield LedgerStore(ledger, actor=LIBRARY_CALLER)
     finally:
         await ledger.close()
 
 
-def open(user: str = LOCAL, team: str = LOCAL, *, caller: str = CALLER) -> Opening:
-    """Open what is remembered for a user and a team, in `MNEME_HOME` or on the server that has it open.
+def open(user: str = LOCAL, team: str = LOCAL, *, caller: str = LIBRARY_CALLER) -> Opening:
+    """Open the memories of a user and a team, in `MNEME_HOME` or on the server that has it open.
 
     With keys, user and team are those of the key in `MNEME_KEY`.
 

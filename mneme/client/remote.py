@@ -11,13 +11,13 @@ from uuid import uuid4
 import httpx
 from pydantic import TypeAdapter
 
-from mneme.api.operation import API_PATH, CALLER, ONCE, USER, Operation, Operations
+from mneme.api.operation import API_PATH, BY_USER, CALLER_HEADER, ONCE, Operation, Operations
 from mneme.core import errors
 from mneme.core.errors import BadInput, Forbidden, MnemeError, ServerGone, StillRunning
 from mneme.core.settings import settings
 from mneme.stores.users.memory import RULES
 
-PATIENCE, CONNECTING = 60.0, 5.0
+REQUEST_SECONDS, CONNECTING = 60.0, 5.0
 """Seconds that an answer may take, beside those that were asked for, and the way to the server."""
 WITH_A_MODEL = 3600.0
 """Seconds that an answer may take for which a model is asked; what it has judged is kept."""
@@ -25,11 +25,11 @@ ASKS = ("compared_by", "graded_by", "tried_by")
 """Arguments that name a model."""
 BROKEN = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
 """The connection ended before the answer: nobody knows whether the request was done."""
-PAUSE = 0.5
+RUN_POLL_SECONDS = 0.5
 """Seconds between two questions whether a request has been done."""
 DOTS = {".": "%2E", "..": "%2E%2E"}
 """Names that would be steps in a path."""
-JSON = TypeAdapter[Any](Any)
+ANY_JSON = TypeAdapter[Any](Any)
 
 
 def api_key() -> str | None:
@@ -38,7 +38,7 @@ def api_key() -> str | None:
 
 
 async def workers_of(client: httpx.AsyncClient) -> int:
-    """Return how many runs a server serves at once. Raises MnemeError where it hides it."""
+    """Return how many runs a server executes at once. Raises MnemeError if the server does not say."""
     try:
         answer = await client.get("/metrics", params={"format": "json"})
         _raise_for(answer)
@@ -52,7 +52,7 @@ def client_of(url: str) -> httpx.AsyncClient:
     """Return a client of the server at this address, with the user's key."""
     headers = {"x-api-key": key} if (key := api_key()) else {}
     return httpx.AsyncClient(
-        base_url=url, headers=headers, timeout=httpx.Timeout(PATIENCE, connect=CONNECTING)
+        base_url=url, headers=headers, timeout=httpx.Timeout(REQUEST_SECONDS, connect=CONNECTING)
     )
 
 
@@ -60,7 +60,7 @@ class Remote:
     """Send every call to the server; signatures and results are those of the class `kind`."""
 
     def __init__(
-        self, client: httpx.AsyncClient, kind: type[Operations], owner: str, caller: str = USER
+        self, client: httpx.AsyncClient, kind: type[Operations], owner: str, caller: str = BY_USER
     ) -> None:
         self._client, self._kind, self._owner, self._caller = client, kind, owner, caller
 
@@ -95,14 +95,14 @@ class Remote:
             except StillRunning:
                 if monotonic() > until:
                     raise
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(RUN_POLL_SECONDS)
             else:
                 return answer
             is_sent = True
 
     def _request(self, operation: Operation, arguments: dict[str, Any]) -> httpx.Request:
         """Return the request of a call."""
-        plain: dict[str, Any] = JSON.dump_python(arguments, mode="json")
+        plain: dict[str, Any] = ANY_JSON.dump_python(arguments, mode="json")
         path = operation.route.path.format(
             **{name: _segment(str(plain[name]), name) for name in operation.in_path}
         )
@@ -110,19 +110,19 @@ class Remote:
         reads = operation.is_reading
         asked = {name: value for name, value in beside.items() if value is not None} if reads else {}
         has_model = any(plain.get(each, RULES) != RULES for each in ASKS)
-        patience = WITH_A_MODEL if has_model else PATIENCE
+        patience = WITH_A_MODEL if has_model else REQUEST_SECONDS
         return self._client.build_request(
             operation.route.method,
             f"{API_PATH}/{path}",
             params={**asked, self._kind.OWNER: self._owner},
             json=None if reads else beside,
-            headers={CALLER: self._caller} | ({} if reads else {ONCE: uuid4().hex}),
+            headers={CALLER_HEADER: self._caller} | ({} if reads else {ONCE: uuid4().hex}),
             timeout=httpx.Timeout(patience + float(plain.get("seconds", 0)), connect=CONNECTING),
         )
 
 
 def gone(error: httpx.TransportError) -> MnemeError:
-    """Return what to say of a server that cannot be reached, or is too slow."""
+    """Return the error for a server that cannot be reached, or is too slow."""
     if isinstance(error, httpx.ReadTimeout | httpx.PoolTimeout):
         return MnemeError("The server does not answer in time.", "Read its log; it may have too much to do.")
     return ServerGone(

@@ -20,7 +20,7 @@ class LangChainMessage(Protocol):
 
 Spoken = str | LangChainMessage | ChatMessage | Mapping[str, Any]
 """A message as a program has it: the user's words, or a chat message in LangChain's or anybody's form."""
-ROLES: Mapping[str, Literal["user", "assistant", "system"]] = {
+SPOKEN_ROLES: Mapping[str, Literal["user", "assistant", "system"]] = {
     "human": "user",
     "ai": "assistant",
     "system": "system",
@@ -28,14 +28,14 @@ ROLES: Mapping[str, Literal["user", "assistant", "system"]] = {
 
 
 def chat_messages(given: Spoken | Sequence[Spoken]) -> list[ChatMessage]:
-    """Return messages in our form; what tools said is left out. Raises BadInput for what is no message."""
+    """Convert messages to Mneme's form, without those of tools. Raises BadInput for what is no message."""
     several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     try:
         found = [_chat_message(each) for each in several]
     except ValidationError as error:
-        from mneme.nodes.messages import HINT  # noqa: PLC0415  (slow to import)
+        from mneme.nodes.messages import MESSAGES_HINT  # noqa: PLC0415  (slow to import)
 
-        raise BadInput(f"messages: {first_fault(error)}", HINT) from error
+        raise BadInput(f"messages: {first_fault(error)}", MESSAGES_HINT) from error
     return [each for each in found if each is not None]
 
 
@@ -48,5 +48,5 @@ def _chat_message(given: Spoken) -> ChatMessage | None:
 
     time = str(given.get("time") or "") if isinstance(given, Mapping) else ""
     (message,) = spoken([dict(given) if isinstance(given, Mapping) else given])
-    role = ROLES.get(message.type)
+    role = SPOKEN_ROLES.get(message.type)
     return ChatMessage(role=role, content=message.text, id=message.id or "", time=time) if role else None

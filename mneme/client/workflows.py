@@ -47,7 +47,7 @@ from mneme.stores.users.memory import RULES
 Graph = PregelProtocol[Any, Any, Any, Any]
 Values = dict[str, Any]
 REPLY: list[StreamMode] = ["messages", "custom"]
-"""What is streamed of a graph that answers with a reply."""
+"""Stream modes of a graph that answers with a reply."""
 LOG = "Read the server's log."
 HINTS: Mapping[type[MnemeError], str] = {
     BadInput: "Correct it, and run the command again.",
@@ -55,7 +55,7 @@ HINTS: Mapping[type[MnemeError], str] = {
     "What it does for nobody, they run on its machine without keys, while it is stopped.",
     ModelUnavailable: "The server asks the model: start it there, or name another with --agents.",
 }
-"""What to do about an error of a workflow: a server tells its class and its words alone."""
+"""Hints for errors of a workflow: a server sends only the error's class and message."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class GraphRun:
     questions: list[Interrupt] = field(default_factory=list)
 
     async def __aiter__(self) -> AsyncIterator[Any]:
-        """Yield the stream. Raises Conflict where a server stopped the run before its end."""
+        """Yield the stream. Raises Conflict if a server stopped the run before its end."""
         graph, server, config = self.flows.graphs[self.graph], self.flows.server, self.config
         if server is None:  # subgraphs find the run's id in the config; a server gives its runs ids
             run_id = uuid7()
@@ -147,9 +147,9 @@ class GraphRun:
     async def pieces(
         self, show: Callable[[Sequence[str]], None] = lambda _: None
     ) -> AsyncIterator[tuple[str, bool]]:
-        """Yield a `REPLY` piece by piece, with whether the attempt before this piece broke off.
+        """Yield a `REPLY` in pieces, each with whether the previous attempt broke off before it.
 
-        `show` is told what the agent is shown of what other workflows remember.
+        `show` receives the other workflows' memories that the agent is shown.
         """
         said = ""
         async for mode, told, *_ in self:  # a server adds an id
@@ -228,7 +228,7 @@ async def workflows_here(ledger: Ledger, *names: str) -> AsyncIterator[Workflows
 
 @dataclass(frozen=True)
 class Session:
-    """What a command needs to chat and to remember for one user."""
+    """A user's session for a command that chats and remembers."""
 
     user: str
     memories: Memories
@@ -244,17 +244,17 @@ class Session:
     async def background(self) -> RunnableConfig:
         """Return the config of the thread on which the user's messages are remembered.
 
-        It is looked up each time: where something was forgotten meanwhile, the thread may be another.
+        It is looked up each time, since erasing something may have replaced the thread.
         """
         thread = await self.flows.thread(MEMORY_THREAD.format(user=self.user), "remember", owner=self.user)
         return thread | {"recursion_limit": RECURSION_LIMIT}
 
     async def letter(self, message_id: str) -> Letter | None:
-        """Return a message of the inbox, with why it failed; None once it is remembered or forgotten."""
+        """Return a message of the inbox, with its error; None once it is remembered or erased."""
         return next((each for each in await self.inbox.list() if each["message_id"] == message_id), None)
 
     async def is_broken(self) -> bool:
-        """Return whether the server's memory agent ended with an error, so that waiting for it is useless."""
+        """Return whether the server's memory agent ended with an error, so that waiting is useless."""
         if self.flows.server is None:
             return False
         background = await self.background()
@@ -290,8 +290,8 @@ async def remember_waiting(session: Session, context: Values) -> Values:
 class MemoryAgent:
     """The memory agent of one user in this process.
 
-    It remembers what waits; then it reads again what rules have read, until it is stopped. `run` remembers,
-    or with True also reads again; a run that is stopped goes on with the next one.
+    It remembers the waiting messages; then it reads again those that rules have read, until it is stopped.
+    `run` remembers, or with True also reads again; the next run continues a stopped one.
     """
 
     def __init__(self, run: Callable[[bool], Coroutine[Any, Any, None]]) -> None:
@@ -300,7 +300,7 @@ class MemoryAgent:
         self._rereading: asyncio.Task[None] | None = None
         self._is_wanted = self._is_over = False
         self.is_remembering = False
-        """Whether it remembers messages now, and looks again when it is started meanwhile."""
+        """Whether it is remembering now; if started again meanwhile, it looks for new messages."""
 
     def start(self) -> None:
         """Remember what waits now, also where it is at work already; once it was stopped, nothing."""
@@ -310,14 +310,14 @@ class MemoryAgent:
             self._remembering = asyncio.gather(self._remember(), return_exceptions=True)
 
     async def wait(self, seconds: float | None = None) -> BaseException | None:
-        """Wait until nothing waits, for so many seconds at most; return what ended it, if something did."""
+        """Wait until no message waits, at most `seconds`; return the error that ended the run, if any."""
         if self._remembering is None:
             return None
         done, _ = await asyncio.wait({self._remembering}, timeout=seconds)
         return next((failure for each in done for failure in each.result()), None)
 
     async def stop_rereading(self) -> None:
-        """Let others have the memories, or a message that just came."""
+        """Stop reading again, so that other processes or a new message get the memories."""
         await _ended(self._rereading)
 
     async def stop(self) -> None:
@@ -351,7 +351,7 @@ class MemoryAgents:
         self._agents: dict[str, MemoryAgent] = {}
 
     async def remember(self, user: str, memory_agent: str, seconds: float) -> None:
-        """Remember what waits of a user; it goes on in the background after these seconds."""
+        """Remember a user's waiting messages; after `seconds` it continues in the background."""
         if (earlier := self._agents.get(user)) is not None:
             await earlier.wait(seconds)
             if earlier.is_remembering:
@@ -365,7 +365,7 @@ class MemoryAgents:
             raise failure
 
     async def stop(self) -> None:
-        """End what they do; it goes on with the next process."""
+        """Stop all agents; the next process continues."""
         await asyncio.gather(*(each.stop() for each in self._agents.values()))
 
     async def _run(self, user: str, memory_agent: str, reread: bool) -> None:
@@ -387,14 +387,14 @@ THREADS = {
     "interactive_learning": "grow",
     "rubric_design": "rubric",
 }
-"""How the names of threads begin on which a graph runs; the team's name and others follow."""
+"""Prefix of the names of the threads on which a graph runs; the team's name and others follow."""
 GROWTH_STEPS = 10_000
 """The most steps of one run of `mneme share grow`."""
 
 
 @dataclass(frozen=True)
 class TeamSession(Generic[Owned]):
-    """What a command needs to run graphs for a team: operations on its data, and the graphs."""
+    """A team's session for a command: operations on the team's data, and runs of graphs."""
 
     team: str
     on: Owned

@@ -1,10 +1,10 @@
-"""What a power cut leaves: a file's content once it is synced, and its name once its folder is."""
+"""Durable writes: sync a file's content and its folder, so that data and name survive a power cut."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-AT_ONCE = 16
+SYNC_THREADS = 16
 """Files synced at the same time: they share the disk's commits."""
 
 
@@ -19,12 +19,12 @@ def sync(path: Path) -> None:
 
 def sync_all(folder: Path) -> None:
     """Make a folder, and everything below it, survive a power cut."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(SYNC_THREADS) as pool:
         list(pool.map(sync, [folder, *folder.rglob("*")]))
 
 
 def write_durably(path: Path, content: str | bytes, mode: int = 0o600) -> None:
-    """Write a file anew: after a power cut it is there as a whole, or the former one is."""
+    """Replace a file atomically: after a power cut the new file or the former one is there, complete."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT, mode), "wb") as file:

@@ -33,11 +33,11 @@ class MnemeError(RuntimeError):
 
 
 class BadInput(MnemeError):
-    """What the user gave cannot be used."""
+    """Unusable input from the user."""
 
 
 def first_fault(invalid: "ValidationError", whole: str = "") -> str:
-    """Say which field is the first at fault, and why; `whole` names what is wrong as a whole."""
+    """Return the first invalid field, and why; `whole` names the object if it is invalid as a whole."""
     first = invalid.errors(include_url=False)[0]
     where = ".".join(map(str, first["loc"])) or whole
     return f"{where}: {first['msg'].removeprefix('Value error, ')}.".removeprefix(": ")
@@ -104,7 +104,7 @@ class Damaged(StorageFailure):
 
 
 class TooMany(MnemeError):
-    """More was sent than is taken at once: wait, or have what waits dealt with."""
+    """More was sent than is accepted at once: wait, or handle what is pending."""
 
 
 class Forbidden(MnemeError):

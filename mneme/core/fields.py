@@ -1,4 +1,4 @@
-"""Fields of what graphs, worlds and commands are given."""
+"""Shared field types for the input of graphs, worlds and commands."""
 
 from typing import Any
 

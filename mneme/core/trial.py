@@ -1,4 +1,4 @@
-"""A solution, and what comes of it in the world where it is tried: figures beside a baseline's."""
+"""A solution, and the result of its trial in a world: metrics beside a baseline's."""
 
 from typing import Literal
 
@@ -20,13 +20,13 @@ class Solution(BaseModel):
 
     @property
     def text(self) -> str:
-        """Return what would be run, or the answer; empty where nothing is done."""
+        """Return the program to run, or the answer; empty if there is no action."""
         files = (f"{path}:\n{text}" for path, text in self.files.items())
         return "\n".join(filter(None, [*self.statements, self.query, *files, self.diff, self.answer]))
 
 
 class Metric(BaseModel):
-    """One figure of a trial beside the baseline's, and how much better it is to be."""
+    """One metric of a trial beside the baseline's, and the improvement that is wanted."""
 
     name: str
     value: float
@@ -54,7 +54,7 @@ class Metric(BaseModel):
 
     @property
     def over(self) -> bool:
-        """Say whether the value passes its limit."""
+        """Return whether the value exceeds its limit."""
         if self.limit is None:
             return False
         return self.value > self.limit if self.better == "lower" else self.value < self.limit
@@ -65,7 +65,7 @@ class Metric(BaseModel):
 
 
 class Trial(BaseModel):
-    """What came of trying a solution; a solution that cannot be tried is a failed trial, never an error."""
+    """The result of trying a solution; a solution that cannot be tried is a failed trial, never an error."""
 
     correct: bool = False
     solved: bool = False
@@ -82,12 +82,12 @@ class Trial(BaseModel):
 
     @property
     def nearly_does(self) -> bool:
-        """Say whether it did what was wanted, or fell short of it by no more than noise."""
+        """Return whether the trial reached its target, or missed it by no more than noise."""
         return self.solved or (self.correct and self.gain >= (1 - NOISE) * self.wanted > 0)
 
     @property
     def is_near(self) -> bool:
-        """Say whether no more than noise decides that it did what was wanted, or that it did not."""
+        """Return whether noise alone decides if the trial reached its target."""
         return self.correct and abs(self.gain - self.wanted) <= NOISE * self.wanted
 
     @property
@@ -98,7 +98,7 @@ class Trial(BaseModel):
 
     @property
     def over_limit(self) -> bool:
-        """Say whether a figure passes its limit."""
+        """Return whether any metric exceeds its limit."""
         return any(each.over for each in self.metrics)
 
 

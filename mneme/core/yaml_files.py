@@ -1,7 +1,7 @@
 """Read YAML documents as models; errors name the document, the line and the field.
 
-Aliases and repeated fields are refused: no document of ours needs them, and both can make one mean something
-other than it shows.
+Aliases and repeated fields are refused: no document of ours needs them, and both can hide what a document
+means.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from mneme.core.errors import BadInput, first_fault
 
 M = TypeVar("M", bound=BaseModel)
-LARGEST = 64 * 1024
+MAX_YAML_BYTES = 64 * 1024
 
 
 class _Loader(yaml.SafeLoader):
@@ -36,7 +36,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def read_yaml(text: str, kind: type[M], where: str) -> M:
-    """Read one document as `kind`; what cannot be read raises `BadInput` naming `where`, line and field."""
+    """Read one document as `kind`. Raises `BadInput` that names `where`, line and field."""
     return next(read_documents(text or "null", kind, where))
 
 
@@ -86,10 +86,12 @@ def _line_of(node: yaml.Node, loc: Sequence[int | str]) -> int:
 
 
 def text_of(path: Path) -> str:
-    """Read a small UTF-8 file; one that is absent, too large or of another encoding raises `BadInput`."""
+    """Read a small UTF-8 file. Raises `BadInput` if it is absent, too large or in another encoding."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise BadInput(f"{path} is larger than {LARGEST} bytes.", "Give a file that describes one thing.")
+        if path.stat().st_size > MAX_YAML_BYTES:
+            raise BadInput(
+                f"{path} is larger than {MAX_YAML_BYTES} bytes.", "Give a file that describes one thing."
+            )
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as unreadable:
         why = unreadable.strerror if isinstance(unreadable, OSError) else "it is not UTF-8"

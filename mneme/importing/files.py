@@ -21,8 +21,8 @@ MAX_MEMBERS = 100_000
 MAX_BYTES = 8 << 30
 """Bytes that the conversations of one export may have."""
 MAX_RATIO = 250
-"""How many times smaller than its content a file of text can be in an archive; bombs go beyond 1000."""
-HINT = "Give the zip file that was sent to you, the folder that was in it, or its conversations.json."
+"""Maximum compression ratio of a text file in an archive; zip bombs exceed 1000."""
+EXPORT_HINT = "Give the zip file that was sent to you, the folder that was in it, or its conversations.json."
 CHUNK = 1 << 20
 """Characters that are read at once."""
 MAX_CHARACTERS = 100_000_000
@@ -35,12 +35,12 @@ _decoder = json.JSONDecoder()
 
 
 def conversations(export: Path) -> Iterator[Any]:
-    """Yield every conversation of an export, as its JSON stands there. Raises BadInput."""
+    """Yield every conversation of an export, as its raw JSON. Raises BadInput."""
     try:
         if export.is_dir():
             files = sorted(each for each in export.rglob("*.json") if CONVERSATIONS.fullmatch(each.name))
             if not files:
-                raise BadInput("This folder has no conversations.json.", HINT)
+                raise BadInput("This folder has no conversations.json.", EXPORT_HINT)
         elif zipfile.is_zipfile(export):
             yield from _in_archive(export)
             return
@@ -50,7 +50,7 @@ def conversations(export: Path) -> Iterator[Any]:
             with file.open(encoding="utf-8-sig") as text:
                 yield from elements(text, file.name)
     except OSError as error:
-        raise BadInput(f"Cannot read {export}: {error.strerror or error}.", HINT) from error
+        raise BadInput(f"Cannot read {export}: {error.strerror or error}.", EXPORT_HINT) from error
 
 
 def _in_archive(export: Path) -> Iterator[Any]:
@@ -67,21 +67,21 @@ def _in_archive(export: Path) -> Iterator[Any]:
 
 
 def _members(archive: zipfile.ZipFile, export: Path) -> list[zipfile.ZipInfo]:
-    """Return what is to be read of an archive. Raises BadInput for one that was made to do harm."""
+    """Return the files to read in an archive. Raises BadInput for a malicious one."""
     everything = archive.infolist()
     if len(everything) > MAX_MEMBERS:
-        raise BadInput(f"{export} has {len(everything):,} files; an export has fewer.", HINT)
+        raise BadInput(f"{export} has {len(everything):,} files; an export has fewer.", EXPORT_HINT)
     found = [
         each
         for each in everything
         if CONVERSATIONS.fullmatch(PurePosixPath(each.filename).name) and "__MACOSX" not in each.filename
     ]
     if not found:
-        raise BadInput(f"{export} has no conversations.json.", HINT)
+        raise BadInput(f"{export} has no conversations.json.", EXPORT_HINT)
     for each in found:
         _check(each)
     if sum(each.file_size for each in found) > MAX_BYTES:
-        raise BadInput(f"The conversations in {export} have more than {MAX_BYTES >> 30} GB.", HINT)
+        raise BadInput(f"The conversations in {export} have more than {MAX_BYTES >> 30} GB.", EXPORT_HINT)
     return sorted(found, key=lambda each: each.filename)
 
 
@@ -101,7 +101,7 @@ def _check(member: zipfile.ZipInfo) -> None:
 
 
 def elements_of(file: Path) -> Iterator[Any]:
-    """Yield what `elements` finds in a file. Raises BadInput, also where the file cannot be read."""
+    """Yield the `elements` of a file. Raises BadInput, also if the file cannot be read."""
     try:
         with file.open(encoding="utf-8-sig") as text:
             yield from elements(text, str(file))
@@ -112,9 +112,9 @@ def elements_of(file: Path) -> Iterator[Any]:
 def elements(file: TextIO, name: str) -> Iterator[Any]:
     """Yield the elements of an array, of the array in an object, or of JSON Lines, one at a time.
 
-    No more than one element is in memory. The package `ijson` (3.6.0) is as fast, and was tried: it bounds no
-    element, and 100 kB of opening brackets make it take all memory. Raises BadInput for what is no JSON, for
-    an element that is too large, and where a file is cut.
+    At most one element is in memory. The package `ijson` (3.6.0) was tried and is as fast, but it does not
+    bound elements, and 100 kB of opening brackets make it take all memory. Raises BadInput for invalid JSON,
+    for an element that is too large, and for a truncated file.
     """
     try:
         for value in _values(file, name):
@@ -125,7 +125,7 @@ def elements(file: TextIO, name: str) -> Iterator[Any]:
 
 
 def _values(file: TextIO, name: str) -> Iterator[Any]:
-    """Yield the values of an array, or those that stand one after another."""
+    """Yield the values of an array, or consecutive values."""
     text, place, is_array, number = "", 0, False, 0
     while True:
         if between := BETWEEN.match(text, place):
@@ -148,7 +148,7 @@ def _values(file: TextIO, name: str) -> Iterator[Any]:
 
 
 def _whole(file: TextIO, text: str, place: int, name: str) -> tuple[Any, str, int]:
-    """Return the value that stands at a place, reading on until it is whole, and where the text goes on."""
+    """Return the value at a position, reading on until it is complete, and the position after it."""
     while True:
         try:
             value, end = _decoder.raw_decode(text, place)
@@ -167,7 +167,7 @@ def _whole(file: TextIO, text: str, place: int, name: str) -> tuple[Any, str, in
 
 
 def is_sqlite(file: Path) -> bool:
-    """Tell whether a file is an SQLite database."""
+    """Return whether a file is an SQLite database."""
     try:
         with file.open("rb") as raw:
             return raw.read(len(SQLITE)) == SQLITE

@@ -13,10 +13,10 @@ from mneme.importing.files import elements_of, is_sqlite, opened_copy
 from mneme.importing.item import Item, Reading, as_dict, as_list, clean, first_time, id_of, of_owner
 
 POSTGRES = ("postgres://", "postgresql://")
-TEXTS = ("content", "text", "memory", "data")
+TEXT_FIELDS = ("content", "text", "memory", "data")
 """Fields that hold the words of a memory; of others, name and value are written down."""
 EPISODES = {"Episode", "EpisodicMemory"}
-ROWS = "SELECT prefix, key, value, created_at, updated_at FROM store ORDER BY created_at, prefix, key"
+SELECT_ITEMS = "SELECT prefix, key, value, created_at, updated_at FROM store ORDER BY created_at, prefix, key"
 Row = Mapping[str, Any]
 
 
@@ -32,7 +32,7 @@ def _rows(source: str) -> Iterator[Row]:
         yield from _on_postgres(source)
     elif is_sqlite(file := Path(source)):
         with opened_copy(file) as database:
-            yield from map(dict, database.execute(ROWS))
+            yield from map(dict, database.execute(SELECT_ITEMS))
     else:
         yield from map(as_dict, elements_of(file))
 
@@ -45,7 +45,7 @@ def _on_postgres(url: str) -> Iterator[Row]:
         with psycopg.connect(url, row_factory=dict_row, connect_timeout=10) as connection:
             connection.read_only = True
             with connection.cursor("mneme_import") as cursor:
-                yield from cursor.execute(ROWS)
+                yield from cursor.execute(SELECT_ITEMS)
     except psycopg.Error as error:
         reason = str(error).strip().splitlines()[0]
         raise BadInput(
@@ -54,7 +54,7 @@ def _on_postgres(url: str) -> Iterator[Row]:
 
 
 def _item(row: Row) -> Item | None:
-    """Read an item; its namespace is a list in JSON, and joined by full stops in a database."""
+    """Read an item; its namespace is a list in JSON, and a string joined by dots in a database."""
     namespace = row.get("namespace", row.get("prefix"))
     parts = tuple(map(clean, map(str, as_list(namespace)))) or tuple(clean(namespace).split("."))
     value = row.get("value")
@@ -83,7 +83,7 @@ def _text(value: Any) -> str:
     if isinstance(inner, str):
         return clean(inner)
     fields = as_dict(inner)
-    if text := next((clean(fields[each]) for each in TEXTS if clean(fields.get(each))), ""):
+    if text := next((clean(fields[each]) for each in TEXT_FIELDS if clean(fields.get(each))), ""):
         return text
     kind, pairs = clean(as_dict(value).get("kind")), "; ".join(_pairs(fields))
     return f"{kind}: {pairs}" if kind and pairs else pairs

@@ -1,7 +1,7 @@
 """Notes in Markdown, as Obsidian and others keep them: each paragraph and list item is a statement.
 
-What a statement stands under (the note, its headings, the line before a list) goes with it. Code, quotations,
-tables and HTML are not what the user says, and are left out.
+A statement keeps its context (the note, its headings, the line before a list). Code, quotations, tables and
+HTML are not the user's statements, and are left out.
 """
 
 import os
@@ -21,17 +21,17 @@ from markdown_it.tree import SyntaxTreeNode
 from mneme.core.errors import BadInput
 from mneme.importing.item import Item, Reading, clean, first_time, id_of
 
-ENDINGS = {".md", ".markdown", ".mdown"}
-LARGEST = 2_000_000
+NOTE_SUFFIXES = {".md", ".markdown", ".mdown"}
+MAX_NOTE_BYTES = 2_000_000
 """Bytes of a note; what is larger was not written by hand."""
 FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,65536}?\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 DATES = [
     *("date", "created", "created_at", "date created", "creation date", "date_created"),
     *("updated", "modified"),
 ]
-DAY = re.compile(r"(\d{4}-\d{2}-\d{2})")
+NOTE_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})")
 
-LEFT_OUT = {
+SKIPPED_BLOCKS = {
     "fence": "pieces of code",
     "code_block": "pieces of code",
     "html_block": "pieces of HTML",
@@ -39,10 +39,10 @@ LEFT_OUT = {
     "table": "tables",
 }
 CALLOUT = re.compile(r"^\[!\w+\][+-]?[ \t]*")
-"""How Obsidian marks a box, which is written like a quotation but is the user's own."""
+"""Marker of an Obsidian callout, which is written like a quotation but is the user's own text."""
 OBSIDIAN = (
     (re.compile(r"%%.*?%%", re.DOTALL), ""),  # comments
-    (re.compile(r"!\[\[[^\]]*\]\]"), ""),  # what is shown inside
+    (re.compile(r"!\[\[[^\]]*\]\]"), ""),  # the displayed text
     (re.compile(r"\[\[[^\]|]*\|([^\]]+)\]\]"), r"\1"),
     (re.compile(r"\[\[([^\]#|]+)[^\]]*\]\]"), r"\1"),
     (re.compile(r"==(.+?)=="), r"\1"),
@@ -66,7 +66,7 @@ def read(place: Path) -> Reading:
         if (text := _text(file, reading)) is not None:
             _take(text, file, file.relative_to(root).as_posix(), reading)
     if not files:
-        raise BadInput(f"{place} has no notes.", f"Notes end with {', '.join(sorted(ENDINGS))}.")
+        raise BadInput(f"{place} has no notes.", f"Notes end with {', '.join(sorted(NOTE_SUFFIXES))}.")
     return reading
 
 
@@ -77,7 +77,7 @@ def _notes(root: Path, reading: Reading) -> Iterator[Path]:
         below[:] = sorted(each for each in below if not each.startswith("."))
         for name in sorted(names):
             file = Path(folder, name)
-            if name.startswith(".") or file.suffix.lower() not in ENDINGS:
+            if name.startswith(".") or file.suffix.lower() not in NOTE_SUFFIXES:
                 continue
             if not file.resolve().is_relative_to(whole):
                 reading.notes.append(f"{file}: a link that leads out of the folder")
@@ -86,12 +86,12 @@ def _notes(root: Path, reading: Reading) -> Iterator[Path]:
 
 
 def _text(file: Path, reading: Reading) -> str | None:
-    """Return the text of a note; None, with a word on why, for what is none."""
+    """Return the text of a note; None for a file that is no note, with the reason."""
     try:
         if not file.is_file():
             why = "no file"
-        elif file.stat().st_size > LARGEST:
-            why = f"larger than {LARGEST // 1_000_000} MB"
+        elif file.stat().st_size > MAX_NOTE_BYTES:
+            why = f"larger than {MAX_NOTE_BYTES // 1_000_000} MB"
         elif b"\x00" in (raw := file.read_bytes()):
             why = "binary"
         else:
@@ -134,7 +134,7 @@ def _fields(text: str, name: str, reading: Reading) -> Mapping[str, Any]:
 
 def _told(about: Mapping[str, Any], file: Path) -> datetime | None:
     """Return when a note was written: by its front matter, its name, or else the file's last change."""
-    for each in (*(about.get(name) for name in DATES), *DAY.findall(file.stem)):
+    for each in (*(about.get(name) for name in DATES), *NOTE_DATE.findall(file.stem)):
         if each is not None and (found := _moment(each)):
             return found
     return first_time(file.stat().st_mtime)
@@ -142,7 +142,7 @@ def _told(about: Mapping[str, Any], file: Path) -> datetime | None:
 
 def _moment(given: Any) -> datetime | None:
     """Return a time; a day without a time is its noon here, which is that day wherever it is read."""
-    if isinstance(given, str) and DAY.fullmatch(given.strip()):
+    if isinstance(given, str) and NOTE_DATE.fullmatch(given.strip()):
         try:
             given = date.fromisoformat(given.strip())
         except ValueError:
@@ -163,7 +163,7 @@ class Statement(NamedTuple):
 
 
 def statements(text: str, skipped: Counter[str]) -> Iterator[Statement]:
-    """Yield the statements of a text in order, and count what is left out."""
+    """Yield the statements of a text in order, and count the parts that are left out."""
     yield from _below(SyntaxTreeNode(_markdown.parse(COMMENTS.sub("", text))), {}, [], skipped)
 
 
@@ -174,8 +174,8 @@ def _below(
     last, is_in_list = "", place.type == "list_item"
     for block in place.children:
         is_before_list = block.next_sibling is not None and block.next_sibling.type.endswith("_list")
-        if block.type in LEFT_OUT and not _is_callout(block):
-            skipped[LEFT_OUT[block.type]] += 1
+        if block.type in SKIPPED_BLOCKS and not _is_callout(block):
+            skipped[SKIPPED_BLOCKS[block.type]] += 1
         elif block.type == "heading":
             level, last = int(block.tag[1]), ""
             for lower in [each for each in headings if each >= level]:

@@ -1,6 +1,6 @@
 """Memories of Mem0: what `get_all` returned, or its local store, a folder of Qdrant's Python client.
 
-The store holds pickled points. They are read without making their objects, so that no code of them runs.
+The store holds pickled points. They are read without creating their objects, so that none of their code runs.
 """
 
 import io
@@ -15,12 +15,12 @@ from mneme.core.errors import BadInput
 from mneme.importing.files import elements_of, opened_copy
 from mneme.importing.item import Item, Reading, State, as_dict, clean, first_time, id_of, of_owner
 
-OWNERS = ("user_id", "agent_id", "run_id")
-HINT = "Give a file with what `get_all` returned, as JSON, or the folder of a local store."
+MEM0_OWNERS = ("user_id", "agent_id", "run_id")
+MEM0_HINT = "Give a file with what `get_all` returned, as JSON, or the folder of a local store."
 
 
 def read(source: Path, owner: str = "", collection: str = "mem0", history: Path | None = None) -> Reading:
-    """Return the memories of one owner (`ann`, or `agent_id/helper`), with what they said before.
+    """Return the memories of one owner (`ann`, or `agent_id/helper`), with their earlier texts.
 
     Without a file of its history, Mem0's own is read beside a store. Raises BadInput.
     """
@@ -30,14 +30,14 @@ def read(source: Path, owner: str = "", collection: str = "mem0", history: Path 
     earlier = _history(history) if history is not None else {}
     given = _stored(source, collection) if is_store else elements_of(source)
     found = (_item(as_dict(each), earlier) for each in given)
-    return of_owner(found, owner, "--of", BadInput(f"{source} holds no memories.", HINT))
+    return of_owner(found, owner, "--of", BadInput(f"{source} holds no memories.", MEM0_HINT))
 
 
 def _item(memory: Mapping[str, Any], earlier: Mapping[str, Sequence[State]]) -> Item | None:
     text = clean(memory.get("memory") or memory.get("data"))
     if not text:
         return None
-    owner = next(((name, str(memory[name])) for name in OWNERS if memory.get(name)), ("", "nobody"))
+    owner = next(((name, str(memory[name])) for name in MEM0_OWNERS if memory.get(name)), ("", "nobody"))
     whose = tuple(map(clean, owner[1:] if owner[0] in {"user_id", ""} else owner))
     known = earlier.get(str(memory.get("id")), ())
     created = first_time(memory.get("created_at"), memory.get("updated_at"))
@@ -56,7 +56,7 @@ def _stored(folder: Path, collection: str) -> Iterator[dict[str, Any]]:
     """Yield the payloads of a local store, with the ids of their points. Raises BadInput."""
     there = sorted(each.parent.name for each in folder.glob("collection/*/storage.sqlite"))
     if collection not in there:
-        hint = f"Say --collection and one of: {', '.join(there)}." if there else HINT
+        hint = f"Say --collection and one of: {', '.join(there)}." if there else MEM0_HINT
         raise BadInput(f"{folder} has no collection {collection!r} of a local store.", hint)
     with opened_copy(folder / "collection" / collection / "storage.sqlite") as database:
         known: set[str] = set()
@@ -68,7 +68,7 @@ def _stored(folder: Path, collection: str) -> Iterator[dict[str, Any]]:
 
 
 class _Kept:
-    """An object of a pickle as its state alone: it is of no class, and nothing of it runs."""
+    """The state of a pickled object, without its class: none of its code runs."""
 
     inside: Any = None
 
@@ -94,7 +94,7 @@ def _point(pickled: object) -> dict[str, Any]:
 
 
 def _history(file: Path) -> Mapping[str, Sequence[State]]:
-    """Return what each memory has said, oldest first, from Mem0's history. Raises BadInput."""
+    """Return the texts of each memory, oldest first, from Mem0's history. Raises BadInput."""
     found: dict[str, list[State]] = defaultdict(list)
     with opened_copy(file) as database:
         for row in database.execute("SELECT * FROM history ORDER BY rowid"):

@@ -1,7 +1,7 @@
-"""Which operations a model may use as tools, and what is said of each to the model.
+"""Operations that a model may use as tools, and their descriptions for the model.
 
-Parameters and their bounds are those of the declared operations. `offers.yaml` has what differs for a model:
-the name, a description that says when to use it, smaller limits, and how the result is told.
+Parameters and their bounds are those of the declared operations. `offers.yaml` has the differences for a
+model: the name, a description that says when to use it, smaller limits, and the form of the result.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -19,14 +19,14 @@ from mneme.api.operation import Operation, Operations, complaint
 from mneme.client.memory import OPERATIONS
 from mneme.core.errors import BadInput, Conflict, LedgerInUse, MnemeError, NotFound
 from mneme.integrations import results
-from mneme.integrations.results import MAX_ITEMS, bounded, short
+from mneme.integrations.results import MAX_LISTED_ITEMS, bounded, short
 
 FAILURES = (MnemeError, httpx.HTTPError, OSError)
-"""What a model is told of; anything else is a fault of ours."""
+"""Errors that a model is told; any other is a fault of Mneme."""
 SECONDS = 20.0
-"""How long a model waits for the memory agent; it goes on in the background."""
+"""Seconds that a model waits for the memory agent, which then continues in the background."""
 
-FewAtMost = Annotated[int, Field(ge=1, le=MAX_ITEMS, description="How many at most.")]
+FewAtMost = Annotated[int, Field(ge=1, le=MAX_LISTED_ITEMS, description="How many at most.")]
 Text = Annotated[
     str,
     Field(
@@ -36,17 +36,17 @@ Text = Annotated[
         examples=["I moved from Oslo to Bergen in May."],
     ),
 ]
-TEXT = "text"
-"""What a model gives in place of messages."""
+TEXT_ARGUMENT = "text"
+"""Name of the argument by which a model gives text instead of messages."""
 NEXT: Mapping[type[MnemeError], str] = {
     NotFound: "Search or list again to get what is there now.",
     Conflict: "Something changed meanwhile: look again, then decide whether it is still right.",
     LedgerInUse: "Try again in some seconds.",
 }
-"""What a model can do about an error, where the error's own hint speaks to a person at a command line."""
+"""Hints about errors for a model; an error's own hint addresses a person at a command line."""
 
 
-KINDS: Mapping[str, type[Operations]] = {each.__name__: each for each in OPERATIONS.values()}
+OPERATION_CLASSES: Mapping[str, type[Operations]] = {each.__name__: each for each in OPERATIONS.values()}
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Offer:
 
     @property
     def kind(self) -> type[Operations]:
-        return KINDS[self.operation_name.partition(".")[0]]
+        return OPERATION_CLASSES[self.operation_name.partition(".")[0]]
 
     @property
     def operation(self) -> Operation:
@@ -103,9 +103,9 @@ class Offer:
             other if isinstance(other, str) else name: getattr(read, name)
             for name, other in self.takes.items()
         }
-        if TEXT not in taken:
+        if TEXT_ARGUMENT not in taken:
             return taken
-        return {"messages": [ChatMessage(role="user", content=taken[TEXT])], "seconds": SECONDS}
+        return {"messages": [ChatMessage(role="user", content=taken[TEXT_ARGUMENT])], "seconds": SECONDS}
 
     async def call(self, operations: Operations, given: Mapping[str, Any], memory_agent: str) -> Any:
         """Do the operation, and return its typed result. Raises MnemeError."""
@@ -128,15 +128,17 @@ OFFERS = tuple(
 MCP_TOOLS = (
     "search_memories", "recall", "add_memory", "update_memory", "forget_memory", "memory_history",
 )  # fmt: skip
-"""What an MCP client is offered that asks for no others: each tool takes room in its model's context."""
+"""Default tools of an MCP client: each tool takes room in its model's context."""
 AGENT_TOOLS = ("search_memories", "remember")
-"""What an agent of one's own gets that names no others."""
-ALL = "all"
+"""Default tools of a LangChain agent."""
+ALL_TOOLS = "all"
 
 
 def chosen(names: Collection[str]) -> tuple[Offer, ...]:
-    """Return the tools of these names, or all for `ALL`. Raises BadInput for a name that no tool has."""
+    """Return the tools of these names, or all for `ALL_TOOLS`. Raises BadInput for another name."""
     known = [each.name for each in OFFERS]
-    if unknown := sorted({*names} - {*known, ALL}):
-        raise BadInput(f"There is no tool {', '.join(unknown)}.", f"Tools: {', '.join(known)}; or {ALL}.")
-    return tuple(each for each in OFFERS if ALL in names or each.name in names)
+    if unknown := sorted({*names} - {*known, ALL_TOOLS}):
+        raise BadInput(
+            f"There is no tool {', '.join(unknown)}.", f"Tools: {', '.join(known)}; or {ALL_TOOLS}."
+        )
+    return tuple(each for each in OFFERS if ALL_TOOLS in names or each.name in names)

@@ -1,7 +1,7 @@
-"""Results as a model reads them: short, bounded, and each record on a line of its own.
+"""Results in the form that a model reads: short, bounded, one record a line.
 
-What was stored came from somebody's words. Its line breaks are taken out, so that no text can pose as another
-line of the result.
+Stored text comes from people. Its line breaks are removed, so that no text can pose as another line of the
+result.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,13 +17,13 @@ from mneme.stores.users.memory import MemoryRecord
 
 MAX_TEXT_CHARS = 600
 """Characters that are shown of one text."""
-MAX_ITEMS = 20
-"""Items that are shown of one list."""
-TEXTS = ("memory", "claim", "prompt", "answer", "text")
+MAX_LISTED_ITEMS = 20
+"""Maximum items shown of one list."""
+TEXT_COLUMNS = ("memory", "claim", "prompt", "answer", "text")
 """The columns with what a record says; they stand first in its line."""
-EMPTY: Sequence[Any] = ("", None, [], {})
+EMPTY_VALUES: Sequence[Any] = ("", None, [], {})
 FOR_TABLES = {"v", "kind", "confidence", "standing", "recency", "success", "s/f", "versions", "not learned"}
-"""Columns that tell a model nothing that it needs; a card's confidence is told where it is shown."""
+"""Columns that a model does not need; a card's confidence is given where the card is shown."""
 
 
 def short(text: str) -> str:
@@ -37,33 +37,33 @@ def bounded(value: Any) -> Any:
     if isinstance(value, str):
         return value if len(value) <= MAX_TEXT_CHARS else f"{value[: MAX_TEXT_CHARS - 1]}…"
     if isinstance(value, Mapping):
-        return {name: bounded(each) for name, each in value.items() if each not in EMPTY}
-    return [bounded(each) for each in value[:MAX_ITEMS]] if isinstance(value, list) else value
+        return {name: bounded(each) for name, each in value.items() if each not in EMPTY_VALUES}
+    return [bounded(each) for each in value[:MAX_LISTED_ITEMS]] if isinstance(value, list) else value
 
 
 def line(record: Any) -> str:
-    """Return a record on one line: its key for other tools, what it says, and what is known of it."""
+    """Return a record on one line: its key for other tools, its text, and its metadata."""
     cells = {name: each for name, each in row_of(record).items() if each not in ("", None)}
     row = {
         name: short(f"{each:.2f}" if isinstance(each, float) else str(each)) for name, each in cells.items()
     }
     first = next(iter(row))
-    texts = [name for name in TEXTS if name in row]
+    texts = [name for name in TEXT_COLUMNS if name in row]
     said = [row[name] if len(texts) == 1 else f"{name}: {row[name]}" for name in texts]
-    others = [name for name in row if name != first and name not in TEXTS and name not in FOR_TABLES]
+    others = [name for name in row if name != first and name not in TEXT_COLUMNS and name not in FOR_TABLES]
     more = ", ".join(f"{name} {row[name]}" for name in others)
     return " ".join([f"[{row[first]}]", *said, *([f"({more})"] if more else [])])
 
 
 def records(found: Sequence[Any]) -> list[str]:
-    return [line(each) for each in found[:MAX_ITEMS]] or ["Nothing was found."]
+    return [line(each) for each in found[:MAX_LISTED_ITEMS]] or ["Nothing was found."]
 
 
 def history(versions: Sequence[Any]) -> list[str]:
     return [
         f"version {row['v']}, {row['event']} at {row['when']} by {row['who']}: {short(str(row['memory']))} "
         f"(reason: {short(str(row['why'])) or 'none given'})"
-        for row in map(row_of, versions[-MAX_ITEMS:])
+        for row in map(row_of, versions[-MAX_LISTED_ITEMS:])
     ]
 
 
@@ -92,7 +92,7 @@ def undone(record: MemoryRecord | None) -> list[str]:
 
 def erased(what: Erased) -> list[str]:
     told = f"Erased for good: {what.records} memories, {what.turns} turns of conversations."
-    return [told, *(f"May still hold it: {each}" for each in [*what.left, *what.backups][:MAX_ITEMS])]
+    return [told, *(f"May still hold it: {each}" for each in [*what.left, *what.backups][:MAX_LISTED_ITEMS])]
 
 
 def card(found: Card) -> list[str]:
@@ -105,7 +105,9 @@ def card(found: Card) -> list[str]:
     parts["Avoid"] = [
         "; ".join(filter(None, [each.approach, each.reason])) for each in found.deprecated_approaches
     ]
-    said = [f"{name}: {short(each)}" for name, texts in parts.items() for each in texts[:MAX_ITEMS] if each]
+    said = [
+        f"{name}: {short(each)}" for name, texts in parts.items() for each in texts[:MAX_LISTED_ITEMS] if each
+    ]
     known = found.evidence
     tried = f"Evidence: {known.success_count} successes, {known.failure_count} failures"
     return [line(found), *said, f"{tried}; confidence {found.confidence:.2f}."]

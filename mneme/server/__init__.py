@@ -1,1 +1,1 @@
-"""What the LangGraph server adds: the ledger's operations, and users with keys."""
+"""Additions to the LangGraph server: the ledger's operations, and users with keys."""

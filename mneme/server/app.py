@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from mneme.api.copies import note_server
-from mneme.api.server_state import FOLDER
+from mneme.api.server_state import SERVER_FOLDER
 from mneme.client.home import announced
 from mneme.core.private import close_to_others, make_private_folder
 from mneme.nodes.chat.waking import agenda, remember_later
@@ -21,15 +21,15 @@ from mneme.stores.ledger.ledger import Ledger
 
 
 async def _remember(user: str, memory_agent: str, _: float) -> None:
-    """Let the server's memory agent read what waits, as soon as it is its turn, without waiting for it."""
+    """Start the server's memory agent on the waiting messages when its turn comes, without waiting for it."""
     await remember_later((await store()).ledger, {"user": user, "memory_agent": memory_agent})
 
 
 def _keep_private() -> None:
-    """Let nobody else into the folder in which the server keeps its threads and runs, nor into new files."""
+    """Restrict the server's folder of threads and runs, and all new files, to their owner."""
     os.umask(0o077)
-    make_private_folder(FOLDER)
-    for each in (FOLDER, *FOLDER.iterdir()):
+    make_private_folder(SERVER_FOLDER)
+    for each in (SERVER_FOLDER, *SERVER_FOLDER.iterdir()):
         close_to_others(each)
 
 

@@ -1,4 +1,4 @@
-"""Who may do what on the LangGraph server: `auth.path` in `langgraph.json`.
+"""Authentication and authorization on the LangGraph server: `auth.path` in `langgraph.json`.
 
 With `MNEME_AUTH` every request needs a user's key, and every thread, run, assistant, cron and
 stored item belongs to its user. Without it the server is for one person: it answers only this machine,
@@ -39,7 +39,7 @@ Filter = dict[str, Any]
 
 auth = Auth()
 _counting = defaultdict[str, asyncio.Lock](asyncio.Lock)
-"""Of each user: a run that is counted is under way before the next one is."""
+"""One lock per user: a run is counted only after the one before it has started."""
 
 
 @auth.authenticate
@@ -59,7 +59,7 @@ async def identify(headers: Headers, scope: dict[str, Any]) -> Auth.types.Minima
 
 
 def identity_of(request: HTTPConnection) -> str | None:
-    """Return the authenticated user of a request; None on a server without keys, for its one person."""
+    """Return the authenticated user of a request, or the one person of a server without keys."""
     return None if settings().auth is None else str(request.user.identity)
 
 
@@ -207,7 +207,7 @@ def _refuse_another_user(me: str, given: Value) -> None:
 
 
 async def _refuse_too_many_runs(me: str) -> None:
-    """Refuse a run of somebody with many under way; a thread's follow one another, and count once."""
+    """Refuse a run of a user with too many unfinished runs; runs of one thread count once."""
     async with _counting[me]:
         busy = await get_client(api_key=None).threads.count(metadata={"owner": me}, status="busy")
     if busy >= MAX_BUSY:

@@ -1,8 +1,9 @@
-"""What every request passes before the routes: the limit on wrong keys, and one guard for all routes.
+"""Checks of every request before the routes: the limit on wrong keys, and one guard for all routes.
 
-The LangGraph server authenticates most of its routes, but tells `/info` and `/metrics` to everybody, and
-`langgraph dev` has routes for its makers that ask for nothing: one shows any thread, one deletes everything,
-one builds and deploys the project. Here all routes but a few ask who is calling, and those are closed.
+The LangGraph server authenticates most of its routes, but serves `/info` and `/metrics` to everybody, and
+`langgraph dev` has development routes without authentication: one shows any thread, one deletes everything,
+one builds and deploys the project. Here all routes but a few authenticate the caller, and the development
+routes are closed.
 """
 
 import asyncio
@@ -26,12 +27,12 @@ from mneme.server.problems import is_ours, problem
 from mneme.server.users import number_of
 
 OPEN = {"", "/ok", "/docs", "/openapi.json"}
-"""What is answered to everybody: that the server lives, and which routes it has."""
+"""Routes without authentication: that the server is up, and its list of routes."""
 CLOSED = {"internal", "deploy", "ui"}
 """The first parts of paths that nobody outside is answered."""
 MAX_WRONG_KEYS = 10
 """Wrong keys that are answered in a window, for one address and one user's key."""
-WINDOW = 60.0
+WRONG_KEY_SECONDS = 60.0
 """Seconds for which a wrong key counts."""
 MAX_REMEMBERED = 1000
 MAX_BODY = 16 << 20
@@ -46,7 +47,7 @@ Guess = tuple[str, str]
 
 
 class WrongKeys:
-    """When which wrong keys came, in the last window."""
+    """Wrong keys within the last window, with their times."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -55,7 +56,9 @@ class WrongKeys:
     def seconds_to_wait(self, guess: Guess) -> int:
         """Return after how many seconds another key is looked at; 0: now."""
         times = self._recent(guess)
-        return 0 if len(times) < MAX_WRONG_KEYS else max(1, ceil(times[0] + WINDOW - self._clock()))
+        return (
+            0 if len(times) < MAX_WRONG_KEYS else max(1, ceil(times[0] + WRONG_KEY_SECONDS - self._clock()))
+        )
 
     def count(self, guess: Guess) -> None:
         """Count a wrong key."""
@@ -66,7 +69,7 @@ class WrongKeys:
 
     def _recent(self, guess: Guess) -> deque[float]:
         times = self._times.get(guess, deque())
-        while times and times[0] <= self._clock() - WINDOW:
+        while times and times[0] <= self._clock() - WRONG_KEY_SECONDS:
             times.popleft()
         if not times:
             self._times.pop(guess, None)
@@ -93,7 +96,7 @@ class Entrance:
     async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, unless its body, as announced or else as it comes, is too large.
 
-        What is too large is read to its end and dropped: many a client hears an answer only then.
+        A body that is too large is read to its end and dropped: many clients read the answer only then.
         """
         headers = dict(scope["headers"])
         path = scope["path"].rstrip("/")
@@ -122,7 +125,7 @@ class Entrance:
         return await self._stranger(scope)
 
     async def _stranger(self, scope: Scope) -> Response | None:
-        """Refuse who has no right key; without users, who is not on this machine. Else note who it is."""
+        """Refuse a caller without a valid key or, without users, from another machine; note any other."""
         headers: Headers = dict(scope["headers"])
         users, key = (await read_settings()).auth, key_of(headers)
         guess: Guess | None = None

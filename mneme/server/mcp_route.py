@@ -13,13 +13,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mneme.api.operation import Operations
-from mneme.integrations.mcp import CALLER, mcp_server
+from mneme.integrations.mcp import MCP_CALLER, mcp_server
 from mneme.integrations.offers import MCP_TOOLS, Offer, chosen
 from mneme.server.entrance import MAX_MCP
 from mneme.server.rest import Opened
 from mneme.stores.ledger.records import LOCAL
 
-PATH = "/mneme/mcp"
+MCP_PATH = "/mneme/mcp"
 
 
 def mcp_route(opened: Mapping[type[Operations], Opened]) -> tuple[StreamableHTTPSessionManager, Route]:
@@ -37,13 +37,13 @@ def mcp_route(opened: Mapping[type[Operations], Opened]) -> tuple[StreamableHTTP
     async def do(offer: Offer, given: Mapping[str, Any], request: Request) -> Any:
         owner = request.query_params.get(offer.kind.OWNER, LOCAL)
         reads = offer.name if offer.operation.is_reading else ""
-        operations = await opened[offer.kind](request, owner, CALLER, reads)
+        operations = await opened[offer.kind](request, owner, MCP_CALLER, reads)
         return await offer.call(operations, given, "auto")
 
     manager = StreamableHTTPSessionManager(
         mcp_server(do, offered), json_response=True, stateless=True, max_request_body_size=MAX_MCP
     )
-    return manager, Route(PATH, _Posted(StreamableHTTPASGIApp(manager)))
+    return manager, Route(MCP_PATH, _Posted(StreamableHTTPASGIApp(manager)))
 
 
 class _Posted:

@@ -1,4 +1,4 @@
-"""Begin a new run at once.
+"""Start new runs without the queue's delay.
 
 The queue of `langgraph dev` looks for runs, sleeps half a second where there is none, and then takes those
 that were there before it fell asleep. So a new run waits between half a second and a second, which is most
@@ -13,13 +13,13 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 QUEUE_OF_DEV = "langgraph_runtime_inmem.ops"
-PAUSE = 0.5
+RUN_LOOK_SECONDS = 0.5
 """Seconds between two looks for runs that nobody adds now: those that were to begin later."""
 
 
 @contextmanager
 def begun_at_once() -> Iterator[None]:
-    """Let the queue of this process notice a new run at once, until the end."""
+    """Wake the queue of this process when a run is created, until the context ends."""
     runs: Any = getattr(sys.modules.get(QUEUE_OF_DEV), "Runs", None)
     if not (hasattr(runs, "put") and hasattr(runs, "next")):
         yield
@@ -33,7 +33,7 @@ def begun_at_once() -> Iterator[None]:
 
     async def next_at_once(wait: bool, *given: Any, **named: Any) -> AsyncIterator[Any]:
         if wait:
-            await bell.rung(PAUSE)
+            await bell.rung(RUN_LOOK_SECONDS)
         async for each in following(False, *given, **named):
             yield each
 
@@ -45,7 +45,7 @@ def begun_at_once() -> Iterator[None]:
 
 
 class Bell:
-    """What one task waits for and others ring, on any thread; a ring that nobody waits for is kept."""
+    """A signal from any thread to one waiting task; a signal that nobody awaits is kept."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()

@@ -1,4 +1,4 @@
-"""The console: a page of static files at `/console/`, which asks the server's own routes for everything.
+"""The console: a page of static files at `/console/`, which gets all its data from the server's own routes.
 
 Its source is in `clients/console/`; `make console` builds these files of it.
 
@@ -13,8 +13,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mneme.api.operation import CONSOLE_PATH
 
-FOLDER = Path(__file__).with_name("console")
-TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+CONSOLE_FOLDER = Path(__file__).with_name("console")
+MEDIA_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 INDEX = "index.html"
 POLICY = "; ".join([
     "default-src 'none'",
@@ -25,16 +25,16 @@ POLICY = "; ".join([
     "frame-ancestors 'none'",
     "require-trusted-types-for 'script'",
 ])  # fmt: skip
-"""What the page may load: our own files alone, and no script or style that stands in a page."""
+"""Content security policy of the page: our own files alone, no inline scripts or styles."""
 
 
 class Console:
     """Middleware that answers the page's files; everything else it passes on."""
 
     def __init__(self, app: ASGIApp) -> None:
-        files = (each for each in FOLDER.rglob("*") if each.suffix in TYPES)
+        files = (each for each in CONSOLE_FOLDER.rglob("*") if each.suffix in MEDIA_TYPES)
         self._app = app
-        self._files = {each.relative_to(FOLDER).as_posix(): each.read_bytes() for each in files}
+        self._files = {each.relative_to(CONSOLE_FOLDER).as_posix(): each.read_bytes() for each in files}
         self._headers = {
             "content-security-policy": POLICY,
             "x-content-type-options": "nosniff",
@@ -56,4 +56,4 @@ class Console:
         name = scope["path"].removeprefix(f"{CONSOLE_PATH}/") or INDEX
         if name not in self._files:
             return Response("Not Found", 404, self._headers, "text/plain")
-        return Response(self._files[name], 200, self._headers, TYPES[Path(name).suffix])
+        return Response(self._files[name], 200, self._headers, MEDIA_TYPES[Path(name).suffix])

@@ -1,6 +1,6 @@
-"""Answers of the server: problem details (RFC 9457) without anything of its inside; each request done once.
+"""Error answers of the server: problem details (RFC 9457) that reveal no internals; idempotent requests.
 
-A request with an idempotency key is done once, and its answer given again to whoever repeats it.
+A request with an idempotency key is executed once; a repetition gets the stored answer.
 """
 
 import logging
@@ -55,12 +55,12 @@ STATUS: dict[type[MnemeError], int] = {
 """The status of each error and of those derived from it, the first that fits; 500 for all others."""
 REFUSED = {400, 403, 404, 409, 429}
 """Statuses after which nothing has been done. After others it may have been done in part."""
-METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+HTTP_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 AGAIN = {"retry-after": "1"}
 
 
 class Problem(BaseModel):
-    """What went wrong (RFC 9457), and what to do."""
+    """An error (RFC 9457), and what to do about it."""
 
     type: str = Field(description="The kind of error.", examples=["urn:mneme:NotFound"])
     title: str
@@ -83,7 +83,7 @@ def problem(error: MnemeError, status: int = 0) -> Response:
 
 
 def failure(error: Exception) -> Response:
-    """Return the answer to a request that failed: what is unexpected stands in the log alone."""
+    """Return the answer to a failed request; the details of an unexpected error are only in the log."""
     if isinstance(error, MnemeError):
         return problem(error)
     if isinstance(error, NotImplementedError):  # what our store does not do
@@ -98,9 +98,9 @@ async def refused(_: Request, error: Exception) -> Response:
 
 
 async def not_understood(request: Request, error: Exception) -> Response:
-    """Answer what a route of the LangGraph server stumbled over: it does not check every body that it reads.
+    """Answer an input error inside a route of the LangGraph server, which does not check every body.
 
-    Such as a schedule or a namespace that is missing. What it was stands in the log.
+    An example is a missing schedule or namespace. The log has the details.
     """
     if is_ours(request.scope["path"]):
         return failure(error)
@@ -114,7 +114,7 @@ async def not_valid(_: Request, error: RequestValidationError) -> Response:
 
 
 async def not_taken(request: Request, error: HTTPException) -> Response:
-    """Answer a request that never came to a route's function, such as one whose body is no JSON."""
+    """Answer a request that never reached a route's function, for example one whose body is not JSON."""
     if not is_ours(request.scope["path"]):
         return await http_exception_handler(request, error)
     kind = next((kind for kind, code in STATUS.items() if code == error.status_code), MnemeError)
@@ -133,12 +133,12 @@ async def no_route(request: Request) -> Response:
 
 
 def is_ours(path: str) -> bool:
-    """Tell whether a path is that of our operations, and not one of the LangGraph server's."""
+    """Return whether a path is that of our operations, and not one of the LangGraph server's."""
     return path == API_PATH or path.startswith(f"{API_PATH}/")
 
 
-JSON = "application/json"
-REPEATED = "Idempotency-Replayed"
+JSON_TYPE = "application/json"
+REPLAYED_HEADER = "Idempotency-Replayed"
 """The header of an answer that was given before."""
 IdempotencyKey = Annotated[
     str,
@@ -151,7 +151,7 @@ IdempotencyKey = Annotated[
     ),
 ]
 Work = Callable[[], Awaitable[Response]]
-"""Does what is asked, and answers whatever comes of it."""
+"""A function that executes a request and returns its answer."""
 
 
 async def once(key: str, request: Request, on: Operations, operation: Operation, work: Work) -> Response:
@@ -162,8 +162,8 @@ async def once(key: str, request: Request, on: Operations, operation: Operation,
     where = f"{request.method}\n{request.url.path}\n{request.url.query}\n"
     claim = await answers.claim(key, where.encode() + await request.body())
     if isinstance(claim, Answer):
-        kind = JSON if claim.status < 400 else PROBLEM
-        return Response(claim.body, claim.status, {REPEATED: "true"}, kind)
+        kind = JSON_TYPE if claim.status < 400 else PROBLEM
+        return Response(claim.body, claim.status, {REPLAYED_HEADER: "true"}, kind)
     response = await work()
     if response.status_code in REFUSED:
         await answers.release(claim)

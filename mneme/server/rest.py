@@ -9,10 +9,10 @@ from fastapi import Body, FastAPI, Header, Path, Query, Request, Response
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mneme.api.operation import API_PATH, CALLER, USER, Operation, Operations, Owner
+from mneme.api.operation import API_PATH, BY_USER, CALLER_HEADER, Operation, Operations, Owner
 from mneme.server.problems import (
-    JSON,
-    METHODS,
+    HTTP_METHODS,
+    JSON_TYPE,
     IdempotencyKey,
     Problem,
     documented,
@@ -26,18 +26,18 @@ from mneme.stores.ledger.records import LOCAL, MAX_NAME_CHARS
 Opened = Callable[[Request, str, str, str], Awaitable[Operations]]
 """Opens the data that a request names: the request, the owner, the caller, and what is only read, if so."""
 
-OWNERS: dict[Owner, str] = {
+OWNER_TEXTS: dict[Owner, str] = {
     "user": "Whose data; with keys, the key's user's: name nobody else.",
     "team": "Which team's data; with keys, one of the key's user.",
 }
 FORGET = "/forget"
 SLASH = "\x1f"
-"""What a path has for a slash within a parameter: no name can hold it."""
+"""Stand-in for a slash within a path parameter: no name can contain it."""
 AS_SENT = BeforeValidator(lambda parameter: parameter.replace(SLASH, "/"))
 """Makes a parameter of a path what was sent, before it is read as whatever it is."""
-NAME: dict[str, Any] = {"min_length": 1, "max_length": MAX_NAME_CHARS}
+NAME_BOUNDS: dict[str, Any] = {"min_length": 1, "max_length": MAX_NAME_CHARS}
 Caller = Annotated[
-    str, Header(alias=CALLER, max_length=100, description="For which program; kept in the history.")
+    str, Header(alias=CALLER_HEADER, max_length=100, description="For which program; kept in the history.")
 ]
 
 
@@ -51,9 +51,9 @@ LINK = {
 
 
 class Segments:
-    """Middleware for parameters in paths as they were sent: `%2F` in one is a slash of it, not of the path.
+    """Middleware that keeps an encoded slash (`%2F`) inside its path parameter.
 
-    It takes a path apart before it is decoded, where servers decode it before.
+    It splits the path before decoding it; servers decode it first.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -114,7 +114,7 @@ def _add(app: FastAPI, operation: Operation, method: str, path: str, opened: Ope
 
 def refuse_all_else(app: FastAPI) -> None:
     """Answer every other path below that of the operations: call it after the last `offer`."""
-    app.add_api_route(f"{API_PATH}/{{path:path}}", no_route, methods=METHODS, include_in_schema=False)
+    app.add_api_route(f"{API_PATH}/{{path:path}}", no_route, methods=HTTP_METHODS, include_in_schema=False)
 
 
 def _first(operation: Operation) -> str:
@@ -142,7 +142,7 @@ def _endpoint(operation: Operation, method: str, opened: Opened) -> Callable[...
             except Exception as error:  # noqa: BLE001  (whatever it is, the answer is a problem)
                 return failure(error)
             headers = _links(request, first, arguments, len(result)) if first else None
-            return Response(operation.returns.dump_json(result), headers=headers, media_type=JSON)
+            return Response(operation.returns.dump_json(result), headers=headers, media_type=JSON_TYPE)
 
         return await once(key, request, operations, operation, work)
 
@@ -168,7 +168,7 @@ def _signature(operation: Operation, method: str) -> Signature:
     """Return the parameters of a request: the path's, those of the query or the body, and of the headers."""
     owner = operation.kind.OWNER
     fields: dict[str, Any] = {name: operation.fields[name] for name in operation.beside_path}
-    caller = _keyword("caller", Caller, USER)
+    caller = _keyword("caller", Caller, BY_USER)
     parameters = [_keyword("request", Request)]
     parameters += [
         _keyword(name, Annotated[each.annotation, AS_SENT, Path()])
@@ -176,11 +176,11 @@ def _signature(operation: Operation, method: str) -> Signature:
     ]
     once_for = _keyword("once_for", IdempotencyKey, "")
     if method != "POST":
-        field = Field(LOCAL, description=OWNERS[owner], **NAME)
+        field = Field(LOCAL, description=OWNER_TEXTS[owner], **NAME_BOUNDS)
         model = _model(operation, {**fields, owner: (str, field)})
         query = _keyword("given", Annotated[model, Query()])
         return Signature([*parameters, query, caller, *([once_for] if method == "DELETE" else [])])
-    whose = _keyword(owner, Annotated[str, Query(description=OWNERS[owner], **NAME)], LOCAL)
+    whose = _keyword(owner, Annotated[str, Query(description=OWNER_TEXTS[owner], **NAME_BOUNDS)], LOCAL)
     if not fields:
         return Signature([*parameters, whose, caller, once_for])
     needed = any(default is ... for _, default in fields.values())

@@ -22,7 +22,7 @@ from mneme.api.discussions import TeamDiscussions
 from mneme.api.household import Household
 from mneme.api.inbox import Messages, Remembering
 from mneme.api.memories import Memories
-from mneme.api.operation import USER, Operations
+from mneme.api.operation import BY_USER, Operations
 from mneme.api.pools import Pools
 from mneme.api.server_state import ServerState
 from mneme.api.shared_memory import SharedMemory
@@ -39,14 +39,14 @@ from mneme.server.problems import not_taken, not_understood, not_valid, refused
 from mneme.server.rest import Api, Opened, Segments, offer, refuse_all_else
 from mneme.server.users import warn_of_no_users
 from mneme.stores.access import own_team, own_user, roles
-from mneme.stores.answers import KEPT_FOR, drop_old_answers
+from mneme.stores.answers import ANSWER_LIFETIME, drop_old_answers
 from mneme.stores.audit import audit, drop_old_readings
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.users.promotion import end_sharing
 
 log = logging.getLogger(__name__)
 
-KINDS: tuple[type[Operations], ...] = (
+SERVED_OPERATIONS: tuple[type[Operations], ...] = (
     Memories, Messages, Threads, Cards, TeamDiscussions, Pools, Household, SharedMemory,
 )  # fmt: skip
 """The operations that a server offers."""
@@ -61,18 +61,18 @@ HANDLERS: Any = {
     HTTPException: not_taken,
 }
 Serving = Callable[[Ledger], AbstractAsyncContextManager[object]]
-"""What a server does while it runs."""
+"""Background work of a server while it runs."""
 
 
 def opens(kind: type[Operations], **more: Any) -> Opened:
-    """Return how the data that a request names is opened, for its caller only."""
+    """Return the function that opens the data of a request, for its caller only."""
 
     async def opened(request: Request, owner: str, caller: str, reads: str) -> Operations:
         identity = identity_of(request)
         if identity is None:
             asking_for.set(owner)
         else:
-            caller = identity if caller == USER else f"{identity}, {caller}"
+            caller = identity if caller == BY_USER else f"{identity}, {caller}"
         ledger = (await store()).ledger
         if kind.OWNER == "user":
             return kind(ledger, own_user(identity, owner), caller, **more)
@@ -86,14 +86,14 @@ def opens(kind: type[Operations], **more: Any) -> Opened:
 def api_of(state: ServerState, remembering: Remembering | None, serving: Serving, **more: Any) -> Api:
     """Return the application of a server; `more` is for FastAPI.
 
-    Without `remembering`, what is said to it waits in the inbox.
+    Without `remembering`, messages wait in the inbox.
     """
     rows: Mapping[type[Operations], dict[str, Any]] = {
         Memories: {"state": state, "remembering": remembering},
         Threads: {"state": state},
         Household: {"state": state},
     }
-    opened = {kind: opens(kind, **rows.get(kind, {})) for kind in KINDS}
+    opened = {kind: opens(kind, **rows.get(kind, {})) for kind in SERVED_OPERATIONS}
     running: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
     others = completions(opened[SharedMemory], remembering)
     if find_spec("mcp"):  # an extra
@@ -141,4 +141,4 @@ async def _dropping(ledger: Ledger) -> None:
             await drop_old_readings(ledger)
         except MnemeError as error:
             log.warning("What is too old is still kept: %s", error)
-        await asyncio.sleep(KEPT_FOR.total_seconds())
+        await asyncio.sleep(ANSWER_LIFETIME.total_seconds())

@@ -1,4 +1,5 @@
-"""The threads and runs of the server in this process, beside their checkpoints: asked for, and erased.
+"""Threads and runs in the tables of this process's LangGraph server, beside their checkpoints: listed,
+erased.
 
 All goes through the server's own API. It deletes a thread with its checkpoints; those of a thread that goes
 on are copied before, and back.
@@ -24,14 +25,14 @@ from mneme.stores.checkpoints.checkpointer import opened_checkpointer
 from mneme.stores.ledger.records import LOCAL
 from mneme.stores.users.inbox import Inbox
 
-PATIENCE = 20.0
+REPLY_SECONDS = 20.0
 """Seconds to wait for the end of a reply."""
 POLL = 0.1
-PAGE = 1000
+THREADS_PER_PAGE = 1000
 REPLIES = "chatbot"
 """The graph whose runs somebody waits for; others go on with the command that began them."""
-UNKNOWN = (NotFoundError, UnprocessableEntityError)
-"""The server knows no such id, or takes none such."""
+UNKNOWN_ID = (NotFoundError, UnprocessableEntityError)
+"""Errors for an id that the server does not know or accept."""
 
 
 class ServerRows(ServerState):
@@ -40,10 +41,10 @@ class ServerRows(ServerState):
     async def owners(self) -> Mapping[str, str]:
         client, found = _client(), dict[str, str]()
         while page := await client.threads.search(
-            limit=PAGE, offset=len(found), select=["thread_id", "metadata"]
+            limit=THREADS_PER_PAGE, offset=len(found), select=["thread_id", "metadata"]
         ):
             found |= {each["thread_id"]: str((each["metadata"] or {}).get("owner") or LOCAL) for each in page}
-            if len(page) < PAGE:
+            if len(page) < THREADS_PER_PAGE:
                 break
         return found
 
@@ -62,7 +63,7 @@ class ServerRows(ServerState):
         found = await _busy(client)
         works = {each for each in {*threads, *background} & found.keys() if found[each] != REPLIES}
         for thread in works:
-            runs: list[Any] = await client.runs.list(thread, limit=PAGE)
+            runs: list[Any] = await client.runs.list(thread, limit=THREADS_PER_PAGE)
             for run in runs:
                 if run["status"] in ("pending", "running"):
                     given = (run.get("kwargs") or {}).get("context") or {}
@@ -72,7 +73,7 @@ class ServerRows(ServerState):
                     with suppress(APIError):  # it has ended meanwhile
                         await client.runs.cancel(thread, run["run_id"], wait=True)
         try:
-            end = time.monotonic() + PATIENCE
+            end = time.monotonic() + REPLY_SECONDS
             while {*threads, *background} & (await _busy(client)).keys():
                 if time.monotonic() > end:
                     raise Conflict("A reply is still being written.", "Wait for its end, then forget again.")
@@ -86,13 +87,13 @@ class ServerRows(ServerState):
 
     async def delete(self, threads: Collection[str]) -> list[str]:
         for thread in threads:
-            with suppress(*UNKNOWN):
+            with suppress(*UNKNOWN_ID):
                 await _client().threads.delete(thread)
         return []
 
     async def renew(self, threads: Collection[str]) -> list[str]:
         for thread in threads:
-            with suppress(*UNKNOWN):
+            with suppress(*UNKNOWN_ID):
                 await _renew(_client(), thread)
         return []
 
@@ -102,7 +103,7 @@ def _client() -> LangGraphClient:
 
 
 async def _renew(client: LangGraphClient, thread: str) -> None:
-    """Let the server forget a thread and its runs, and know it again by its id."""
+    """Delete a thread and its runs from the server, and create it again with the same id."""
     known = await client.threads.get(thread)
     async with opened_checkpointer() as saver:
         copy = str(uuid4())
@@ -115,5 +116,7 @@ async def _renew(client: LangGraphClient, thread: str) -> None:
 
 async def _busy(client: LangGraphClient) -> Mapping[str, str]:
     """Return the threads on which something runs, with the graph of each."""
-    found = await client.threads.search(status="busy", limit=PAGE, select=["thread_id", "metadata"])
+    found = await client.threads.search(
+        status="busy", limit=THREADS_PER_PAGE, select=["thread_id", "metadata"]
+    )
     return {each["thread_id"]: str((each["metadata"] or {}).get("graph_id")) for each in found}

@@ -1,7 +1,7 @@
 """`mneme serve`: a server of our own, with REST, MCP, the console and chat completions, but no graphs' API.
 
-It needs no LangGraph server. What is said to it is remembered in its own process, in the background; other
-processes may have the same ledger open.
+It needs no LangGraph server. Messages are remembered in its own process, in the background; other processes
+may have the same ledger open.
 """
 
 import asyncio
@@ -42,10 +42,10 @@ LOOK_SECONDS = 5.0
 
 
 async def serve(host: str, port: int, idle_minutes: float, ready: Ready) -> None:
-    """Serve until a signal comes, or until nobody has asked anything for so many minutes; 0: for ever.
+    """Serve until a signal, or until no request has come for so many minutes; 0: forever.
 
-    `ready` is told its address once it answers. Raises MnemeError where it cannot listen there, or cannot
-    open what it serves.
+    `ready` receives the address once the server answers. Raises MnemeError if it cannot listen there, or
+    cannot open its data.
     """
     listening = _listening(host, port)
     await store()  # before uvicorn, which would print a traceback of what is wrong
@@ -71,7 +71,7 @@ async def serve(host: str, port: int, idle_minutes: float, ready: Ready) -> None
 
 
 async def _is_there(_: Request) -> Response:
-    """Say that it is there, and that it runs no graphs, in the words of a LangGraph server."""
+    """Answer the LangGraph server's health check; it says that there are no graphs here."""
     return JSONResponse({"ok": True, "flags": {"assistants": False}})
 
 
@@ -83,9 +83,7 @@ async def _tell(server: uvicorn.Server, ready: Ready, url: str) -> None:
 
 def _listening(host: str, port: int) -> socket.socket:
     try:
-        socket.getaddrinfo(
-            host or None, port
-        )  # `create_server` says of an unknown host what it says of a port
+        socket.getaddrinfo(host or None, port)  # `create_server` gives an unknown host no error of its own
         return socket.create_server((host, port))
     except socket.gaierror as error:
         hint = "Give an address of this machine: --host 127.0.0.1"
@@ -96,7 +94,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def _here(host: str) -> str:
-    """Return how this machine reaches a server that listens at this address."""
+    """Return the URL on this machine of a server that listens at this address."""
     return "127.0.0.1" if host in ("", "0.0.0.0", "::") else host  # noqa: S104  (it is compared, not bound)
 
 
@@ -110,7 +108,7 @@ _agents = MemoryAgents(_ledger)
 
 @asynccontextmanager
 async def _serving(ledger: Ledger, url: str) -> AsyncIterator[None]:
-    """Announce the server, and remember what an earlier process left; what is not done the next one does."""
+    """Announce the server, and remember messages that an earlier process left; the next one does the rest."""
 
     async def remember(user: str) -> None:
         with suppress(MnemeError):  # the inbox says why
@@ -125,7 +123,7 @@ async def _serving(ledger: Ledger, url: str) -> AsyncIterator[None]:
 
 
 class _Used:
-    """When somebody asked for something last, and what is being answered."""
+    """Time of the last request, and the number of requests in progress."""
 
     def __init__(self) -> None:
         self._last, self._open = time.monotonic(), 0

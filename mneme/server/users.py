@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from mneme.core.durable import write_durably
 from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, NotFound, StorageFailure
 
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+USER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 KEY = re.compile(r"mneme-([0-9a-f]{16})-([0-9a-f]{64})")
 LOCK_SECONDS = 10
 log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class UserFile(BaseModel):
 
 def add_user(path: Path, name: str) -> str:
     """Add a user and return the key, which cannot be shown again."""
-    if not NAME.fullmatch(name):
+    if not USER_NAME.fullmatch(name):
         raise BadInput(
             f"{name!r} is not a valid user name.", "Use up to 63 lower-case letters, digits, - and _."
         )
@@ -108,7 +108,7 @@ def number_of(path: Path, key: str) -> str:
 
 
 def warn_of_no_users(path: Path) -> None:
-    """Say so where the file cannot be read: until it can be, every request is refused."""
+    """Warn if the file of users cannot be read: until it can be, every request is refused."""
     try:
         _by_number(path, _stamp(path))
     except MnemeError as failure:

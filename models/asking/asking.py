@@ -75,20 +75,20 @@ A = TypeVar("A", bound=BaseModel | str)
 T = TypeVar("T")
 
 JSON_TOKENS = 8192
-"""Tokens of a JSON reply at most, however much its type allows."""
-KEPT_FREE = 2048
-"""Tokens of the context that a prompt leaves at least for a JSON reply that may be long."""
+"""Maximum tokens of a JSON reply, however much its type allows."""
+REPLY_TOKENS = 2048
+"""Minimum tokens of the context that a prompt leaves for a JSON reply that may be long."""
 TEXT_TOKENS = 4096
-"""Tokens of a reply in free text."""
+"""Maximum tokens of a reply in free text."""
 SEED = 7
 ROOM_FACTOR = 2
-"""How many times more tokens the next reply may have where the last one was cut off."""
+"""Factor by which the next reply may be longer after one was cut off."""
 TEMPERATURE_STEP = 0.3
 """What each further attempt adds to the temperature, so that the same reply does not come again."""
 REPEAT_PENALTY = 1.1
 """Against circles, from the first on: a small model falls into one again, however warm it is drawn."""
 MAX_SHOWN_CHARS = 2000
-"""Characters of a wrong reply that the model is shown again."""
+"""Maximum characters of a wrong reply that the model is shown again."""
 INTERNAL = RunnableConfig(tags=["nostream", "langsmith:nostream"])  # LangGraph 1.2 heeds the first alone
 
 
@@ -115,7 +115,7 @@ class Answered(Generic[T]):
 
 @dataclass(frozen=True)
 class Question(Generic[T]):
-    """A request to a model, how its reply is drawn, and what makes a reply acceptable.
+    """A request to a model, its sampling options, and the check of its reply.
 
     `accept` returns the answer or raises `Unusable`; `shown` tells whether the reply streams to the chat;
     `again` ends the message that tells the model what was wrong. `bare` is the system text without worked
@@ -198,7 +198,7 @@ def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], la
     if not free:  # its schema, narrowed by what was asked, and room for it
         schema = bounded(flat(cast(type[BaseModel], prompt.answer)), prompt.bounds_of(given))
         room = min(room_for(schema), JSON_TOKENS)
-        options = CallOptions(room, 0.0, SEED, schema=schema, kept_free=min(room, KEPT_FREE))
+        options = CallOptions(room, 0.0, SEED, schema=schema, kept_free=min(room, REPLY_TOKENS))
     return Question(
         ModelRequest(system, history, [message]),
         as_drawn(options),
@@ -287,7 +287,7 @@ async def ask_with_repairs(question: Question[T], record: Answered[T], run: Runn
 
 
 def _with_complaint(question: Question[T], failure: Unusable) -> ModelRequest:
-    """Show the model what was wrong, where seeing it can help."""
+    """Show the model what was wrong, if that can help."""
     if not failure.shown_back or not failure.raw.strip():
         return question.request
     fault = str(failure)

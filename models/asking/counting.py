@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 CHARS_PER_TOKEN = 3.3
 TOKENS_PER_MESSAGE = 8
 TOKENS_PER_PICTURE = 1600
-"""What a picture takes of the context at most; models differ from 256 to this."""
+"""Maximum tokens of the context that a picture takes; models differ from 256 to this."""
 
 
 class Asked(TypedDict):
@@ -48,7 +48,7 @@ def tokens_in(asked: Asked) -> int:
 
 
 def in_words(asked: Asked) -> str:
-    """Say what was asked, for the last line of a command."""
+    """Describe the questions asked, for the last line of a command."""
     unanswered = f"{asked['refused']} without a usable answer"
     questions = f"{asked['questions']} question{'s' * (asked['questions'] != 1)}"
     return f"{questions} to agents, {asked['repaired']} repaired, {unanswered}."
@@ -56,7 +56,7 @@ def in_words(asked: Asked) -> str:
 
 @contextmanager
 def counting() -> Iterator[Asked]:
-    """Count the questions asked within; at the end, also in the count that this one lies in."""
+    """Count the questions asked within the block, also for the blocks around it."""
     asked, outer = NOTHING.copy(), _current.get()
     token = _current.set(asked)
     try:
@@ -68,7 +68,7 @@ def counting() -> Iterator[Asked]:
 
 
 def count(attempts: int, is_answered: bool, prompt_tokens: int, reply_tokens: int) -> None:
-    """Count a question that took so many attempts and tokens."""
+    """Count a question with its number of attempts and its tokens."""
     asked = _current.get()
     if asked is not None:
         asked["questions"] += 1

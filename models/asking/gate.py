@@ -10,8 +10,8 @@ the one a person waits for. One gate per endpoint therefore holds them back on o
   preempted: its task is cancelled, which closes its stream, at which Ollama stops generating; it keeps
   its turn and runs again from the start when nobody waits. Model calls have no side effects, so
   only time is lost.
-- A background call that began `PATIENCE` seconds ago and has not been let finish is spared for as long
-  again. So under any load a background call that ends within that time is delayed by preemption for a
+- A background call that began `MAX_PRIORITY_SECONDS` seconds ago and has not been let finish is spared for
+  as long again. So under any load a background call that ends within that time is delayed by preemption for a
   bounded time. One that does not, because it is stalled, is preempted again, and begins anew behind the
   others; so it makes a user wait once, not until it is given up. Calls are not guaranteed a start: while user
   calls alone fill the endpoint, the background waits.
@@ -39,17 +39,17 @@ Lane = Literal["user", "background"]
 Owner = tuple[Lane, str]
 T = TypeVar("T")
 
-PATIENCE = 30.0
+MAX_PRIORITY_SECONDS = 30.0
 RUNS = "langchain_core.runnables.config"
 """The module that knows the run that this is part of; what runs no graph has not loaded it, as it is slow."""
 
 asking_for: ContextVar[str] = ContextVar("asking_for", default="")
-"""Whose request a server is answering."""
+"""The owner of the request that a server is answering."""
 
 
 @dataclass(eq=False)
 class Call:
-    """One call that waits at the gate or runs behind it; `owner` is whose run it is, "" if unknown."""
+    """One call that waits at the gate or runs behind it; `owner` is the run's owner, "" if unknown."""
 
     lane: Lane
     owner: str = ""
@@ -69,7 +69,9 @@ class Call:
 class Gate:
     """Admit up to `width` calls at once; see the module for the order."""
 
-    def __init__(self, width: int, patience: float = PATIENCE, longest: float = PATIENCE) -> None:
+    def __init__(
+        self, width: int, patience: float = MAX_PRIORITY_SECONDS, longest: float = MAX_PRIORITY_SECONDS
+    ) -> None:
         self.width = width
         self.patience, self.longest = patience, longest
         self._lock = threading.RLock()
@@ -81,7 +83,7 @@ class Gate:
     async def run(self, lane: Lane, work: Callable[[], Awaitable[T]], owner: str = "") -> T:
         """Return what the work returns, once there is a place; background work may be begun repeatedly.
 
-        Without an owner it is whose request or run this is.
+        The default owner is that of the current request or run.
         """
         call = Call(lane, owner or _owner())
         while True:
@@ -185,11 +187,10 @@ class _Preempted(Exception):  # noqa: N818  (an event, not an error)
 
 
 def _owner() -> str:
-    """Return whose request a server answers here, else whose run this is part of; "" if unknown."""
+    """Return the owner of the request or run in progress; "" if unknown."""
     if not (owner := asking_for.get()) and (runs := sys.modules.get(RUNS)) is not None:
-        owner = str(
-            runs.ensure_config().get("metadata", {}).get("owner", "")
-        )  # by the server, the command line
+        # set by the server or the command line
+        owner = str(runs.ensure_config().get("metadata", {}).get("owner", ""))
     return owner
 
 
@@ -200,7 +201,7 @@ def _cancellations() -> int:
 
 
 def _on_loop(call: Call, action: Callable[[], object]) -> bool:
-    """Have the call's own loop do something; return whether that loop still runs."""
+    """Schedule a callback on the call's own event loop; return whether that loop still runs."""
     if call.loop.is_closed():
         return False
     try:

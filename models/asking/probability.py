@@ -38,7 +38,7 @@ G = TypeVar("G", bound=BaseModel)
 
 TOKENS = 64
 MAX_MEASURED_CHARS = 600
-"""Characters of an answer that are measured: a server says them one token after the other."""
+"""Maximum characters of an answer that are measured: a server produces them one token after the other."""
 LOGPROB_PROVIDERS = ("ollama:", "openai:")
 """Providers whose servers may return log-probabilities."""
 Tokens = Sequence[Mapping[str, Any]]
@@ -50,7 +50,7 @@ _first: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Lock]] = 
 
 @dataclass(frozen=True)
 class Probability:
-    """How probable an answer is, and which model says so."""
+    """The probability of an answer, and the model that measured it."""
 
     probability: float
     responder: str
@@ -79,7 +79,7 @@ async def ask_likelihood(
 async def _measured(
     prompt: Prompt[G, str], given: G, answer: str, responder: str, lane: Lane
 ) -> Probability | None:
-    """Have a server say the answer; believe none that was not held to the schema and said something else."""
+    """Measure an answer's probability; reject a reply that did not follow the schema and differs."""
 
     def accept(message: AIMessage) -> float | None:
         raw, told = complete_text(message), message.response_metadata.get("logprobs") or []

@@ -77,9 +77,9 @@ OUTSIDE_STRINGS = re.compile(
 PLAIN_STRING = r'("(?:\\.|[^"\\])*")'
 DOUBLE = re.compile(PLAIN_STRING + r"|(?<=[\[{,:])(\s*)[“”„‟]|[“”‟](?=\s*[:,}\]])")
 SINGLE = re.compile(PLAIN_STRING + r"|(?<=[\[{,:])(\s*)[‘’‚]|[‘’](?=\s*[:,}\]])")
-WORDS = {"True": "true", "False": "false", "None": "null"}
+JSON_LITERALS = {"True": "true", "False": "false", "None": "null"}
 MAX_WRAPPERS = 3
-"""Wrappers around an answer that are taken off, one within the other."""
+"""Maximum nested wrappers around an answer that are removed."""
 
 
 def objects(text: str) -> list[Json]:
@@ -134,7 +134,7 @@ def _lenient(text: str) -> tuple[Json, str] | None:
 
 def _plain(text: str) -> str:
     """Write Python's words and comments, outside of strings, as JSON5 has them."""
-    return OUTSIDE_STRINGS.sub(lambda match: match[1] or WORDS.get(match[2], ""), text)
+    return OUTSIDE_STRINGS.sub(lambda match: match[1] or JSON_LITERALS.get(match[2], ""), text)
 
 
 def _each_once(pairs: Iterable[tuple[str, Any]]) -> Json:
@@ -255,9 +255,9 @@ def _with_enum_words(found: Any, schema: Json) -> Any:
     return meant[0] if len(meant) == 1 else found
 
 
-QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
-WORD = re.compile(r"\w+")
-LEAST_WORDS = 4
+QUOTED_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
+REPLY_WORD = re.compile(r"\w+")
+MIN_REPEATED_WORDS = 4
 """A shorter text is a name or a turn of speech, which two answers may share."""
 SUPPORTED = 0.6
 """The share of a sentence's longer words that what was asked has where it can be an answer to it."""
@@ -269,18 +269,18 @@ def copied(examples: Sequence[str], asked: str, reply: str) -> str:
     known = {*_words(asked)}
     said = [_words(text) for found in objects(reply) for text in _texts(found)]
     for example in examples:
-        for sentence in QUOTED.findall(example):
+        for sentence in QUOTED_STRING.findall(example):
             words, size = _words(sentence), len(_words(sentence))
             repeats = any(words == text[at : at + size] for text in said for at in range(len(text)))
             longer = [word for word in words if len(word) >= LONGER] or words
             is_asked = sum(word in known for word in longer) >= SUPPORTED * len(longer)
-            if size >= LEAST_WORDS and not is_asked and repeats:
+            if size >= MIN_REPEATED_WORDS and not is_asked and repeats:
                 return str(sentence)
     return ""
 
 
 def _words(text: str) -> list[str]:
-    return WORD.findall(text.casefold())
+    return REPLY_WORD.findall(text.casefold())
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Who answers: the one place where the string of a graph's context becomes somebody."""
+"""Responders: resolves the name in a graph's context to a model, rules or a prepared script."""
 
 import logging
 import time
@@ -19,17 +19,17 @@ from mneme.models.asking.gate import Lane
 from mneme.models.asking.lazily import import_lazily
 from mneme.models.ollama import catalogue
 
-FORMS = "auto, rules, ollama:<model>, <provider>:<model>"
+RESPONDER_FORMS = "auto, rules, ollama:<model>, <provider>:<model>"
 
 log = logging.getLogger(__name__)
 
 prepared: dict[str, Callable[[str, type[Any]], Any]] = {}
-"""What answers in place of a model, by responder: it takes a prompt's name and the type of its answer."""
+"""Prepared answers in place of a model, by responder: called with a prompt's name and its answer type."""
 
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """What a model is to read; only the history may be shortened where it does not fit."""
+    """Input of a model call; only the history may be shortened if it does not fit."""
 
     system: str
     history: Sequence[BaseMessage]
@@ -91,7 +91,7 @@ async def resolve(who: str) -> str:
 
 
 def check_form(who: str) -> None:
-    """Refuse a name that by its form means nobody. Raises BadInput."""
+    """Refuse a name whose form matches no responder. Raises BadInput."""
     kind, _, name = who.strip().partition(":")
     if who.strip() not in ("auto", "rules") and not (kind and name and kind != "rules"):
         raise unknown(who)
@@ -103,7 +103,7 @@ def unknown(who: str) -> BadInput:
     meant = "" if provider == "ollama" or not provider else f" For a model of Ollama: {in_ollama(who)}."
     named = provider and name
     wrong = f"No provider is called {provider!r}." if named else f"{who!r} names no model and no responder."
-    return BadInput(wrong, f"Accepted: {FORMS}.{meant}")
+    return BadInput(wrong, f"Accepted: {RESPONDER_FORMS}.{meant}")
 
 
 def in_ollama(who: str) -> str:
@@ -112,7 +112,7 @@ def in_ollama(who: str) -> str:
 
 
 async def check(who: str) -> None:
-    """See, before any work, whether a responder can answer; `auto` can, unless MNEME_AUTO names one.
+    """Check before any work that a responder can answer; `auto` can, unless MNEME_AUTO names one.
 
     Asks no question.
 
@@ -133,7 +133,7 @@ async def check(who: str) -> None:
 
 
 async def check_sight(who: str) -> None:
-    """See, before any work, whether a responder can be shown pictures, as far as it says so.
+    """Check before any work that a responder accepts pictures, as far as it says so.
 
     Raises BadInput for rules, ModelUnavailable for a model of Ollama without vision, and what `check` raises.
     """
@@ -165,7 +165,7 @@ _decided: dict[tuple[str, str], _Decision] = {}
 
 @dataclass
 class Learned:
-    """What this process has learned of a model by asking it; None where it was not asked."""
+    """Facts that this process learned about a model by asking it; None if it has not asked."""
 
     leaks_thought: bool = False
     returns_logprobs: bool | None = None
@@ -178,7 +178,7 @@ learned: defaultdict[str, Learned] = defaultdict(Learned)
 
 
 async def _find_responder(url: str, model: str) -> tuple[str, str]:
-    """Return who answers, and the one line that says so."""
+    """Return the responder for `auto`, and the one line that describes it."""
     get = f"Get a model: ollama pull {model}"
     try:
         names = await catalogue.digests(url)

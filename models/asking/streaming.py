@@ -12,11 +12,11 @@ from langchain_core.outputs import ChatGenerationChunk
 
 from mneme.models.asking.replies import Endless, Leaked, Unusable, calls_in
 
-HIDDEN = "think(?:ing)?|tool_call"
-OPENING = re.compile(f"<(?:{HIDDEN})>", re.IGNORECASE)
-CLOSING = re.compile(f"</(?:{HIDDEN})>", re.IGNORECASE)
+HIDDEN_TAGS = "think(?:ing)?|tool_call"
+OPENING_TAG = re.compile(f"<(?:{HIDDEN_TAGS})>", re.IGNORECASE)
+CLOSING_TAG = re.compile(f"</(?:{HIDDEN_TAGS})>", re.IGNORECASE)
 TAGS = ("<think>", "<thinking>", "<tool_call>", "</think>", "</thinking>", "</tool_call>")
-LONGEST_TAG = max(map(len, TAGS))
+MAX_TAG_CHARS = max(map(len, TAGS))
 CALL_STARTS = ("{", "[{", "```json", "[TOOL_CALLS]", "<|python_tag|>", "<function")
 
 
@@ -49,7 +49,7 @@ class ThinkingFilter:
 
     def _step(self) -> str | None:
         """Move past one tag or up to a possible one; None when more text is needed."""
-        opening, closing = OPENING.search(self._buffer), CLOSING.search(self._buffer)
+        opening, closing = OPENING_TAG.search(self._buffer), CLOSING_TAG.search(self._buffer)
         if closing and (self._thinking or not opening or closing.start() < opening.start()):
             if self.said and not self._thinking:
                 raise Leaked("The thinking was not marked as such.", self.said)
@@ -57,7 +57,7 @@ class ThinkingFilter:
             self._buffer = self._buffer[closing.end() :]
             return ""
         if self._thinking:
-            self._buffer = self._buffer[-LONGEST_TAG:]
+            self._buffer = self._buffer[-MAX_TAG_CHARS:]
             return None
         if opening:
             self._thinking = True
@@ -67,7 +67,7 @@ class ThinkingFilter:
         like_a_call = any(start.startswith(mark) or mark.startswith(start) for mark in CALL_STARTS)
         if self._hold or (like_a_call and not self.said):
             return None
-        end = self._buffer[-LONGEST_TAG:].lower()
+        end = self._buffer[-MAX_TAG_CHARS:].lower()
         begun = (len(end) - at for at in range(len(end)) if any(tag.startswith(end[at:]) for tag in TAGS))
         ready = len(self._buffer) - next(begun, 0)
         shown, self._buffer = self._buffer[:ready], self._buffer[ready:]
@@ -85,13 +85,13 @@ CYCLE_CHARS = 240
 """Characters, some 60 to 100 tokens, that repetitions fill before they count as endless."""
 CYCLES = 4
 """Repetitions that are endless, where they are long; shorter ones fill CYCLE_CHARS."""
-LONGEST_CYCLE = 160
-COUNTED = 8
+MAX_CYCLE_CHARS = 160
+MAX_NUMBERED_ITEMS = 8
 """Items that numbers alone tell apart which any reply in JSON may have; more where its schema allows more."""
-DIGITS = re.compile(r"\d+")
+DIGIT_RUN = re.compile(r"\d+")
 MANY_WORDS, POOR_WORDS = 100, 5
 """So many words of free text, of which no more than so many differ, are babble."""
-WORDS = re.compile(r"[^\W\d_]+")
+LETTER_RUN = re.compile(r"[^\W\d_]+")
 
 
 class RepetitionDetector:
@@ -108,7 +108,7 @@ class RepetitionDetector:
         word = token.strip()
         self._same = self._same + 1 if word == self._last else 1
         self._last = word
-        self.tail = (self.tail + token)[-LONGEST_CYCLE * ((self._counted or CYCLES) + 2) :]
+        self.tail = (self.tail + token)[-MAX_CYCLE_CHARS * ((self._counted or CYCLES) + 2) :]
         return self._same >= SAME_TOKENS or repeats(self.tail, self._counted)
 
 
@@ -118,17 +118,17 @@ def repeats(text: str, counted: int | None = None) -> bool:
     Free text (None) may count, but not go on with the same few words in any order.
     """
     if counted is None:
-        said = WORDS.findall(text[-1000:].casefold())[1:]  # the first may be cut
+        said = LETTER_RUN.findall(text[-1000:].casefold())[1:]  # the first may be cut
         is_babble = len(said) >= MANY_WORDS and len(set(said)) <= POOR_WORDS
         return is_babble or _circles(text, CYCLES)
-    return _circles(text, CYCLES) or _circles(DIGITS.sub("0", text), counted + 1)
+    return _circles(text, CYCLES) or _circles(DIGIT_RUN.sub("0", text), counted + 1)
 
 
 def _circles(text: str, cycles: int) -> bool:
     """Tell whether a text ends in a circle of any period; asked at every token, so most periods end early."""
     if len(text) < CYCLE_CHARS:
         return False
-    for period in range(1, min(LONGEST_CYCLE, len(text) // cycles) + 1):
+    for period in range(1, min(MAX_CYCLE_CHARS, len(text) // cycles) + 1):
         end = text[-max(CYCLE_CHARS, period * cycles) :]
         if text[-1] == text[-1 - period] and end[period:] == end[:-period]:
             return True
@@ -137,7 +137,7 @@ def _circles(text: str, cycles: int) -> bool:
 
 def countable(schema: dict[str, Any] | None) -> int | None:
     """Return how many items that numbers alone tell apart a reply may have; None: any, in free text."""
-    return None if schema is None else max([COUNTED, *_lengths(schema)])
+    return None if schema is None else max([MAX_NUMBERED_ITEMS, *_lengths(schema)])
 
 
 def _lengths(node: Any) -> Iterator[int]:

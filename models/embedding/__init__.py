@@ -1,1 +1,1 @@
-"""Who turns text into vectors."""
+"""Embedders: texts to vectors."""

@@ -1,4 +1,4 @@
-"""What is known of the packaged embedders without loading them, and what stands in for a missing one."""
+"""Packaged embedders, described without loading them, and a substitute for a missing one."""
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar

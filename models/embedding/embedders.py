@@ -1,4 +1,4 @@
-"""Who turns text into vectors: a packaged model in this process, or one that Ollama serves."""
+"""Embedders: a packaged model in this process, or one that Ollama serves."""
 
 import asyncio
 import logging
@@ -14,10 +14,10 @@ from mneme.models.asking.gate import Gate
 from mneme.models.asking.lazily import import_lazily
 from mneme.models.embedding.absent import MULTILINGUAL, PACKAGES, Absent, Package, install_missing
 
-FORMS = "bundled, multilingual, or ollama:<model>"
-PLUGGED = "mneme.embedders"
+EMBEDDER_FORMS = "bundled, multilingual, or ollama:<model>"
+EMBEDDER_PLUGINS = "mneme.embedders"
 """The group of entry points: functions that take what follows the colon and return an embedder."""
-EMBEDDED_AT_ONCE = 256
+TEXTS_PER_CALL = 256
 
 log = logging.getLogger(__name__)
 
@@ -104,8 +104,8 @@ async def vectors_of(embedder: Embedder, texts: Iterable[str]) -> dict[str, list
         return {}
     wanted = sorted({text for text in texts if text.strip()})
     vectors: list[list[float]] = []
-    for start in range(0, len(wanted), EMBEDDED_AT_ONCE):
-        vectors += await embedder.embed_documents(wanted[start : start + EMBEDDED_AT_ONCE])
+    for start in range(0, len(wanted), TEXTS_PER_CALL):
+        vectors += await embedder.embed_documents(wanted[start : start + TEXTS_PER_CALL])
     return dict(zip(wanted, vectors, strict=True))
 
 
@@ -129,16 +129,16 @@ async def open_embedder(spec: str, *, loaded: bool = True) -> Embedder:
             ollama = await import_lazily("mneme.models.embedding.ollama_embedder")  # httpx, ollama: 0.3 s
             _opened[key] = await ollama.OllamaEmbedder.open(model)
         return _opened[key]
-    plugged = await asyncio.to_thread(entry_points, group=PLUGGED)
+    plugged = await asyncio.to_thread(entry_points, group=EMBEDDER_PLUGINS)
     if kind in plugged.names:
         return await asyncio.to_thread(_plugged, plugged[kind], model)
     others = "".join(f", or {name}:…" for name in sorted(plugged.names))
-    raise BadInput(f"No embedder is called {spec!r}.", f"Accepted: {FORMS}{others}.")
+    raise BadInput(f"No embedder is called {spec!r}.", f"Accepted: {EMBEDDER_FORMS}{others}.")
 
 
 def _plugged(point: EntryPoint, model: str) -> Embedder:
     """Open another package's embedder once."""
-    key = (f"{PLUGGED}:{point.name}", model)
+    key = (f"{EMBEDDER_PLUGINS}:{point.name}", model)
     with _opening:
         if key not in _opened:
             made = point.load()(model)

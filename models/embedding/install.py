@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class Installed(NamedTuple):
-    """What was done: whether all was there before, and the package's folder."""
+    """The result of an installation: whether all was there before, and the package's folder."""
 
     already: bool
     folder: Path

@@ -23,10 +23,10 @@ from mneme.models.embedding.absent import BUNDLED, DIMENSION
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-MAX_TOKENS = 256
-BATCH = MAX_TOKENS  # tokens: a tenth of a second of one core's work, for which others wait
+WINDOW_TOKENS = 256
+WINDOWS_PER_BATCH = WINDOW_TOKENS  # tokens: a tenth of a second of one core's work, for which others wait
 THREADS = 4
-GRAPH = Path(__file__).with_suffix(".onnx")
+ONNX_FILE = Path(__file__).with_suffix(".onnx")
 
 Vectors = NDArray[np.float32]
 
@@ -53,7 +53,7 @@ class MiniLM:
         left = sorted(windows, key=lambda item: len(item[1]), reverse=True)
         while left:
             longest = len(left[0][1])
-            batch, left = left[: BATCH // longest], left[BATCH // longest :]
+            batch, left = left[: WINDOWS_PER_BATCH // longest], left[WINDOWS_PER_BATCH // longest :]
             ids = np.zeros((len(batch), longest), dtype=np.int64)
             mask = np.zeros_like(ids)
             for row, (_, window) in enumerate(batch):
@@ -69,7 +69,7 @@ class MiniLM:
 def _tokenizer() -> "Tokenizer":
     path = str(weights() / "tokenizer.json")
     tokenizer: Tokenizer = _loaded("tokenizers").Tokenizer.from_file(path)
-    tokenizer.enable_truncation(MAX_TOKENS)  # what is cut off stands in further windows
+    tokenizer.enable_truncation(WINDOW_TOKENS)  # what is cut off stands in further windows
     tokenizer.no_padding()
     return tokenizer
 
@@ -138,6 +138,6 @@ def _session() -> Session:
     }
     options.add_external_initializers(list(given), list(given.values()))
     session: Session = runtime.InferenceSession(
-        GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"]
+        ONNX_FILE.read_bytes(), options, providers=["CPUExecutionProvider"]
     )
     return session

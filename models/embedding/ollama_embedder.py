@@ -33,9 +33,9 @@ PREFIXES: tuple[tuple[str, str, str], ...] = (  # (name, before a query, before 
     ("bge-", RETRIEVE, ""),
     ("e5-", "query: ", "passage: "),
 )
-BATCH = 32
+TEXTS_PER_REQUEST = 32
 CONTEXT = 512
-CONNECT_SECONDS = 5.0
+EMBED_CONNECT_SECONDS = 5.0
 
 
 class OllamaEmbedder:
@@ -75,7 +75,10 @@ class OllamaEmbedder:
         chars = self._chars
         while True:
             parts = pieces(texts, chars)
-            batches = [[part for _, part in parts[at : at + BATCH]] for at in range(0, len(parts), BATCH)]
+            batches = [
+                [part for _, part in parts[at : at + TEXTS_PER_REQUEST]]
+                for at in range(0, len(parts), TEXTS_PER_REQUEST)
+            ]
             try:
                 vectors = [vector for batch in batches for vector in await self._ask(batch, lane)]
             except _TooLong:
@@ -92,7 +95,7 @@ class OllamaEmbedder:
 
     async def _request(self, texts: list[str]) -> list[list[float]]:
         now = settings()
-        patience = httpx.Timeout(now.first_token_seconds, connect=CONNECT_SECONDS)
+        patience = httpx.Timeout(now.first_token_seconds, connect=EMBED_CONNECT_SECONDS)
         client = AsyncClient(self._url, timeout=patience, verify=tls(self._url), headers=bearer())
         async with client:
             try:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mneme.models.embedding.absent import MULTILINGUAL
 
-BATCH = 8
+PIECES_PER_BATCH = 8
 CHARS = 1000
 
 
@@ -49,8 +49,8 @@ class UseM3:
     def embed(self, texts: Sequence[str]) -> Iterator[list[list[float]] | None]:
         """Yield None after each batch, so that others may have a turn, and at last one vector a text."""
         parts, vectors = pieces(texts, CHARS), list[Sequence[float]]()
-        for start in range(0, len(parts), BATCH):
-            vectors += [*self._model.encode([part for _, part in parts[start : start + BATCH]])]
-            if start + BATCH < len(parts):
+        for start in range(0, len(parts), PIECES_PER_BATCH):
+            vectors += [*self._model.encode([part for _, part in parts[start : start + PIECES_PER_BATCH]])]
+            if start + PIECES_PER_BATCH < len(parts):
                 yield None
         yield means(len(texts), parts, vectors)

@@ -1,4 +1,4 @@
-"""What an Ollama server has: version, models, their capabilities and limits, what is loaded where."""
+"""The contents of an Ollama server: version, models, their capabilities and limits, what is loaded."""
 
 import os
 import ssl
@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from mneme.core.errors import BadInput, MnemeError, ModelUnavailable, NoTools, PromptTooLong
 
-PATIENCE = httpx.Timeout(10, connect=3)
+CATALOGUE_TIMEOUT = httpx.Timeout(10, connect=3)
 GLANCE = httpx.Timeout(1.5)
 
 
@@ -80,7 +80,7 @@ def tls(url: str) -> ssl.SSLContext:
 
 
 def bearer() -> dict[str, str]:
-    """Return the authorisation that OLLAMA_API_KEY stands for, if it is set."""
+    """Return the authorisation header for OLLAMA_API_KEY, if it is set."""
     key = os.environ.get("OLLAMA_API_KEY", "")
     return {"Authorization": f"Bearer {key}"} if key else {}
 
@@ -93,15 +93,15 @@ CHECK = "Check MNEME_OLLAMA_URL."
 
 
 def unreachable(url: str, error: Exception) -> ModelUnavailable:
-    """Say why a server cannot be reached, and what to do about that."""
+    """Return the error for a server that cannot be reached, with a hint."""
     if isinstance(error, httpx.TimeoutException):
         what = f"{url} gives no answer in time."
         return ModelUnavailable(what, f"Wait if Ollama is busy there; else look at the network. {CHECK}")
     if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
-        return ModelUnavailable(f"MNEME_OLLAMA_URL={url} is not an address.", EXAMPLE)
+        return ModelUnavailable(f"MNEME_OLLAMA_URL={url} is not an address.", URL_HINT)
     if isinstance(error, httpx.ConnectError | ConnectionError):
         why = str(error)
-        if any(sign in why for sign in UNKNOWN):
+        if any(sign in why for sign in UNKNOWN_HOST):
             return ModelUnavailable(f"No machine is called {httpx.URL(url).host}.", CHECK)
         if "SSL" in why.upper():
             return ModelUnavailable(f"{url} cannot be trusted, or speaks no TLS: {why}.", CHECK)
@@ -109,8 +109,13 @@ def unreachable(url: str, error: Exception) -> ModelUnavailable:
     return stranger(url)
 
 
-EXAMPLE = "Write it like http://127.0.0.1:11434"
-UNKNOWN = ("Name or service not known", "nodename nor servname", "name resolution", "No address associated")
+URL_HINT = "Write it like http://127.0.0.1:11434"
+UNKNOWN_HOST = (
+    "Name or service not known",
+    "nodename nor servname",
+    "name resolution",
+    "No address associated",
+)
 """What systems say of a host that has no address."""
 
 
@@ -139,7 +144,7 @@ def overlong(model: str) -> PromptTooLong:
     return PromptTooLong(f"The prompt does not fit the context of {model}.", "Raise MNEME_NUM_CTX.")
 
 
-SAID: Sequence[tuple[str, Callable[[str], MnemeError]]] = (
+MODEL_REFUSALS: Sequence[tuple[str, Callable[[str], MnemeError]]] = (
     ("exceed_context_size", overlong),
     ("exceeds the context length", overlong),
     ("does not support tools", toolless),
@@ -149,8 +154,8 @@ SAID: Sequence[tuple[str, Callable[[str], MnemeError]]] = (
 
 
 def refusal(status: int, said: str, url: str, model: str = "") -> MnemeError:
-    """Say what an answer that is an error means, and what to do about that."""
-    if unable := next((meaning for sign, meaning in SAID if sign in said), None):
+    """Return the error for an error reply, with a hint."""
+    if unable := next((meaning for sign, meaning in MODEL_REFUSALS if sign in said), None):
         return unable(model)
     if status in {401, 403}:
         return ModelUnavailable(f"{url} does not let us in.", "Set OLLAMA_API_KEY to a valid key.")
@@ -181,7 +186,7 @@ async def facts(url: str, model: str) -> Facts:
 
 
 async def vocabulary(url: str, model: str) -> dict[str, Any]:
-    """Return what the server says about a model with its tokens and merges, some megabytes of it."""
+    """Return the server's description of a model with its tokens and merges: some megabytes."""
     shown = await _request(url, "/api/show", body={"model": model, "verbose": True})
     return shown.get("model_info") or {}
 
@@ -192,7 +197,7 @@ async def survey(url: str) -> Server:
     models = [
         _facts(name, await _request(url, "/api/show", body={"model": name})) for name in await digests(url)
     ]
-    running = (await _request(url, "/api/ps", PATIENCE)).get("models", ())
+    running = (await _request(url, "/api/ps", CATALOGUE_TIMEOUT)).get("models", ())
     loaded = tuple(Loaded.model_validate(model) for model in running)
     return Server(url=url, version=version, models=tuple(models), loaded=loaded)
 
@@ -212,7 +217,7 @@ def _facts(name: str, shown: dict[str, Any]) -> Facts:
 
 
 async def _request(
-    url: str, path: str, patience: httpx.Timeout = PATIENCE, body: dict[str, Any] | None = None
+    url: str, path: str, patience: httpx.Timeout = CATALOGUE_TIMEOUT, body: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return the JSON object of an answer, to a POST where there is a body; every failure says what to do."""
     try:

@@ -11,10 +11,10 @@ from mneme.core.errors import BadInput
 from mneme.models.ollama.catalogue import absent, bearer, clear_catalogue, tls
 from mneme.models.ollama.transport import meaning
 
-PATIENCE = httpx.Timeout(600, connect=5)
+CREATE_TIMEOUT = httpx.Timeout(600, connect=5)
 """Converting an adapter takes seconds, of a large model minutes."""
 ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
-NAME = re.compile(r"[^a-z0-9._-]+")
+NOT_IN_NAMES = re.compile(r"[^a-z0-9._-]+")
 
 
 def model_name(team: str, tag: str) -> str:
@@ -22,7 +22,7 @@ def model_name(team: str, tag: str) -> str:
 
     Ollama's names have few letters; two teams whose names become the same are told apart by a checksum.
     """
-    plain = NAME.sub("-", team.lower()).strip("-.")[:40]
+    plain = NOT_IN_NAMES.sub("-", team.lower()).strip("-.")[:40]
     mark = "" if plain == team else f"-{hashlib.sha256(team.encode()).hexdigest()[:6]}"
     return f"mneme-{plain}{mark}:{tag}"
 
@@ -33,7 +33,7 @@ async def create(url: str, name: str, base: str, adapter: Path) -> None:
     Raises BadInput where Ollama refuses the adapter, ModelUnavailable where it has no such base or cannot
     be reached.
     """
-    client = AsyncClient(url, timeout=PATIENCE, verify=tls(url), headers=bearer())
+    client = AsyncClient(url, timeout=CREATE_TIMEOUT, verify=tls(url), headers=bearer())
     async with client:
         try:
             files = {each: await client.create_blob(adapter / each) for each in ADAPTER_FILES}
@@ -42,13 +42,13 @@ async def create(url: str, name: str, base: str, adapter: Path) -> None:
             if "pull model manifest" in error.error:  # it has no such base, and its registry neither
                 raise absent(base) from error
             if error.status_code == 400:
-                raise BadInput(f"Ollama refuses the adapter: {error.error}", HINT) from error
+                raise BadInput(f"Ollama refuses the adapter: {error.error}", ADAPTER_HINT) from error
             raise meaning(error, url, base) from error
         except (httpx.TransportError, OSError) as error:
             raise meaning(error, url, base) from error
     if done.status != "success":
-        raise BadInput(f"Ollama did not make {name} of the adapter.", HINT)
+        raise BadInput(f"Ollama did not make {name} of the adapter.", ADAPTER_HINT)
     clear_catalogue()  # what it is now may differ from what was asked of it before
 
 
-HINT = "Its base must be the model that was tuned, and of a family that Ollama takes adapters for."
+ADAPTER_HINT = "Its base must be the model that was tuned, and of a family that Ollama takes adapters for."

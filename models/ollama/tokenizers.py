@@ -19,13 +19,13 @@ from mneme.models.ollama import catalogue
 Count = Callable[[str], int]
 
 DIGITS = r"\p{N}{1,3}"
-WORDS = (
+WORD_PATTERN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|DIGITS| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
     r"|\s+(?!\S)|\s+"
 )
 CUTS = {
-    "llama-bpe": WORDS.replace("DIGITS", DIGITS),
-    "qwen2": WORDS.replace("DIGITS", r"\p{N}"),
+    "llama-bpe": WORD_PATTERN.replace("DIGITS", DIGITS),
+    "qwen2": WORD_PATTERN.replace("DIGITS", r"\p{N}"),
     "gpt-2": r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
 }
 """How words are cut before they are merged, by GGUF's name of it (`tokenizer.ggml.pre`)."""

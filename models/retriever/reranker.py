@@ -20,14 +20,14 @@ from mneme.models.retriever.retriever import Examples, Matrix, QueryEncoder, Wei
 WEIGHT = 0.2
 MIN_PROBABILITY = 1e-3
 """The probability below which an agent counts as improbable, however much it is."""
-WORDS = 1024
+WORD_BUCKETS = 1024
 """Places of words and of pairs of words, by their checksum."""
 DECAY = 0.1
 """Weight of the squared weights beside the summed loss."""
 STEPS, LOSS_EVERY = 300, 10
 """Steps of a training, and those after which its loss is told."""
-WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+|[?!.,;:\"]")
-KIND = "kind/"
+FEATURE_WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+|[?!.,;:\"]")
+KIND_PREFIX = "kind/"
 OTHERS = ""
 """The name under which stands what agents are worth that no training has seen."""
 
@@ -42,10 +42,10 @@ class Reranker(QueryEncoder):
     @classmethod
     def of(cls, dimension: int, weights: Weights) -> "Reranker":
         """Return the re-scorer that has learned this."""
-        return cls(dimension, {name.removeprefix(KIND): row for name, row in weights.items()})
+        return cls(dimension, {name.removeprefix(KIND_PREFIX): row for name, row in weights.items()})
 
     def weights(self) -> Weights:
-        return {f"{KIND}{name}": row for name, row in self.kinds.items()}
+        return {f"{KIND_PREFIX}{name}": row for name, row in self.kinds.items()}
 
     def vectors(self, texts: Sequence[str], embedded: Matrix) -> Matrix:
         """Return the embedder's vectors: what is searched stays as it is."""
@@ -88,12 +88,12 @@ class Reranker(QueryEncoder):
 
 def _features(texts: Sequence[str], embedded: Matrix) -> Matrix:
     """Return for each question its vector, its words as a vector of length 1, and a one."""
-    words = np.zeros((len(texts), WORDS), dtype=np.float32)
+    words = np.zeros((len(texts), WORD_BUCKETS), dtype=np.float32)
     for row, text in enumerate(texts):
-        said = WORD.findall(text.casefold())
+        said = FEATURE_WORD.findall(text.casefold())
         pairs = (f"{a} {b}" for a, b in zip(["^", *said], said, strict=False))
         for each in {*said, *pairs}:
-            words[row, zlib.crc32(each.encode()) % WORDS] = 1
+            words[row, zlib.crc32(each.encode()) % WORD_BUCKETS] = 1
     words /= np.maximum(np.linalg.norm(words, axis=1, keepdims=True), 1e-9)
     return np.hstack([embedded, words, np.ones((len(texts), 1), dtype=np.float32)])
 

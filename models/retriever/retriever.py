@@ -121,10 +121,10 @@ def listwise(scale: Any, vectors: "torch.Tensor", given: "Sequence[torch.Tensor]
 
 
 def _log_shares(logits: "torch.Tensor", among: "torch.Tensor") -> "torch.Tensor":
-    return logits.masked_fill(~among, NEVER).log_softmax(dim=1)
+    return logits.masked_fill(~among, MASKED_LOGIT).log_softmax(dim=1)
 
 
-NEVER = -1e4
+MASKED_LOGIT = -1e4
 """The logit of what does not compete."""
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 EPOCHS = 3
 LEARNING_RATE = 3e-5
-BATCH = 32
-MAX_TOKENS = 256
+TEXTS_PER_BATCH = 32
+MAX_QUESTION_TOKENS = 256
 """Tokens of a question, as the embedder reads them."""
 CLIP = 1.0
 
@@ -49,7 +49,10 @@ class WholeEncoder(QueryEncoder):
 
     def vectors(self, texts: Sequence[str], embedded: Matrix) -> Matrix:
         with self._torch.inference_mode():
-            batches = [self._encode(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
+            batches = [
+                self._encode(texts[start : start + TEXTS_PER_BATCH])
+                for start in range(0, len(texts), TEXTS_PER_BATCH)
+            ]
             found: Matrix = self._torch.cat(batches).float().cpu().numpy()
         return found
 
@@ -64,7 +67,9 @@ class WholeEncoder(QueryEncoder):
         losses = list[float]()
         for _ in range(EPOCHS):
             rows = self._torch.randperm(len(examples.texts), generator=order).tolist()
-            batches = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
+            batches = [
+                rows[start : start + TEXTS_PER_BATCH] for start in range(0, len(rows), TEXTS_PER_BATCH)
+            ]
             losses.append(float(np.mean([self._step(examples, batch, optimiser) for batch in batches])))
         self.scale = float(self._logit[0].detach())
         return losses
@@ -82,7 +87,7 @@ class WholeEncoder(QueryEncoder):
 
     def _encode(self, texts: Sequence[str]) -> "torch.Tensor":
         read = self._tokenizer(
-            list(texts), padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt"
+            list(texts), padding=True, truncation=True, max_length=MAX_QUESTION_TOKENS, return_tensors="pt"
         ).to(self.device)
         hidden = self._model(**read).last_hidden_state
         mask = read["attention_mask"].unsqueeze(-1).to(hidden.dtype)

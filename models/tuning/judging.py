@@ -1,4 +1,4 @@
-"""What a model makes of answers that it is given, and what it answers itself to generic questions."""
+"""Scores of a model: on given answers, and on its own answers to generic questions."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -12,16 +12,16 @@ from mneme.models.tuning.pairs import SYSTEM, Pair, Progress, Question, silent, 
 if TYPE_CHECKING:
     import torch
 
-MAX_TOKENS = 1024
-"""Tokens of a conversation; a machine without a GPU has to compute each."""
+MAX_CONVERSATION_TOKENS = 1024
+"""Maximum tokens of a conversation; a machine without a GPU has to compute each."""
 GENERIC = "Answer the question."
 REPLY_TOKENS = 24
 PROGRESS_EVERY = 20
-"""Generic questions after which it is told how far the judging is."""
+"""Number of generic questions between two progress reports."""
 
 
 class Judged(BaseModel):
-    """How a model does: on pairs that no training saw, and on questions that have nothing to do with them."""
+    """A model's scores on held-out pairs, and on questions that have nothing to do with them."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -75,14 +75,14 @@ def _chosen(base: Base, pair: Pair, asked: str, others: Sequence[str]) -> float:
 
 
 def _loss(base: Base, asked: str, answer: str) -> float:
-    tokens, before = base.tokens(SYSTEM, asked, answer, MAX_TOKENS)
+    tokens, before = base.tokens(SYSTEM, asked, answer, MAX_CONVERSATION_TOKENS)
     with base.torch.inference_mode(), base.precision():
         return float(loss_of(base, [tokens], [before]))
 
 
 def _answered(base: Base, question: Question) -> float:
     """Return 1 where what the model says by itself, without chance, has the right answer as words."""
-    asked, _ = base.tokens(GENERIC, question.question, "", MAX_TOKENS)
+    asked, _ = base.tokens(GENERIC, question.question, "", MAX_CONVERSATION_TOKENS)
     ids = base.torch.tensor([asked[:-1]], device=base.device)  # without the end of the empty answer
     with base.torch.inference_mode(), base.precision():
         said = base.model.generate(

@@ -40,7 +40,7 @@ MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
 class Trained(BaseModel):
-    """What a training took."""
+    """The cost of a training."""
 
     model_config = ConfigDict(frozen=True)
 

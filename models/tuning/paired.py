@@ -1,4 +1,4 @@
-"""Whether one of two is not worse than the other, on the same questions."""
+"""Test whether one of two models is not worse than the other, on the same questions."""
 
 from collections.abc import Sequence
 

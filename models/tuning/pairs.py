@@ -1,4 +1,4 @@
-"""What a model is tuned on and judged by: asked and answered, whatever they were learned from."""
+"""Pairs of question and answer on which a model is tuned and judged, whatever they were learned from."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,18 +10,18 @@ SYSTEM = (
 )
 """Said in training, in judging and in the comparison, so that no template puts a text of its own there."""
 
-LEARNED = "What the team has learned:"
+LEARNED_HEADING = "What the team has learned:"
 
 Progress = Callable[[dict[str, float]], None]
 """Told how far something long is: `done` of `of`, and the training's `loss`; it must not block."""
 
 
 def silent(_: dict[str, float]) -> None:
-    """Tell nobody how far it is."""
+    """Report no progress."""
 
 
 class Recipe(BaseModel):
-    """How a model is tuned."""
+    """Settings of a tuning."""
 
     epochs: int = Field(3, ge=1, le=100, description="Rounds through the training pairs.")
     rank: int = Field(16, ge=1, le=256, description="Rank of the adapter's matrices.")
@@ -73,4 +73,4 @@ def with_lessons(asked: str, lessons: Sequence[str]) -> str:
     if not lessons:
         return asked
     known = "\n".join(f"- {lesson}" for lesson in lessons)
-    return f"{LEARNED}\n{known}\n\n{asked}"
+    return f"{LEARNED_HEADING}\n{known}\n\n{asked}"

@@ -1,4 +1,4 @@
-"""Ask the owner of a memory whether a team may know it, as a policy says, where somebody is there to answer.
+"""Ask a memory's owner whether a team may know it, as a policy says, if somebody is there to answer.
 
 What is asked stands in the ledger, in the memory itself: a run that nobody answers leaves nothing undone, and
 what was decided elsewhere meanwhile is not asked.
@@ -18,11 +18,11 @@ from mneme.stores.ledger.records import Change
 
 ACTION = "share_memory"
 SAYS = {"accept": True, "reject": False, "respond": False}
-CHANGE = Change(reason="its owner was asked", actor="user")
+OWNER_CHANGE = Change(reason="its owner was asked", actor="user")
 
 
 class Asking(TypedDict):
-    """Which version of a memory a question is about, and which team is to know it."""
+    """The version of a memory that a question is about, and the team that is to know it."""
 
     key: str
     version: int
@@ -64,9 +64,11 @@ async def ask_owner(state: Questions, runtime: MemoryRuntime) -> None:
     question = answers.action(ACTION, about, Answer(share=True), ("approve", "edit", "reject", "ignore"))
     said = answers.ask_person({**asking, **question}, Answer, _read)
     if said.share:
-        await memories.share(key, team, CHANGE.model_copy(update={"reason": f"shared by {memories.user}"}))
+        await memories.share(
+            key, team, OWNER_CHANGE.model_copy(update={"reason": f"shared by {memories.user}"})
+        )
     elif said.share is not None:
-        await memories.keep_private(key, team, CHANGE)
+        await memories.keep_private(key, team, OWNER_CHANGE)
 
 
 def _read(said: Any) -> Answer:

@@ -23,14 +23,14 @@ from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.chat.context import ChatRuntime, MemoryContext, memories_of
 from mneme.nodes.chat.waking import remember_later
 from mneme.nodes.context import ledger_of, user_of
-from mneme.nodes.messages import EXAMPLE, turn
+from mneme.nodes.messages import MESSAGES_EXAMPLE, turn
 from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.nodes.workflow import Update, counted
 from mneme.prompts.chat.chatbot import Turn, reply
 from mneme.stores.audit import was_shown
 from mneme.stores.users.inbox import PRECEDING, Inbox, Message, is_new
 
-SHOWN_BEFORE = 20
+MAX_EARLIER_RECORDS = 20
 """Records of the team that earlier replies were shown, the latest: those that hold no longer are named."""
 
 
@@ -41,7 +41,7 @@ class Conversation(TypedDict):
         list[AnyMessage],
         Field(
             description="The conversation so far, or what is new of it on a thread; the last is the user's.",
-            examples=[EXAMPLE],
+            examples=[MESSAGES_EXAMPLE],
         ),
         add_messages,
     ]
@@ -84,7 +84,7 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
         "unclear": unclear,
         "said": [each["message"] for each in waiting if each.get("thread") == thread and is_new(each)],
         "shared": shared,
-        "shown": list(dict.fromkeys([*shared, *state.get("shown", [])]))[:SHOWN_BEFORE],
+        "shown": list(dict.fromkeys([*shared, *state.get("shown", [])]))[:MAX_EARLIER_RECORDS],
         "asked": Overwrite(NOTHING),
     }
     if context.recall == 0:

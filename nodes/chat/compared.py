@@ -1,4 +1,4 @@
-"""What a text that somebody wrote into memory repeats or may contradict, without a language model."""
+"""Find memories that a text written by hand repeats or may contradict, without a language model."""
 
 from collections.abc import Sequence
 
@@ -8,8 +8,8 @@ from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import MAX_LINKS, Memory, MemoryRecord, overlaps
 from mneme.stores.write_gate import SAME_FACT
 
-COMPARED = 12
-"""Memories that a text is compared with at most."""
+MAX_SIMILAR = 12
+"""Maximum memories with which a text is compared."""
 
 
 async def compared(
@@ -20,7 +20,7 @@ async def compared(
     A memory that holds on no day of the new one's period is neither; nor do two events contradict one another
     of which none has a time.
     """
-    found = await memories.related(new.content, "", new.entities, COMPARED)
+    found = await memories.related(new.content, "", new.entities, MAX_SIMILAR)
     period = (new.since, new.until)
     related = [
         each for each in found if each.key != but and overlaps(period, (each.memory.since, each.memory.until))

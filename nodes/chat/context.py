@@ -1,4 +1,4 @@
-"""Whose memories the chatbot and the memory agent work on, which models answer, how much is recalled."""
+"""Context of the chatbot and the memory agent: whose memories, which models, how much is recalled."""
 
 from typing import Literal, TypeVar
 

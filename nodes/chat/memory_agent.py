@@ -35,9 +35,9 @@ from mneme.stores.ledger.words import words_of
 from mneme.stores.users.memory import MAX_LINKS, RULES, Memory, MemoryRecord, days_of, holding
 
 MAX_KNOWN = 8
-"""Memories that the reader of a message is shown."""
+"""Maximum memories that the reader of a message is shown."""
 KNOWN_CHARS = 400
-"""Characters of all of them together at most."""
+"""Maximum characters of all these memories together."""
 FLOOR = 0.1
 """Cosine below which a memory that shares no word with a fact is not compared with it.
 
@@ -46,9 +46,9 @@ Of 53 memories that facts in ten languages changed, one was below it (developmen
 COMMON = 0.4
 """The share of the memories found that have a word from which it says nothing, such as `user`."""
 MAX_SAID_CHARS = 120
-"""Characters of the user's own words for a fact that the comparison sees."""
+"""Maximum characters of the user's own words for a fact that the comparison sees."""
 MAX_MEMORIES = 24
-"""Memories that one question shows at most; further facts go into further questions."""
+"""Maximum memories that one question shows; further facts go into further questions."""
 
 
 class Batch(NamedTuple):
@@ -87,7 +87,7 @@ async def message_router(state: State, runtime: MemoryRuntime) -> Update:
 
 
 async def _read_again(state: State, runtime: MemoryRuntime) -> MemoryRecord | None:
-    """Return the memory that is to be read again, if it is still as rules wrote it.
+    """Return the memory to be read again, if it is unchanged since rules wrote it.
 
     Where a run that was interrupted has written it for this message, it is the version before: what that run
     did is replayed, and what it did not reach is done.
@@ -111,7 +111,7 @@ def routed(state: State) -> Literal["find_similar", "forget", "settle"]:
 
 
 def left_to_store(state: State) -> Literal["find_similar", "settle"]:
-    """Tell whether a message that wants something forgotten tells something else, too."""
+    """Return whether a message that asks to forget something also tells something else."""
     return "find_similar" if state["candidates"] else "settle"
 
 
@@ -172,7 +172,7 @@ async def conflict_router(state: State, runtime: MemoryRuntime) -> Update:
 
 
 async def _judged(batch: Batch, state: State, who: str) -> list[Judged]:
-    """Return the judgements on pairs that were offered; one that shows nothing outdated is `unclear`."""
+    """Return the judgements on pairs that were offered; one that quotes no outdated words is `unclear`."""
     numbers, memories, facts = list(batch.facts), list(batch.memories.values()), list[Fact]()
     for fact in batch.facts.values():
         said, half = fact.quote, MAX_SAID_CHARS // 2

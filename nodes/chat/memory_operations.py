@@ -11,20 +11,20 @@ from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.workflow import Update, counted
 from mneme.prompts.chat.evidence import left_out, located, names, rest, sentence_around
 from mneme.prompts.chat.memory_agent.comparing import Relation
-from mneme.prompts.chat.memory_agent.reading import MAX_CHARS, MAX_ITEMS, moment
+from mneme.prompts.chat.memory_agent.reading import MAX_ITEMS, MAX_MEMORY_CHARS, moment
 from mneme.prompts.chat.memory_agent.rewriting import Pair, rewrite_memory
 from mneme.stores.ledger.records import Change
 from mneme.stores.users.inbox import OperationNote
 from mneme.stores.users.memory import MAX_PAST, RULES, Memory, MemoryRecord, Past, Statement, day_before
 
 MAX_STATEMENTS = 6
-"""Statements that one memory holds at most; what would be one more becomes a memory of its own."""
+"""Maximum statements of one memory; a further one becomes a memory of its own."""
 REWRITES = 3
-"""How often an update is written anew when another writer changed the memory meanwhile."""
+"""Maximum attempts at an update while other writers change the memory."""
 
 
 class Judged(BaseModel):
-    """How a candidate stands to one memory; `unclear` where that is open, or the judgement cannot be used.
+    """The relation of a candidate to one memory; `unclear` if it is open or the judgement is unusable.
 
     `outdated` are the memory's words that become false, `updated` is its new text where the model gave one,
     and `doubt` what stayed in doubt of that. A memory can be rewritten without knowing what is outdated.
@@ -40,7 +40,7 @@ class Judged(BaseModel):
 
 
 class Task(BaseModel):
-    """One operation to carry out: with which memories to be, how each stands to the memory touched, and why.
+    """One operation: the candidates, the relation of each to the memory that changes, and the reason.
 
     Of two writes for one `message_id` on one subject, the second is a replay and is not done.
     """
@@ -158,7 +158,7 @@ def _as_updated(memory: Memory, new: Memory, content: str) -> dict[str, Any]:
 def _appended(memory: Memory, new: Memory) -> Memory:
     """Let a memory say one more thing; all that it says stays. Raises BadAnswer where there is no room."""
     content = f"{memory.content} {new.content}"
-    if len(content) > MAX_CHARS:
+    if len(content) > MAX_MEMORY_CHARS:
         raise BadAnswer("there is no room in it.", new.content)
     joined = {
         "content": content,
@@ -175,7 +175,7 @@ def _appended(memory: Memory, new: Memory) -> Memory:
 
 
 def statements_of(memory: Memory) -> list[Statement]:
-    """Return what a memory was put together from; of one that does not tell, all of it as one statement."""
+    """Return the statements that a memory was built from; without any, all of it as one statement."""
     whole = Statement(
         content=memory.content, quote=memory.quote, message_id=memory.message_id, time=memory.time
     )
@@ -183,7 +183,7 @@ def statements_of(memory: Memory) -> list[Statement]:
 
 
 async def replace_memory(state: Update, runtime: MemoryRuntime) -> Update:
-    """Replace a memory that rules have read by what a model read anew."""
+    """Replace a memory written by rules with what a model read in the same message."""
     task = Task.model_validate(state)
     return {"operations": [await _replace(task, task.new[-1], runtime)]}
 
@@ -205,7 +205,7 @@ async def _replace(task: Task, renewed: Memory, runtime: MemoryRuntime) -> Opera
 
 
 async def retire(state: Update, runtime: MemoryRuntime) -> Update:
-    """Stop recalling a memory of which nothing stands by itself once it was read again."""
+    """Stop recalling a memory of which nothing remained when its message was read again."""
     task = Task.model_validate(state)
     once = write_id(task.message_id, task.touched.key)
     return {"operations": [await retire_memory(task.touched, task.change, once, runtime)]}
@@ -214,7 +214,7 @@ async def retire(state: Update, runtime: MemoryRuntime) -> Update:
 async def retire_memory(
     memory: MemoryRecord, change: Change, once: str, runtime: MemoryRuntime
 ) -> OperationNote:
-    """Stop recalling a memory; again where another writer was first. Its history stays."""
+    """Stop recalling a memory; repeat this if another writer was first. Its history stays."""
     memories, version = memories_of(runtime), memory.version
     for attempt in range(REWRITES):
         try:
@@ -232,7 +232,7 @@ async def retire_memory(
 async def forget_memory(
     memory: MemoryRecord, rest: str, change: Change, once: str, runtime: MemoryRuntime
 ) -> OperationNote:
-    """Stop recalling a memory, or all of it but a rest. Raises Conflict where another writer was first."""
+    """Stop recalling a memory, or a part of it. Raises Conflict where another writer was first."""
     if not rest:
         return await retire_memory(memory, change, once, runtime)
     old = memory.memory
@@ -252,7 +252,7 @@ async def forget_memory(
 
 
 def discard(state: Update) -> Update:
-    """Say that a candidate adds nothing to a memory, and which."""
+    """Record that a candidate adds nothing to a memory, and to which one."""
     task = Task.model_validate(state)
     known, why = task.touched, task.change.reason
     return {"operations": [OperationNote(event="discard", key=known.key, version=known.version, reason=why)]}

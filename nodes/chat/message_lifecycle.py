@@ -1,7 +1,7 @@
 """The life of a message in every version of the memory agent: receive, write down, carry out, settle.
 
-How it is decided what to do is each version's own: `memory_agent.py`, `paper_versions.py`,
-`memory_tools.py`. The writes are in `memory_operations.py`.
+Each version decides in its own way what to do: `memory_agent.py`, `paper_versions.py`, `memory_tools.py`. The
+writes are in `memory_operations.py`.
 """
 
 from collections import defaultdict
@@ -40,7 +40,7 @@ from mneme.stores.users.memory import Memory, MemoryRecord, Statement
 
 
 class Given(Circumstances, total=False):
-    """What the graphs of the memory agent are given: one message to be remembered, or the chat it ends."""
+    """Input of the memory agent's graphs: one message to be remembered, or the chat that it ends."""
 
     message: Annotated[
         str, Field("", description="What the user said.", examples=["My sister lives in Portland."])
@@ -49,7 +49,7 @@ class Given(Circumstances, total=False):
 
 
 class Result(TypedDict, total=False):
-    """What became of a message: its route, why, who decided, every operation, and the run with its trace."""
+    """The outcome of a message: its route, why, who decided, every operation, and the run with its trace."""
 
     route: Literal["store", "discard", "forget"]
     rationale: str
@@ -63,7 +63,7 @@ class Result(TypedDict, total=False):
 Asking = TypeVar("Asking", bound=BaseModel)
 Answer = TypeVar("Answer", bound=BaseModel)
 MAX_QUOTE_CHARS = 900
-"""Characters of the user's own words that stand for a memory which could not be written."""
+"""Maximum characters of the user's own words in place of a memory that could not be written."""
 MAX_WISHES = 5
 """Sentences of a message by which what is to be forgotten is looked for, beside the whole."""
 Action = Literal["insert_memory", "update_memory", "replace_memory", "retire", "discard"]
@@ -71,7 +71,7 @@ Action = Literal["insert_memory", "update_memory", "replace_memory", "retire", "
 
 
 class Decision(BaseModel):
-    """What to do with one candidate (-1: there is none), and which memories it touches, and how."""
+    """One decision: what to do with a candidate (-1: there is none), and which memories change, and how."""
 
     candidate: int
     action: Action
@@ -116,7 +116,7 @@ async def receive(state: State, runtime: MemoryRuntime) -> Update:
 
 
 def is_settled(state: State) -> bool:
-    """Say whether the message was remembered before: then nothing is left to do."""
+    """Return whether the message was remembered before: then nothing is left to do."""
     return state["route"] is not None
 
 
@@ -202,7 +202,7 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
 
 
 def change_of(state: State, reason: str) -> Change:
-    """Return why memories change: the message, and the model that decided."""
+    """Return the reason for changes of memories: the message, and the model that decided."""
     told_in = state.get("told_in") or state["message_id"]
     source = Source(thread=state.get("thread", ""), messages=[told_in])
     return Change(reason=reason, actor="memory_agent", source=source, model=state["model"])

@@ -1,4 +1,4 @@
-"""How the paper's own versions 2 and 3 of the memory agent decide (§3.1, Figure 2), kept for comparison.
+"""Decisions of the paper's versions 2 and 3 of the memory agent (§3.1, Figure 2), for comparison.
 
 Both route first. Version 3 asks a conflict router about each similar memory by itself, once the message is
 written down. Version 2 searches with the message, asks an upsert router about all similar memories at once,

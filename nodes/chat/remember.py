@@ -21,7 +21,7 @@ from mneme.nodes.chat.chatbot import last_of
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.chat.memory_operations import statements_of
 from mneme.nodes.context import ledger_of, user_of
-from mneme.nodes.messages import EXAMPLE, spoken
+from mneme.nodes.messages import MESSAGES_EXAMPLE, spoken
 from mneme.stores.users.inbox import Inbox, Message, OperationNote, complete, is_new
 from mneme.stores.users.memory import RULES, Memory
 
@@ -40,7 +40,7 @@ class Batch(TypedDict, total=False):
             description="Chat messages (LangChain's, or role and content), of which the user's are "
             "remembered; or messages with their own ids and times. None: what waits is remembered.",
             examples=[
-                EXAMPLE,
+                MESSAGES_EXAMPLE,
                 [{"message": "I moved to Denver.", "message_id": "m-1", "time": "2026-11-20T09:30:00Z"}],
             ],
             json_schema_extra={"items": {"type": "object"}},
@@ -49,14 +49,14 @@ class Batch(TypedDict, total=False):
 
 
 class Failure(TypedDict):
-    """A message that is kept for another attempt, and why."""
+    """A message that is kept for another attempt, and the reason."""
 
     message_id: str
     error: str
 
 
 class Report(TypedDict, total=False):
-    """How many messages were remembered, which are kept for another attempt, and what was asked.
+    """Report of a run: how many messages were remembered, which are kept for another attempt, its cost.
 
     `reread` counts what rules had read and a model has read again.
     """
@@ -84,7 +84,7 @@ class State(Batch, Report, Questions, total=False):
 
 
 PAUSE = 0.5
-"""Seconds between two looks whether another process has remembered a message."""
+"""Seconds between two checks whether another process has remembered a message."""
 Next = Command[Literal["memory_agent", "ask_owner", "__end__"]]
 
 

@@ -27,17 +27,17 @@ from mneme.stores.users.inbox import Inbox
 log = logging.getLogger(__name__)
 
 TICK = 0.5
-"""Seconds between two looks at who is due."""
+"""Seconds between two checks which users are due."""
 SHORT = 0.05
-"""Seconds between two looks whether a run has been started."""
+"""Seconds between two checks whether a run has been started."""
 MAX_THREADS = 1000
-"""Threads that are looked at; there are never as many workers."""
+"""Maximum threads that are looked at; there are never as many workers."""
 RETRY = 5.0
-"""Seconds until a run is started again that the server did not take."""
+"""Seconds before a run that the server refused is started again."""
 
 
 class Agenda:
-    """Whose messages the server's process is to remember, and when.
+    """The schedule of users whose messages the server's process remembers.
 
     The server serves runs in the order of their creation, so a hundred users' runs would all be before the
     next reply, and one more run of somebody who is being remembered would stop the queue. So only half of
@@ -66,7 +66,7 @@ class Agenda:
             self._held.subtract(threads)
 
     def note(self, context: dict[str, Any], after_seconds: float = 0) -> None:
-        """Remember a user's messages after so many seconds of silence."""
+        """Schedule a user's messages to be remembered after so many seconds of silence."""
         self._due[context["user"]] = (monotonic() + after_seconds, context)
 
     async def serve(self, ledger: Ledger) -> None:
@@ -85,7 +85,7 @@ class Agenda:
             self.is_served = False
 
     async def _start_some(self, ledger: Ledger) -> None:
-        """Start the runs of those who are due, the longest first, as far as there is room."""
+        """Start the runs of the users who are due, longest first, as far as there is room."""
         due = [user for user, (at, _) in self._due.items() if at <= monotonic()]
         if not due:
             return

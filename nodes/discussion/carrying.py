@@ -14,22 +14,22 @@ from typing import Any
 from mneme.library.teams.team import CHARACTERS_PER_TOKEN, Role, empty
 from mneme.nodes.context import ledger_of
 from mneme.nodes.discussion.context import Table
-from mneme.prompts.discussion.memory_template import LONGEST_ENTRY, MOST_ENTRIES, at, size, slots
+from mneme.prompts.discussion.memory_template import MAX_ENTRIES, MAX_ENTRY_CHARS, at, size, slots
 from mneme.stores.discussions.agent_memory import Carried, CarriedMemory, EndedMemory
 from mneme.stores.discussions.issues import issues_of
 from mneme.stores.ledger.records import Change
 from mneme.stores.write_gate import near_to_any
 
 EARLIER = "Earlier: "
-SHARE = 0.5
-"""What of a memory's bound may be filled by what was carried."""
+MAX_CARRIED_SHARE = 0.5
+"""Share of a memory's bound that carried entries may fill."""
 
 
 def begun_with(table: Table, role: Role, known: CarriedMemory | None) -> tuple[dict[str, Any], str]:
-    """Return M_{n,0}, and why: empty, or with what the agent carries."""
+    """Return M_{n,0}, empty or with what the agent carries, and the reason."""
     if known is None:
         return empty(role.memory), "the discussion begins"
-    limit = round(SHARE * CHARACTERS_PER_TOKEN * table.memory_tokens)
+    limit = round(MAX_CARRIED_SHARE * CHARACTERS_PER_TOKEN * table.memory_tokens)
     return carried_into(role.memory, known.memory, limit), f"carried from the discussion {known.discussion}"
 
 
@@ -63,9 +63,9 @@ def carried_into(template: Mapping[str, Any], memory: Mapping[str, Any], limit: 
     lists = [(slot, at(memory, path)) for path, slot in slots(begun) if isinstance(slot, list)]
     known = [(slot, reversed(other)) for slot, other in lists if isinstance(other, list)]
     newest = [[(slot, each) for each in entries if isinstance(each, str) and each] for slot, entries in known]
-    for layer in islice(zip_longest(*newest), MOST_ENTRIES // 2):
+    for layer in islice(zip_longest(*newest), MAX_ENTRIES // 2):
         for slot, entry in filter(None, layer):
-            slot.insert(0, f"{EARLIER}{entry.removeprefix(EARLIER)}"[:LONGEST_ENTRY])
+            slot.insert(0, f"{EARLIER}{entry.removeprefix(EARLIER)}"[:MAX_ENTRY_CHARS])
             if size(begun) > limit:
                 slot.pop(0)
                 return begun

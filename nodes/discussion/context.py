@@ -1,4 +1,4 @@
-"""What a step of a discussion works with: the team, the conversation, and what the speaker is shown of it."""
+"""Context of a discussion's steps: the team, the conversation, and what the speaker is shown of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from mneme.prompts.discussion.memory_template import Slots
 from mneme.stores.discussions.discussions import Conversation, Discussion, Discussions, Turn, acceptance
 from mneme.stores.discussions.issues import Issue, issues_of
 
-SHARES = {"contribute": 0.5, "delegate": 0.25, "integrate": 0.75, "evaluate": 0.25}
-"""What a turn may take of the tokens that task and memory leave to turns."""
-LARGEST_TURN = {"contribute": 1500, "delegate": 1500, "integrate": 4000, "evaluate": 1500}
+TURN_SHARES = {"contribute": 0.5, "delegate": 0.25, "integrate": 0.75, "evaluate": 0.25}
+"""Share of a turn in the tokens that task and memory leave to turns."""
+MAX_TURN_CHARS = {"contribute": 1500, "delegate": 1500, "integrate": 4000, "evaluate": 1500}
 """The characters of a turn at most. A model's server bounds texts up to 1,999; a summary needs more, since
 nothing that was proposed may be missing in it."""
-SMALLEST_TURN = 400
+MIN_TURN_CHARS = 400
 
 
 class DiscussionContext(OwnedByTeam, SharesMemory):
@@ -117,10 +117,12 @@ class Table:
         """Return the characters of a turn, so that others see it whole: a share of what they have left."""
         left = self.budget - count(self.about.task) - self.memory_tokens
         part = part_of(self.team, role.name)
-        return max(SMALLEST_TURN, min(LARGEST_TURN[part], round(CHARACTERS_PER_TOKEN * left * SHARES[part])))
+        return max(
+            MIN_TURN_CHARS, min(MAX_TURN_CHARS[part], round(CHARACTERS_PER_TOKEN * left * TURN_SHARES[part]))
+        )
 
     async def shown_to(self, role: Role, upto: int) -> Window:
-        """Return C_{n,m}: what this role is shown after that turn (equation 1)."""
+        """Return C_{n,m}: the context of this role after that turn (equation 1)."""
         count = await counter_of(await resolve(who_answers(role, self.context)))
         memory = ""
         if self.is_intrinsic:  # M_{n,m} as its agent is shown it

@@ -1,4 +1,4 @@
-"""How a discussion ends: the document, a person's approval where it is asked for, the record of its end."""
+"""The end of a discussion: the document, a person's approval if requested, the record of the end."""
 
 from typing import Literal
 
@@ -19,14 +19,14 @@ from mneme.nodes.workflow import Update, counted
 from mneme.prompts.discussion.document import Documenting, Outline, write_document_as
 from mneme.stores.discussions.discussions import Turn
 
-PERSON = "a_person"
-SHOWN = ("document", "report", "ended", "lacks")
+PERSON_ANSWERER = "a_person"
+ENDING_FIELDS = ("document", "report", "ended", "lacks")
 """What a person who approves is shown, and what is kept of how a discussion ended."""
 
 
 @counted
 async def document(state: State, runtime: DiscussionRuntime) -> Update:
-    """Let the document be written from its writer's context, and hold it against its schema."""
+    """Let the document be written from its writer's context, and check it against its schema."""
     table = await Table.of(state["discussion_id"], runtime)
     role, outlined = table.team.role(table.team.document.by), table.team.document
     who = await resolve(who_answers(role, table.context))
@@ -96,7 +96,7 @@ async def ask_approval(state: State, runtime: DiscussionRuntime) -> Update:
     said = await table.conversation.get(state["turn"] + 1)
     if said is None:
         about = f"{table.team.document.name} of the discussion {table.about.id}: approve it?"
-        shown = {name: value for name, value in state.items() if name in SHOWN}
+        shown = {name: value for name, value in state.items() if name in ENDING_FIELDS}
         shown |= action("finalise", about, Approval(approve=True), ("approve", "reject"))
         approved = ask_person(shown, Approval)
         if approved.approve:
@@ -104,7 +104,7 @@ async def ask_approval(state: State, runtime: DiscussionRuntime) -> Update:
         said = await table.conversation.add(
             Turn(
                 number=state["turn"] + 1,
-                speaker=PERSON,
+                speaker=PERSON_ANSWERER,
                 title="Client",
                 message=approved.remarks or "I do not approve the document as it is.",
                 person=True,
@@ -125,7 +125,7 @@ async def close(state: State, runtime: DiscussionRuntime) -> Update:
     """Keep in the ledger how the discussion ended, once."""
     table = await Table.of(state["discussion_id"], runtime)
     tokens = tokens_in(state["asked"])
-    told = {name: value for name, value in state.items() if name in {*SHOWN, "answered_by"}}
+    told = {name: value for name, value in state.items() if name in {*ENDING_FIELDS, "answered_by"}}
     told |= {"turns": state["turn"], "complaints": state.get("complaints", []), "tokens": tokens}
     ended = table.about.model_copy(update=told)
     await carry(table, state["turn"])

@@ -1,4 +1,4 @@
-"""What the writer of a document is shown: the proposals as they stand, then what all agents remember."""
+"""Context of a document's writer: the current proposals, then the memories of all agents."""
 
 import re
 from bisect import bisect_left
@@ -9,25 +9,25 @@ from typing import NamedTuple
 from mneme.nodes.discussion.context import Table
 from mneme.nodes.discussion.proposals import Proposal, proposals_of, repeats
 from mneme.nodes.task_memories.f_context import Count, Window, f_context
-from mneme.prompts.discussion.document import LEFT_OUT, SHORTENED
+from mneme.prompts.discussion.document import ENTRIES_LEFT_OUT, SHORTENED
 from mneme.prompts.discussion.memory_template import entries, held, slots
 from mneme.stores.discussions.agent_memory import MemoryVersion
 
-SHARE = 0.6
-"""What proposals and memories may take of the tokens that the task leaves; the newest turns have the rest."""
+MEMORY_SHARE = 0.6
+"""Share of proposals and memories in the tokens that the task leaves; the newest turns get the rest."""
 SHORTEST = 160
 """The characters to which entries are shortened at most: what an item is, and its choice, stand first."""
-STEP = 16
+LENGTH_STEP = 16
 """Characters to which the length of shortened entries is found."""
 REWRITTEN = 0.6
 """The share of the shorter entry's words from which on an entry is another one, rewritten."""
 PROPOSALS = ("Proposals that were accepted, as last worded", "Proposals that nobody else accepted")
-WORD = re.compile(r"\w{3,}|\d+")
+TOPIC_WORD = re.compile(r"\w{3,}|\d+")
 
 
 async def shown_to_writer(table: Table, upto: int, count: Count) -> Window:
     """Return the writer's context: task, proposals, what each agent remembers, the newest turns that fit."""
-    room = (table.budget - count(table.about.task)) * SHARE
+    room = (table.budget - count(table.about.task)) * MEMORY_SHARE
     memories = {each.title: table.discussions.memory(table.about.id, each.name) for each in table.team.roles}
     histories = [(title, await memory.history()) for title, memory in memories.items()]
     memory = told_by(proposals_of(await table.conversation.all(upto)), histories, room, count)
@@ -65,7 +65,7 @@ def told_by(
                 shown.setdefault(line.heading, []).append(text)
                 is_cut |= len(line.entry) > length
     told = [text for heading, texts in shown.items() for text in (f"{heading}:", *texts)]
-    return "\n".join([*told, *[SHORTENED] * is_cut, *[LEFT_OUT] * (room < 0)])
+    return "\n".join([*told, *[SHORTENED] * is_cut, *[ENTRIES_LEFT_OUT] * (room < 0)])
 
 
 class Line(NamedTuple):
@@ -89,7 +89,7 @@ class Line(NamedTuple):
 def _fair_length(lines: Sequence[Line], room: float, count: Count) -> int:
     """Return the greatest length of an entry with which all have room; SHORTEST where there is none."""
     longest = max([SHORTEST, *(len(line.entry) for line in lines)])
-    lengths = range(SHORTEST, longest + STEP, STEP)
+    lengths = range(SHORTEST, longest + LENGTH_STEP, LENGTH_STEP)
     headings = sum(count(f"{heading}:\n") for heading in {line.heading for line in lines})
 
     def lacks_room(length: int) -> bool:
@@ -119,10 +119,10 @@ def _lines(history: Sequence[MemoryVersion]) -> Iterator[tuple[str, str, list[in
 
 def _turns_of_older(entry: str, gone: Sequence[str], turns: Mapping[str, list[int]]) -> list[int]:
     """Return the turns of the entry that this one is a rewriting of; none where it is new."""
-    words = {*WORD.findall(entry.lower())}
+    words = {*TOPIC_WORD.findall(entry.lower())}
 
     def shared(other: str) -> float:
-        others = {*WORD.findall(other.lower())}
+        others = {*TOPIC_WORD.findall(other.lower())}
         return len(words & others) / max(min(len(words), len(others)), 1)
 
     older = max(gone, key=shared, default="")

@@ -61,7 +61,7 @@ from mneme.stores.discussions.issues import Issue
 from mneme.stores.ledger.records import Change
 
 PASSED = "(no usable reply)"
-MOST_PASSES = 2
+MAX_PASSES = 2
 """Turns in a row that may be passed: after more of them the discussion stops, since its model is too weak."""
 NOBODY = "nobody need speak: all have accepted, and no issue is open"
 
@@ -235,8 +235,8 @@ async def _words_alone(turn: Turn, message: str, bad: BadAnswer, table: Table) -
     What it would have accepted, raised or answered is not known. So of an expert's message it is assumed that
     it changes the solution, and others are asked anew. Raises the error where the last turns were passed too.
     """
-    before = await table.conversation.between(max(turn.number - MOST_PASSES, 1), turn.number - 1)
-    if not message and len(before) == MOST_PASSES and all(each.passed for each in before):
+    before = await table.conversation.between(max(turn.number - MAX_PASSES, 1), turn.number - 1)
+    if not message and len(before) == MAX_PASSES and all(each.passed for each in before):
         raise bad
     kept = "only its words were taken" if message else f"the {turn.title} passes"
     return {

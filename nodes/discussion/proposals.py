@@ -21,7 +21,7 @@ class Proposal:
     by: str
     turns: list[int]
     accepted: list[str] = field(default_factory=list)
-    """The titles of those who accepted the solution since it had this choice."""
+    """Titles of the roles that accepted the solution since the proposal has this choice."""
 
     @property
     def is_accepted(self) -> bool:
@@ -30,7 +30,7 @@ class Proposal:
 
     @property
     def origin(self) -> str:
-        """Who proposed and who accepted it."""
+        """The role that proposed it and the roles that accepted it."""
         accepted = f"; accepted by {', '.join(self.accepted)}" if self.accepted else ""
         return f"proposed by {self.by}{accepted}"
 

@@ -1,4 +1,4 @@
-"""What the decentralised methods share: each member decides for itself, from nothing but its own beliefs.
+"""Shared steps of the decentralised methods: each member decides from its own beliefs alone.
 
 A member decides when its plan is over, when it was told something, and when it sees a thing of the task that
 it did not know; else it goes on. Where only one action is possible (both hands full: put) nobody is asked.
@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from mneme.core.errors import BadAnswer
 from mneme.environments.household.beliefs import Beliefs
-from mneme.environments.household.scene import NAMES
+from mneme.environments.household.scene import AGENT_NAMES
 from mneme.environments.household.world import World
 from mneme.models.asking.asking import ask
 from mneme.nodes.household.context import HouseholdRuntime
@@ -68,13 +68,13 @@ class Minds:
         ]
 
     def view(self, number: int) -> View:
-        """Return what one member knows and may do."""
+        """Return one member's knowledge and possible actions."""
         beliefs, plan, episode = self.beliefs[number], self.plans[number], self.world.episode
         centers = self.world.layout.centers
         met = [  # the teammates as they were last seen, in the middle of that room
             Worker(
                 number=other,
-                name=NAMES[other],
+                name=AGENT_NAMES[other],
                 room=seen.room,
                 x=centers[seen.room][0],
                 z=centers[seen.room][1],
@@ -90,7 +90,7 @@ class Minds:
         return View(**dict(knowledge), me=number, options=options, history=history)
 
     def team(self, number: int) -> str:
-        """Say in words where a member last saw its teammates, and with what in their hands."""
+        """Describe where a member last saw its teammates, and what they held."""
         beliefs, things = self.beliefs[number], self.world.things
         lines = {
             other: f"in the {beliefs.rooms[met.room]} at step {met.step}, holding "
@@ -98,7 +98,7 @@ class Minds:
             for other, met in beliefs.others.items()
         }
         others = teammates(number, self.members)
-        return "\n".join(f"{NAMES[other]}: {lines.get(other, 'not seen yet')}" for other in others)
+        return "\n".join(f"{AGENT_NAMES[other]}: {lines.get(other, 'not seen yet')}" for other in others)
 
     async def choose(
         self, question: Prompt[Any, Choice], given: Mapping[int, View], runtime: HouseholdRuntime
@@ -119,8 +119,8 @@ class Minds:
         return made, choices, self.decided(choices, runtime, **answers.fallbacks) | answers.update
 
     def decided(self, choices: dict[int, Option], runtime: HouseholdRuntime, **more: Any) -> Update:
-        """Return what everybody does: those who chose, that; the others go on."""
-        shown = {NAMES[number]: str(option) for number, option in choices.items()}
+        """Return everybody's actions: of those who chose, their choice; the others continue."""
+        shown = {AGENT_NAMES[number]: str(option) for number, option in choices.items()}
         going = {number: plan.macro for number, plan in enumerate(self.plans) if plan is not None}
         macros = going | {number: macro_of(option) for number, option in choices.items()}
         everybody = [as_json(macros[number]) for number in range(len(self.members))]
@@ -130,7 +130,7 @@ class Minds:
 
 @dataclass
 class Answers:
-    """Who answered in one step of the graph, and why what others answered stayed unusable."""
+    """The members that answered in one step of the graph, and why other answers stayed unusable."""
 
     by: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)

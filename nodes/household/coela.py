@@ -12,7 +12,7 @@ An answer that stays unusable costs no episode: without a usable draft the agent
 usable choice it goes on with what is under way or does what is nearest; both are counted as fallbacks.
 """
 
-from mneme.environments.household.scene import NAMES
+from mneme.environments.household.scene import AGENT_NAMES
 from mneme.nodes.household.alone import AloneState, Answers, Minds, teammates
 from mneme.nodes.household.context import HouseholdRuntime
 from mneme.nodes.household.counters import counted
@@ -74,18 +74,18 @@ async def plan(state: State, runtime: HouseholdRuntime) -> Update:
 
 
 def _line(who: int, text: str, step: int) -> str:
-    return f"{NAMES[who]} at step {step}: {text}"
+    return f"{AGENT_NAMES[who]} at step {step}: {text}"
 
 
 def _situation(state: State, minds: Minds, number: int) -> Situation:
     others = teammates(number, minds.members)
     dialogue = state["dialogues"][number]
-    said = ([line for line in dialogue if line.startswith(f"{name} at ")] for name in NAMES)
+    said = ([line for line in dialogue if line.startswith(f"{name} at ")] for name in AGENT_NAMES)
     latest = [line for lines in said for line in lines[-DIALOGUE:]]
     return Situation(
         **dict(minds.view(number)),
-        name=NAMES[number],
-        teammates=[NAMES[other] for other in others],
+        name=AGENT_NAMES[number],
+        teammates=[AGENT_NAMES[other] for other in others],
         belief=minds.beliefs[number].words(),
         team=minds.team(number),
         dialogue=[line for line in dialogue if line in latest],

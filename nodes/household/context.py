@@ -1,4 +1,4 @@
-"""Which models play a household, and what of the architecture is switched on."""
+"""Context of a household: the models that play, and the parts of the architecture that are switched on."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""What a run in the household cost and how it went, counted alike for every method; lapses of those asked."""
+"""Costs and results of a run in the household, counted alike for every method; lapses of agents."""
 
 from collections.abc import Awaitable, Callable
 from functools import wraps
@@ -13,7 +13,7 @@ Node = TypeVar("Node", bound=Callable[..., Awaitable[dict[str, Any]]])
 
 
 class Counters(TypedDict, total=False):
-    """What a run cost and how it went, counted alike for every method.
+    """Costs and results of a run, counted alike for every method.
 
     `rounds` counts those in which was decided, `unallocated` those of them in which MiTa's members followed
     their proposals, since no allocation was usable: then it was not MiTa that played. `frames` counts those
@@ -46,7 +46,7 @@ def added(before: Counters, more: Counters) -> Counters:
 
 
 def counted(node: Node) -> Node:
-    """Add to a node's update what its questions took: calls, tokens and repairs; a decorator."""
+    """Add calls, tokens and repairs of a node's questions to its update; a decorator."""
 
     @wraps(node)
     async def counting_node(state: Any, runtime: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ SEGMENTS = "segments"
 
 
 async def check_perception(context: HouseholdContext) -> None:
-    """See, before anything is played, whether who is to recognise frames can. Raises BadInput, MnemeError."""
+    """Check before the episode that the perception backend works. Raises BadInput, MnemeError."""
     if context.perception == SEGMENTS:
         return
     if context.setting != "visual":
@@ -32,7 +32,7 @@ async def check_perception(context: HouseholdContext) -> None:
 
 
 class Eyes:
-    """Whoever recognises frames: called in a thread, it asks in the event loop that it was made in.
+    """The vision model of a run: called in a thread, it asks in the event loop that it was made in.
 
     `answers` are those that could be used, `lost` the frames without one.
     """

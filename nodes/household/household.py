@@ -1,4 +1,4 @@
-"""The household that every method plays in: who is asked, what a member sees, and what its choice leads to.
+"""Household steps of every method: who is asked, what a member sees, and the effects of its choice.
 
 A round is: everybody perceives, decides, and acts until somebody needs a new plan or sees a thing of the task
 that nobody in its room knew of. Decisions and what is said while deciding cost no step of the world; only
@@ -39,11 +39,11 @@ from mneme.nodes.household.household_state import (
 from mneme.nodes.workflow import read_input
 
 CLAIMING = ("goexplore", "gocheck", "gograb")
-"""What nobody else should do with the same target at the same time."""
-WAITING = Macro(kind="wait")
+"""Actions whose target no other member should pursue at the same time."""
+WAIT_MACRO = Macro(kind="wait")
 DONE, UNDER_WAY = "done", "under way"
 HISTORY = 40
-"""Entries of its history that a member keeps; a view shows the latest of them."""
+"""Maximum entries of a member's history; a view shows the latest of them."""
 
 
 async def begin(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
@@ -181,7 +181,7 @@ def _run(world: World, plans: list[Plan], beliefs: Sequence[Beliefs]) -> tuple[l
     if frames or world.done or world.steps >= World.LIMIT:
         return events, frames
     idle = {event.agent for event in events}
-    able = [Plan.of(WAITING, world.episode.goals) if n in idle else plan for n, plan in enumerate(plans)]
+    able = [Plan.of(WAIT_MACRO, world.episode.goals) if n in idle else plan for n, plan in enumerate(plans)]
     more, frames = advance(world, able, beliefs, most=1)
     return [*events, *more], frames
 
@@ -201,7 +201,7 @@ def _after(
 
 
 def _history(member: Member, plan: Plan, how: str, before: int) -> list[str]:
-    """Add what a plan came to, and what became of another that it took the place of."""
+    """Add the result of a plan, and of another that it replaced."""
     history, begun = list(member["history"]), before
     old = Plan.model_validate(member["plan"]) if member["plan"] else None
     if old is not None and old.steps:
@@ -219,14 +219,14 @@ def _history(member: Member, plan: Plan, how: str, before: int) -> list[str]:
 
 
 def is_under_way(entry: str) -> bool:
-    """Say whether an entry of a history is of a plan that has not ended."""
+    """Return whether a history entry belongs to a plan that has not ended."""
     return entry.endswith(UNDER_WAY)
 
 
 def _duplication(
     state: HouseholdState, plans: Sequence[Plan], beliefs: Sequence[Beliefs], world: World
 ) -> Counters:
-    """Count new plans that go for what another goes for, or look where some member has looked."""
+    """Count new plans with another plan's target, or for a place where some member has looked."""
     went = Counters(conflicts=0, redundant=0)
     claims = [plan.macro.target if plan.macro.kind in CLAIMING else None for plan in plans]
     for number, (old, plan) in enumerate(zip(plans_of(state), plans, strict=True)):

@@ -1,4 +1,4 @@
-"""What a household team holds between its steps, whichever method it plays by.
+"""State of a household team between its steps, for every method.
 
 The apartment does not change, so the state holds it once, as given; what does change is small (`World.state`
 and each member's beliefs).
@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from mneme.core.fields import LARGEST, described
 from mneme.environments.household.beliefs import Beliefs
-from mneme.environments.household.episode import CATEGORIES, MOST_AGENTS, Episode, parse_episode
+from mneme.environments.household.episode import GOAL_CATEGORIES, MAX_AGENTS, Episode, parse_episode
 from mneme.environments.household.macro import Plan
 from mneme.environments.household.virtualhome.world import VirtualHomeWorld
 from mneme.environments.household.world import World
@@ -41,10 +41,10 @@ class Task(TypedDict, total=False):
             "",
             description="What is to be done in a generated apartment; empty: the seed decides.",
             examples=["Prepare Tea"],
-            json_schema_extra={"enum": ["", *CATEGORIES]},
+            json_schema_extra={"enum": ["", *GOAL_CATEGORIES]},
         ),
     ]
-    agents: Annotated[int, Field(2, ge=1, le=MOST_AGENTS, description="Members of the team.", examples=[3])]
+    agents: Annotated[int, Field(2, ge=1, le=MAX_AGENTS, description="Members of the team.", examples=[3])]
     seed: Annotated[int, described("Which apartment is generated.", 7, 0, ge=0, le=LARGEST)]
     episode: Annotated[
         dict[str, Any],
@@ -69,7 +69,7 @@ class Task(TypedDict, total=False):
 
 
 class Member(TypedDict):
-    """What one member knows, is doing, did, and was told last."""
+    """One member's knowledge, current plan, history, and the latest messages to it."""
 
     beliefs: dict[str, Any]
     plan: dict[str, Any] | None
@@ -148,12 +148,12 @@ def seeing_world() -> "type[SeeingWorld]":
 
 
 def beliefs_of(members: Sequence[Member]) -> list[Beliefs]:
-    """Return what each member believes."""
+    """Return the beliefs of each member."""
     return [Beliefs.model_validate(member["beliefs"]) for member in members]
 
 
 def plans_of(state: HouseholdState) -> list[Plan | None]:
-    """Return what each member is doing; None where it has no plan."""
+    """Return the plan of each member; None for a member without a plan."""
     return [Plan.model_validate(member["plan"]) if member["plan"] else None for member in state["members"]]
 
 

@@ -26,7 +26,7 @@ from mneme.prompts.household.household import Option, View, spots_of
 
 HERE = 0
 """The spot where the agent stands; no thing of the world has this id."""
-MOST_OF_A_CLASS = 100
+MAX_OF_A_CLASS = 100
 
 
 class State(AloneState, total=False):
@@ -117,7 +117,7 @@ def _imagined(view: View, sample: Mapping[str, int]) -> Iterator[Item]:
     names = [need.thing for need in view.needs]
     for slot, place in sample.items():
         name, _, number = slot.partition("/")
-        imagined = -1 - names.index(name) * MOST_OF_A_CLASS - int(number)
+        imagined = -1 - names.index(name) * MAX_OF_A_CLASS - int(number)
         yield Item(imagined, name, place, place not in rooms, False, False)
 
 

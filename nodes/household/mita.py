@@ -28,7 +28,7 @@ from langgraph.types import Overwrite, Send
 
 from mneme.core.errors import BadAnswer
 from mneme.environments.household.beliefs import Beliefs
-from mneme.environments.household.scene import NAMES
+from mneme.environments.household.scene import AGENT_NAMES
 from mneme.models.asking.asking import ask
 from mneme.nodes.household import household
 from mneme.nodes.household.alone import fallback
@@ -134,7 +134,7 @@ async def follow_proposals(state: State, runtime: HouseholdRuntime) -> Update:
 
 def _streamed(state: State) -> list[dict[str, Any]]:
     return [
-        {"member": NAMES[each["member"]], "reason": each["reason"], "action": str(option_of(each))}
+        {"member": AGENT_NAMES[each["member"]], "reason": each["reason"], "action": str(option_of(each))}
         for each in in_order(state)
     ]
 
@@ -142,7 +142,7 @@ def _streamed(state: State) -> list[dict[str, Any]]:
 def _decided(state: State, options: Sequence[Option], reason: str) -> Update:
     """Note the joint action, and what is to be told of it."""
     overruled = {
-        NAMES[each["member"]]: (macro_of(option_of(each)), macro_of(option))
+        AGENT_NAMES[each["member"]]: (macro_of(option_of(each)), macro_of(option))
         for each, option in zip(in_order(state), options, strict=True)
         if macro_of(option_of(each)) != macro_of(option)
     }
@@ -160,7 +160,7 @@ def _decided(state: State, options: Sequence[Option], reason: str) -> Update:
             name: [*(each for each in before.get(name, []) if each == str(proposed)), str(proposed)]
             for name, (proposed, _) in overruled.items()
         },
-        "proposed_in": {NAMES[each["member"]]: each["mark"] for each in state["proposals"]},
+        "proposed_in": {AGENT_NAMES[each["member"]]: each["mark"] for each in state["proposals"]},
     }
 
 
@@ -169,7 +169,7 @@ def _said(state: State, options: Sequence[Option], reason: str) -> dict[str, str
     before, step = state.get("said", {}), state["steps"]
     said = {}
     for proposed, option in zip(in_order(state), options, strict=True):
-        name = NAMES[proposed["member"]]
+        name = AGENT_NAMES[proposed["member"]]
         kept = macro_of(option_of(proposed)) == macro_of(option)
         who, why = (name, proposed["reason"]) if kept else ("the manager", reason)
         words = "" if why.startswith(FALLBACK) else f"as {who} said at step {step}: {why}"
@@ -295,7 +295,7 @@ def negotiations(state: State, runtime: HouseholdRuntime) -> Literal["finish"] |
             "negotiate",
             Asked(round=state["round"], situation=situation, proposed_in=proposed_in.get(name, "")),
         )
-        for number, name in zip(range(len(beliefs)), NAMES, strict=False)
+        for number, name in zip(range(len(beliefs)), AGENT_NAMES, strict=False)
         for situation in [situation_of(state, runtime, world, beliefs, number)]
     ]
 

@@ -1,4 +1,4 @@
-"""What MiTa remembers: the record that a synopsis is made of, its synopses, and episodes in the ledger.
+"""MiTa's memory: the record that a synopsis is made of, the synopses, and episodes in the ledger.
 
 Algorithm 1 only adds synopses to C, so that it would grow without end, and each would repeat what others say.
 The latest `RECENT` synopses stay as they were written, but for whole sentences that the world has
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mneme.environments.household.beliefs import Beliefs, Known, satisfies, unexplored
-from mneme.environments.household.scene import NAMES
+from mneme.environments.household.scene import AGENT_NAMES
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.household.context import HouseholdRuntime
 from mneme.nodes.household.household import is_under_way
@@ -33,14 +33,14 @@ from mneme.nodes.household.mita_state import (
     wanted_in,
 )
 from mneme.nodes.household.views import in_lines, knowledge_of, progress_in_words, task_of, worker_of
-from mneme.prompts.household.synopsis import NAMED, NARRATIVE, Passage, Synopsis, sentences
+from mneme.prompts.household.synopsis import NAMED_THING, NARRATIVE, Passage, Synopsis, sentences
 from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory, experience_of, furniture_of
 
 RECENT = 3
-"""Synopses that stay as they were written."""
-DATED = re.compile(r"\bstep \d")
+"""Number of latest synopses that stay as they were written."""
+STEP_NUMBER = re.compile(r"\bstep \d")
 """What a sentence has that tells of what happened."""
-PAST = re.compile(rf"{DATED.pattern}|[+-]\d")
+PAST = re.compile(rf"{STEP_NUMBER.pattern}|[+-]\d")
 """The same, or what a sentence has that tells of what changed."""
 UNFOUND = r"\b(?:not|never|nobody|nowhere)(?: \w+){0,2} (?:found|seen|known)\b|\b(?:missing|to find)\b"
 """What a clause has that says of something that it was not found."""
@@ -49,7 +49,7 @@ UNPLACED = (
     r"(?! (?:on|in|inside|at)\b)"
 )
 """What a clause has that says of something that it is left, or waited for."""
-MOST_DEEDS = 2
+MAX_NEW_ENTRIES = 2
 """Entries that one round may add to a member's history: an interrupted plan, and the one in its place."""
 
 
@@ -66,7 +66,7 @@ def passage_of(state: State, beliefs: Sequence[Beliefs], team: Beliefs) -> Passa
         actions=in_lines(
             *state["actions"],
             *(
-                f"{NAMES[number]}: {entry}"
+                f"{AGENT_NAMES[number]}: {entry}"
                 for number, member in enumerate(state["members"])
                 for entry in member["history"]
                 if is_under_way(entry)
@@ -83,7 +83,7 @@ def passage_of(state: State, beliefs: Sequence[Beliefs], team: Beliefs) -> Passa
         names=everything.rooms | {each.id: each.name for each in everything.things.values()},
         unopened=[each.id for each in everything.containers() if each.id not in opened],
         searched={
-            room: [NAMES[n] for n, known in enumerate(beliefs) if known.room_seen.get(room, -1) > last]
+            room: [AGENT_NAMES[n] for n, known in enumerate(beliefs) if known.room_seen.get(room, -1) > last]
             for room in team.room_seen
         },
     )
@@ -96,11 +96,11 @@ def _place_of(known: Known, team: Beliefs) -> int:
 
 
 def deeds(state: State, update: Update) -> list[str]:
-    """Return what the members have done since the state, each with its outcome; not what is under way."""
+    """Return the members' actions since that state, each with its outcome; without unfinished ones."""
     return [
-        f"{NAMES[number]}: {entry}"
+        f"{AGENT_NAMES[number]}: {entry}"
         for number, (before, now) in enumerate(zip(state["members"], update["members"], strict=True))
-        for entry in now["history"][-MOST_DEEDS:]
+        for entry in now["history"][-MAX_NEW_ENTRIES:]
         if entry not in before["history"] and not is_under_way(entry)
     ]
 
@@ -108,7 +108,9 @@ def deeds(state: State, update: Update) -> list[str]:
 def _beliefs(beliefs: Sequence[Beliefs], oldest: int) -> str:
     """Say what each member saw since a step, and where nobody has been at all."""
     own = [
-        in_lines(f"{NAMES[n]}: {known.position_in_words()}", *known.sights(oldest), known.explored(oldest))
+        in_lines(
+            f"{AGENT_NAMES[n]}: {known.position_in_words()}", *known.sights(oldest), known.explored(oldest)
+        )
         for n, known in enumerate(beliefs)
     ]
     seen = [room for known in beliefs for room in known.room_seen]
@@ -148,7 +150,7 @@ def memory_of(episode: dict[str, Any], runtime: HouseholdRuntime) -> EpisodicMem
 
 
 def taught_by(state: State) -> EpisodeRecord:
-    """Put together what the episode taught; how containers were left is no news of the next episode."""
+    """Collect what the episode taught; how containers were left is no news of the next episode."""
     team, episode = together(beliefs_of(state["members"])), episode_of(state)
     names = {str(thing.id): thing.name for thing in episode.things}
     finds: dict[str, list[str]] = {}
@@ -186,7 +188,11 @@ def outdated_in(state: State) -> re.Pattern[str]:
         for each in (
             all_found,
             [*all_placed, *(f"<{each.name}> ({each.id})" for each in in_place)],
-            [NAMES[n] for n, each in enumerate(members) if ": wait:" not in "".join(each["history"][-1:])],
+            [
+                AGENT_NAMES[n]
+                for n, each in enumerate(members)
+                if ": wait:" not in "".join(each["history"][-1:])
+            ],
         )
     )
     return re.compile(
@@ -233,12 +239,12 @@ def _still(dated: DatedSynopsis, team: Beliefs, over: re.Pattern[str]) -> DatedS
 
 def _holds(clause: str, gone: set[str], over: re.Pattern[str]) -> bool:
     """Say whether a clause is dated, or still so; what is left may be moved on its way."""
-    moved = gone.intersection(number for _, number in NAMED.findall(re.sub(UNPLACED, "", clause)))
-    return DATED.search(clause) is not None or not (moved or over.search(clause))
+    moved = gone.intersection(number for _, number in NAMED_THING.findall(re.sub(UNPLACED, "", clause)))
+    return STEP_NUMBER.search(clause) is not None or not (moved or over.search(clause))
 
 
 def _put_together(first: DatedSynopsis, last: DatedSynopsis) -> DatedSynopsis:
-    """Make one synopsis of two that follow one another: what is so, not what happened, the latest first."""
+    """Merge two successive synopses into one: current facts without past events, the latest first."""
     told = [each for dated in (first, last) for each in sentences(dated["synopsis"]["narrative"])]
     kept: list[str] = []
     for each in reversed([*dict.fromkeys(each for each in told if each and not PAST.search(each))]):

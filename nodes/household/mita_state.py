@@ -1,4 +1,4 @@
-"""What a MiTa team holds between its steps, and what that comes to: progress, joint belief, windows."""
+"""State of a MiTa team between its steps, and what is derived: progress, joint belief, windows."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ def merged(synopses: Sequence[DatedSynopsis]) -> Beliefs:
 
 
 class Proposed(TypedDict):
-    """What one member proposed, and in which situation, by its mark."""
+    """One member's proposal, and the mark of the situation in which it was made."""
 
     member: int
     reason: str
@@ -108,7 +108,7 @@ def option_of(proposed: Proposed) -> Option:
 
 
 def together(beliefs: Sequence[Beliefs]) -> Beliefs:
-    """Merge what several members believe, the latest sight of each thing counting."""
+    """Merge the beliefs of several members; the latest sight of each thing counts."""
     latest = max(beliefs, key=lambda each: each.step)
     team = Beliefs(agent=-1, step=latest.step, rooms=latest.rooms)
     for each in beliefs:
@@ -117,7 +117,7 @@ def together(beliefs: Sequence[Beliefs]) -> Beliefs:
 
 
 def since(beliefs: Beliefs, step: int) -> Beliefs:
-    """Return what was seen at a step or later; the rest is out of the window."""
+    """Return what was seen at a step or later; the rest is outside the window."""
     return beliefs.model_copy(
         update={
             "things": {key: known for key, known in beliefs.things.items() if known.step >= step},
@@ -152,7 +152,7 @@ def wanted_in(episode: Episode) -> dict[str, int]:
 
 
 def change_of(before: Progress, now: Progress) -> str:
-    """Say what Δp is, in words."""
+    """Describe Δp in words."""
     parts = [
         f"{what}: {', '.join(changed)}"
         for what, changed in (

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from mneme.environments.household.beliefs import Met
-from mneme.environments.household.scene import NAMES
+from mneme.environments.household.scene import AGENT_NAMES
 from mneme.environments.household.walking import steps_if_known
 from mneme.nodes.household.alone import AloneState, Minds, teammates
 from mneme.nodes.household.context import HouseholdRuntime
@@ -25,7 +25,7 @@ from mneme.nodes.household.household_state import Update
 from mneme.nodes.workflow import Typed
 from mneme.prompts.household.household import Spot, View
 from mneme.prompts.household.proagent import (
-    UNKNOWN,
+    UNKNOWN_ROOM,
     Observed,
     Plan,
     Scene,
@@ -59,7 +59,7 @@ async def watch(state: State, runtime: HouseholdRuntime) -> Update:
 def _watched(minds: Minds, number: int, before: Mapping[int, Observed]) -> dict[int, Observed]:
     view, watched = minds.view(number), {}
     for other in teammates(number, minds.members):
-        old = before.get(other) or Observed(teammate=other, name=NAMES[other])
+        old = before.get(other) or Observed(teammate=other, name=AGENT_NAMES[other])
         met = minds.beliefs[number].others.get(other)
         watched[other] = _corrected(view, _seen(view, old, met) if met else old)
     return watched
@@ -90,14 +90,14 @@ def _seen(view: View, old: Observed, met: Met) -> Observed:
 
 def _corrected(view: View, observed: Observed) -> Observed:
     """Give an intention up that is done, or that the teammate's behaviour contradicts."""
-    if observed.intended == UNKNOWN:
+    if observed.intended == UNKNOWN_ROOM:
         return observed
     if is_done(view, observed.intended):
-        return observed.model_copy(update={"intended": UNKNOWN})
+        return observed.model_copy(update={"intended": UNKNOWN_ROOM})
     if not (observed.seen == view.step and view.step > observed.due):
         return observed
     wrong = [*observed.contradicted, observed.intended]
-    return observed.model_copy(update={"intended": UNKNOWN, "contradicted": wrong[-BEHAVIOURS:]})
+    return observed.model_copy(update={"intended": UNKNOWN_ROOM, "contradicted": wrong[-BEHAVIOURS:]})
 
 
 @counted
@@ -116,7 +116,7 @@ def _scene(state: State, minds: Minds, number: int) -> Scene:
         spots = {target: _spot(view, target) for target in (each.intended, *each.contradicted)}
         labels = {target: spot.label for target, spot in spots.items() if spot is not None}
         observed.append(each.model_copy(update={"labels": labels}))
-    return Scene(**dict(view), name=NAMES[number], belief=words, observed=observed)
+    return Scene(**dict(view), name=AGENT_NAMES[number], belief=words, observed=observed)
 
 
 def _thought(

@@ -1,4 +1,4 @@
-"""What the members and the manager are given: beliefs of the world, made into views, options and contexts.
+"""Views, options and contexts that members and manager get, made from their beliefs of the world.
 
 For MiTa: the view of eq. 2, the cross-agent context of eq. 3.
 """
@@ -11,7 +11,7 @@ from typing import Any
 from mneme.environments.household.beliefs import Beliefs, Known, satisfies
 from mneme.environments.household.episode import Episode, Goal, Thing
 from mneme.environments.household.macro import Macro, Plan, possible
-from mneme.environments.household.scene import NAMES
+from mneme.environments.household.scene import AGENT_NAMES
 from mneme.environments.household.walking import Corner, steps_into, steps_to_act
 from mneme.environments.household.world import HANDS, Observation, World
 from mneme.nodes.household.context import HouseholdRuntime
@@ -38,7 +38,7 @@ def worker_of(number: int, beliefs: Beliefs, plan: Plan | None) -> Worker:
     """Say where a member is, what it holds and what it is doing, by what it knows itself."""
     return Worker(
         number=number,
-        name=NAMES[number],
+        name=AGENT_NAMES[number],
         room=beliefs.room,
         x=beliefs.position[0],
         z=beliefs.position[1],
@@ -184,9 +184,9 @@ def macro_of(option: Option) -> Macro:
     return Macro(kind=option.kind, target=option.target, name=option.name, text=option.text)
 
 
-MOST_NEAR = 3
+MAX_NEIGHBOURS = 3
 """Containers and targets to which a map tells the steps from another."""
-MOST_USUAL = 4
+MAX_USUAL_PLACES = 4
 """Kinds of places that are named for a class of things."""
 
 
@@ -203,7 +203,7 @@ def situation_of(
         me=number,
         options=_options_of(state, world, known, knowledge, number),
         taken=[each.target for each in others.values() if each.kind in CLAIMING and each.target is not None],
-        name=NAMES[number],
+        name=AGENT_NAMES[number],
         task=task_of(knowledge),
         progress=progress_in_words(state),
         observation=seen_now(known),
@@ -211,8 +211,8 @@ def situation_of(
         done="\n".join(state["members"][number]["history"][-runtime.context.window :]),
         map=map_in_words(knowledge),
         dialogue=in_lines(
-            *(f"{NAMES[n]} does {each}{said.get(NAMES[n], '')}" for n, each in others.items()),
-            state.get("overruled", {}).get(NAMES[number], ""),
+            *(f"{AGENT_NAMES[n]} does {each}{said.get(AGENT_NAMES[n], '')}" for n, each in others.items()),
+            state.get("overruled", {}).get(AGENT_NAMES[number], ""),
         ),
         usual=usual_places(state),
     ).model_dump(mode="json")
@@ -228,7 +228,9 @@ def map_in_words(knowledge: Knowledge) -> str:
     lines = [f"{rooms[room]} has doors to {', '.join(others)}." for room, others in ways.items() if others]
     for spot in spots.values():
         others = (each for each in spots.values() if each.id != spot.id)
-        far = sorted((steps_to_act(knowledge, spot.corner, each), each.id) for each in others)[:MOST_NEAR]
+        far = sorted((steps_to_act(knowledge, spot.corner, each), each.id) for each in others)[
+            :MAX_NEIGHBOURS
+        ]
         near = ", ".join(f"about {steps} to {spots[each].label}" for steps, each in far)
         lines += [f"Steps from {spot.label}: {near}."] if near else []
     return in_lines(*lines)
@@ -280,7 +282,7 @@ def task_of(knowledge: Knowledge) -> str:
 
 
 def progress_in_words(state: State) -> str:
-    """Say how far the team is, and of how many."""
+    """Describe the team's progress as counts and totals."""
     progress, episode = state["assessed"], episode_of(state)
     counts, wanted = {goal.key: goal.count for goal in episode.goals}, wanted_in(episode)
     placed = ", ".join(f"{key}: {count} of {counts[key]}" for key, count in progress["placed"].items())
@@ -299,7 +301,7 @@ def usual_places(state: State) -> str:
     lines = list[str]()
     for name in wanted_in(episode_of(state)):
         seen = [each for each in state["experience"].get(name, {}).items() if each[1][0]]
-        best = sorted(seen, key=lambda each: -each[1][0] / max(1, each[1][1]))[:MOST_USUAL]
+        best = sorted(seen, key=lambda each: -each[1][0] / max(1, each[1][1]))[:MAX_USUAL_PLACES]
         told = ", ".join(f"{place} {found} times of {of}" for place, (found, of) in best)
         lines.append(f"{name}: {told}." if best else "")
     return in_lines(*lines)

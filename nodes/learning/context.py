@@ -1,4 +1,4 @@
-"""Which team learns, in which environment, and which models its agents are."""
+"""Context of learning: the team, its environment, and the models of its agents."""
 
 from typing import Any, TypeVar
 
@@ -38,7 +38,7 @@ class TeamContext(OwnedByTeam):
 
     @property
     def drawn(self) -> dict[str, Any]:
-        """Return what query tuning draws its tables from."""
+        """Return the settings from which query tuning draws its tables."""
         return self.model_dump(include={"schema_name", "database_seed", "rows"})
 
 
@@ -63,7 +63,7 @@ def cards_of(runtime: Runtime[Learning]) -> KnowledgeCards:
 
 
 async def who_answers(role: str, runtime: Runtime[Learning]) -> str:
-    """Return who a role is; for `auto` the team's tuned model, where one was promoted (§8, step 4)."""
+    """Return the model of a role; for `auto` the team's tuned model, if one was promoted (§8, step 4)."""
     who: str = getattr(runtime.context, role)
     if who.strip() != "auto" or (await read_settings()).auto:
         return who

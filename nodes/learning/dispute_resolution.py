@@ -45,7 +45,7 @@ from mneme.stores.ledger.records import Change
 ROUNDS = 2
 SIMILAR = 5
 AS_FAST = 1.1
-"""An approach is better where it is at least a tenth faster; a closer race is nobody's."""
+"""Speed-up from which an approach counts as better; below it neither does."""
 
 
 class Case(TypedDict):
@@ -113,13 +113,13 @@ def _similar(dispute: Dispute, card: Card, rounds: int, context: TeamContext) ->
 
 
 def is_about(side: Guideline, world: World) -> bool:
-    """Say whether an approach is about this task; of words, it is enough that nothing says otherwise."""
+    """Return whether an approach is about this task; words are, unless something says otherwise."""
     applies = world.applies(side.condition)
     return applies is True or (applies is None and advice_of(world, "", side.pattern).is_text)
 
 
 def can_test(state: State) -> Literal["test", "recommend"]:
-    """Test where there is something to test on."""
+    """Test if there is something to test on."""
     return "test" if state["similar"] else "recommend"
 
 

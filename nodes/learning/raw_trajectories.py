@@ -20,8 +20,8 @@ from mneme.prompts.learning.compound_learning.task import Known
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.task_memories.trials import TrialRecord, Trials
 
-MEMORY = "raw_trajectories"
-MAX_CHARS = 3_000
+TRAJECTORY_MEMORY = "raw_trajectories"
+MAX_TRAJECTORY_CHARS = 3_000
 """As much of a trajectory as is shown: five of them fit into a small model's context."""
 
 
@@ -41,7 +41,7 @@ async def _nearest(step: Step) -> list[Known]:
 
 
 def _trials(step: Step) -> Trials:
-    return Trials(ledger_of(step.runtime), team_of(step.runtime), MEMORY)
+    return Trials(ledger_of(step.runtime), team_of(step.runtime), TRAJECTORY_MEMORY)
 
 
 def _key(step: Step) -> str:
@@ -61,7 +61,7 @@ def _recalled(kept: TrialRecord, step: Step) -> Known:
         status="solved" if kept.success else "not solved",
         confidence=kept.reward,
         advice=[each.model_copy(update={"applies": True}) for each in made],
-        rationale=shorten_middle("\n".join(kept.trajectory), MAX_CHARS),
+        rationale=shorten_middle("\n".join(kept.trajectory), MAX_TRAJECTORY_CHARS),
     )
 
 
@@ -81,6 +81,6 @@ async def keep(step: Step) -> Update:
         key_steps=[pattern] if pattern else [],
     )
     source = Source(tasks=[state["task_id"]])
-    await _trials(step).keep(kept, Change(reason="finished", actor=MEMORY, source=source))
+    await _trials(step).keep(kept, Change(reason="finished", actor=TRAJECTORY_MEMORY, source=source))
     await log_task(step)
     return {"learned": [], "answered_by": sorted(set(state["responders"]))}

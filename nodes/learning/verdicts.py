@@ -13,7 +13,7 @@ from mneme.stores.cards.disputes import Dispute, Resolution
 from mneme.stores.cards.metrics import TaskRecord
 
 Decision = Literal["deprecate_old", "keep_old", "merge"]
-DECISIONS = 'Decide: deprecate_old, keep_old or merge, like {"decision": "keep_old"}.'
+VERDICT_HINT = 'Decide: deprecate_old, keep_old or merge, like {"decision": "keep_old"}.'
 
 
 class Args(BaseModel):
@@ -82,7 +82,7 @@ def plainly(answer: object, dispute: Dispute, card: Card) -> Verdict:
         fields = {"edit": given.args, "accept": dict(offered)}.get(given.kind, rejected)
         return {**fields, "reason": given.text or fields.get("reason", "")}
 
-    verdict = answers.read_answer(Verdict, answer, DECISIONS, fields_of)
+    verdict = answers.read_answer(Verdict, answer, VERDICT_HINT, fields_of)
     if verdict.decision != "merge":
         return verdict
     rules = verdict.rules or list(sides_of(dispute, card) or ())

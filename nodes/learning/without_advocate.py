@@ -10,7 +10,7 @@ from mneme.nodes.learning.compound_learning.state import LoggedObjection, Step, 
 from mneme.nodes.learning.worlds import attempt, remedies
 from mneme.prompts.learning.compound_learning.challenge import Objection
 
-MAX_CHARS = 300
+MAX_EVIDENCE_CHARS = 300
 
 
 @timed
@@ -22,7 +22,7 @@ async def try_out(step: Step) -> Update:
         return {}
     tried = {each["draft"].pattern for each in drafts}
     said = Objection(
-        evidence=f"The trial says: {trial.problem or trial.summary}"[:MAX_CHARS],
+        evidence=f"The trial says: {trial.problem or trial.summary}"[:MAX_EVIDENCE_CHARS],
         kind="missing_edge_case",
         remedy=next((each for each in remedies(step.world) if each not in tried), ""),
         severity="blocking",

@@ -1,4 +1,4 @@
-"""A task in its world, as the steps of learning see it: what is posed, and what patterns and trials say."""
+"""A task in its world, for the steps of learning: the task posed, its patterns and its trials."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ from mneme.stores.cards.sharing import Abstraction
 STORY = {each.id: each for each in story()}
 """The tasks that come with Mneme, by their ids."""
 OUTSIDE = ("workspace", "check", "database")
-"""What reaches files, programs or servers outside of Mneme: for a person on their own machine alone."""
+"""Fields that reach files, programs or servers outside of Mneme: for a person on their own machine alone."""
 
 
 class Problem(Told, total=False):
@@ -71,7 +71,7 @@ class Unmeasured(World):
         self.scope, self._material = problem.get("scope", ""), problem.get("material", "")
 
     def material(self) -> str:
-        """Return what the task is about, as it was given."""
+        """Return the task's material, as it was given."""
         return self._material
 
     def wanted(self) -> str:
@@ -122,7 +122,7 @@ def opened(name: str, task: Task) -> World:
 
 
 def advice_of(world: World, condition: str, pattern: str) -> Advice:
-    """Make a pattern out for the task, and say whether its condition holds."""
+    """Instantiate a pattern for the task, and return whether its condition holds."""
     made = Advice(
         condition=condition,
         pattern=pattern,
@@ -139,7 +139,7 @@ def advice_of(world: World, condition: str, pattern: str) -> Advice:
 
 
 def made_out(world: World, patterns: Sequence[str]) -> list[Advice]:
-    """Make patterns out for the task, those that can be carried out here."""
+    """Instantiate patterns for the task, those that can be carried out here."""
     return [each for pattern in patterns if (each := advice_of(world, "", pattern)).feasible]
 
 

@@ -1,4 +1,4 @@
-"""Which models play in a PDDL world, with which memory, and how much an agent is shown."""
+"""Context of a PDDL team: its models, its memory, and how much an agent is shown."""
 
 from langgraph.runtime import Runtime
 from pydantic import Field

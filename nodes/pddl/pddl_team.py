@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput, first_fault
 from mneme.core.fields import described
-from mneme.environments.pddl import SIZES, STEPS, Domain, PddlWorld, Problem, example_of, generate
+from mneme.environments.pddl import MAX_STEPS, SIZES, Domain, PddlWorld, Problem, example_of, generate
 from mneme.environments.turns import Turn
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import ask, resolve
@@ -34,11 +34,11 @@ from mneme.prompts.pddl.pddl_team import Move, choose_action, choose_otherwise
 from mneme.prompts.prompt import Prompt
 from mneme.stores.task_memories.trials import Trials
 
-LEAST = ", ".join(f"{domain} {least}" for domain, (least, _) in SIZES.items())
-HINT = "Load it with environments.pddl.load, and give problem.model_dump()."
+MIN_SIZES = ", ".join(f"{domain} {least}" for domain, (least, _) in SIZES.items())
+PROBLEM_HINT = "Load it with environments.pddl.load, and give problem.model_dump()."
 
 
-EXAMPLE = {
+PROBLEM_EXAMPLE = {
     "name": "mine/1",
     "domain": "gripper",
     "difficulty": "easy",
@@ -55,12 +55,14 @@ class Given(TypedDict, total=False):
     seed: Annotated[int, described("Which problem of it is drawn.", 1, 1, ge=0), EphemeralValue]
     size: Annotated[
         int | None,
-        described(f"How large; none: drawn by the seed. At least: {LEAST}.", 4, None),
+        described(f"How large; none: drawn by the seed. At least: {MIN_SIZES}.", 4, None),
         EphemeralValue,
     ]
     problem: Annotated[
         dict[str, Any],
-        described("Instead of a domain: a whole problem, as `problem.model_dump()` gives it.", EXAMPLE, {}),
+        described(
+            "Instead of a domain: a whole problem, as `problem.model_dump()` gives it.", PROBLEM_EXAMPLE, {}
+        ),
     ]
     task_id: Annotated[str, described("The id of the trial. Else one is made.", "trial-1")]
 
@@ -75,16 +77,18 @@ def problem_given(state: Given) -> Problem:
 
 def whole_problem(given: Any) -> Problem:
     if not given:
-        raise BadInput("problem: none is given.", HINT)
+        raise BadInput("problem: none is given.", PROBLEM_HINT)
     try:
         return Problem.model_validate(given)
     except ValidationError as error:
-        raise BadInput(f"The problem cannot be used: {first_fault(error, 'problem')}", HINT) from error
+        raise BadInput(
+            f"The problem cannot be used: {first_fault(error, 'problem')}", PROBLEM_HINT
+        ) from error
 
 
 SOLVER, SECOND = "solver", "second_agent"
 TEAM = "pddl"
-REPEATED = 2
+REPEATED_TURNS = 2
 UNSAID = "(nothing)"
 T = TypeVar("T")
 
@@ -109,7 +113,7 @@ class Chosen(TypedDict):
 
 
 class Result(TypedDict):
-    """How a task went. `progress` is its reward."""
+    """The result of a task; `progress` is its reward."""
 
     task_id: str
     progress: float
@@ -175,7 +179,7 @@ async def solve(state: State, runtime: PddlRuntime) -> Update:
         return " ".join(words.split())[:300] or UNSAID
 
     chosen = Chosen(agent=SOLVER, action=await action_of(SOLVER, context.solver, choose_action))
-    if [turn.output for turn in turns[-REPEATED:]] == [chosen["action"]] * REPEATED:
+    if [turn.output for turn in turns[-REPEATED_TURNS:]] == [chosen["action"]] * REPEATED_TURNS:
         more = {"repeated": chosen["action"]}
         action = await action_of(SECOND, context.second_agent, choose_otherwise, **more)
         chosen = Chosen(agent=SECOND, action=action)
@@ -183,7 +187,7 @@ async def solve(state: State, runtime: PddlRuntime) -> Update:
 
 
 async def act(state: State, runtime: PddlRuntime) -> Update:
-    """Take the action that was chosen, and see what comes of it."""
+    """Take the chosen action, and record the world's reply."""
     world = await asyncio.to_thread(PddlWorld, whole_problem(state["problem"]), state["world"])
     observed = await asyncio.to_thread(world.step, state["chosen"]["action"])
     step = Step(
@@ -195,12 +199,12 @@ async def act(state: State, runtime: PddlRuntime) -> Update:
         parsed=observed.parsed,
         progress=observed.progress,
     )
-    shown = {name: value for name, value in step.items() if name in SHOWN}
+    shown = {name: value for name, value in step.items() if name in STEP_FIELDS}
     runtime.stream_writer({"step": step["number"], **shown})
     return {"transcript": [step]} | _standing(world)
 
 
-SHOWN = ("agent", "action", "observation", "progress")
+STEP_FIELDS = ("agent", "action", "observation", "progress")
 
 
 @counted
@@ -212,8 +216,8 @@ async def observe(state: State, runtime: PddlRuntime) -> Update:
 
 
 def is_over(state: State) -> str:
-    """Go on until the goal is reached or the steps are used up."""
-    return "remember" if state["success"] or state["steps"] >= STEPS else "solve"
+    """Return whether the goal is reached or the steps are used up."""
+    return "remember" if state["success"] or state["steps"] >= MAX_STEPS else "solve"
 
 
 @counted
@@ -228,7 +232,7 @@ async def remember(state: State, runtime: PddlRuntime) -> Update:
 
 
 def _standing(world: PddlWorld) -> Update:
-    """Say how a world stands."""
+    """Describe the state of a world."""
     state = world.state()
     counted = {name: value for name, value in state.items() if name != "literals"}
     return {"world": state, "success": world.success, **counted}

@@ -30,11 +30,11 @@ from mneme.nodes.sharing.pools import FrozenRubric, agents_in
 from mneme.stores.pools.live_scores import Z
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
 from mneme.stores.pools.thresholds import DEFAULT, Threshold, checksum
-from mneme.stores.recall import SENTENCE_END
+from mneme.stores.recall import QUESTION_PART_END
 from mneme.stores.write_gate import near
 
-LEAST = 8
-"""Good answers of which a threshold can be made."""
+MIN_CALIBRATION_ANSWERS = 8
+"""Minimum number of good answers for a threshold."""
 CHANCE = 0.5
 
 
@@ -52,9 +52,10 @@ async def calibrate(  # noqa: PLR0913  (what is scored, and how)
     grader, known = await resolve(who), {each.name: each for each in map(load_agent, AGENTS)}
     known |= {each.name: each for each in agents_in(agents)}
     found = anchors(await _good(pool, known, wanted), wanted, seed)
-    if len(found) < LEAST:
+    if len(found) < MIN_CALIBRATION_ANSWERS:
         raise BadInput(
-            f"{pool.pool} has {len(found)} good answers that can be damaged; {LEAST} are needed.",
+            f"{pool.pool} has {len(found)} good answers that can be damaged; "
+            f"{MIN_CALIBRATION_ANSWERS} are needed.",
             "`mneme share pool import` brings in pairs chosen by hand, of each agent two at least.",
         )
     context = ScoredContext(scorer=grader, scoring=scoring)
@@ -150,7 +151,7 @@ def _damaged(answer: str, other: str, number: int) -> str:
 def _end(text: str) -> str:
     """Return the last line; of a single one the last sentence."""
     lines = text.strip().splitlines()
-    return lines[-1] if len(lines) > 1 else [each for each in SENTENCE_END.split(lines[0]) if each][-1]
+    return lines[-1] if len(lines) > 1 else [each for each in QUESTION_PART_END.split(lines[0]) if each][-1]
 
 
 def best(good: Sequence[int], bad: Sequence[int]) -> tuple[int, int]:

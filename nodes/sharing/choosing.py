@@ -7,7 +7,7 @@ from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.provenance import holding
 from mneme.stores.write_gate import near_to_any
 
-DEPTH = 40
+RERANKED_DEPTH = 40
 """Memories that are found where they are to be ordered anew."""
 SPARE = 5
 """Memories that are looked at beyond those shown, in case some are nearly the same."""
@@ -37,7 +37,7 @@ async def found_by(pool: MemoryPool, question: str, wanted: int, asked: LookUp) 
 
     Where there are favours, DEPTH memories at least are looked at.
     """
-    depth = max(wanted, DEPTH) if asked.favours else wanted
+    depth = max(wanted, RERANKED_DEPTH) if asked.favours else wanted
     return reranked(await pool.retrieve(question, depth, vector=asked.vector), asked.favours)
 
 

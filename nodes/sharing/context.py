@@ -1,4 +1,4 @@
-"""Which pools a run of Memory Sharing works on, which models answer and score, how retrievers learn."""
+"""Context of Memory Sharing: its pools, the models that answer and score, how retrievers learn."""
 
 from typing import Literal, TypeVar
 

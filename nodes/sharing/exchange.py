@@ -26,7 +26,7 @@ from mneme.prompts.sharing.examples import Criteria, Example, told
 from mneme.prompts.sharing.scoring import Fault, Gradeable, Judgeable, score_pair, score_whole
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.pools.lessons import keep
-from mneme.stores.pools.memory_pool import MAX_CHARS, MemoryPool, Pair, Pooled, asked
+from mneme.stores.pools.memory_pool import MAX_PAIR_CHARS, MemoryPool, Pair, Pooled, asked
 from mneme.stores.provenance import made_from
 from mneme.stores.write_gate import copies, near
 
@@ -50,7 +50,7 @@ class Exchange:
 
     @property
     def kept(self) -> str:
-        """Return what is scored and kept with the answer."""
+        """The prompt that is scored and stored with the answer."""
         return self.prompt or self.question
 
 
@@ -72,7 +72,7 @@ class Scored(TypedDict):
 
 
 class Written(TypedDict):
-    """An answer, who gave it, the answers of its examples, and the retriever that chose these."""
+    """An answer, its author, the answers of its examples, and the retriever that chose these."""
 
     text: str
     by: str
@@ -83,7 +83,7 @@ class Written(TypedDict):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a scored pair."""
+    """The outcome of a scored pair."""
 
     why: str = ""
     """Why it is not good."""
@@ -145,7 +145,7 @@ def composed(question: str, examples: Sequence[Pooled]) -> str:
     """
     pairs = [each.pair for each in examples]
     shown = [f"{chr(10).join(told(each.leading, each.asks))}->{each.answer} | " for each in pairs]
-    while shown and len(f"{''.join(shown)}{COMPOSED}{question}") > MAX_CHARS:
+    while shown and len(f"{''.join(shown)}{COMPOSED}{question}") > MAX_PAIR_CHARS:
         shown.pop()
     return f"{''.join(shown)}{COMPOSED}{question}" if shown else question
 
@@ -168,12 +168,12 @@ async def score(  # noqa: PLR0913, PLR0917  (what a pair is, and by what it is s
         score=None,
         points={},
         most=100,
-        rationale=f"The answer has {len(text)} characters; a memory holds at most {MAX_CHARS}.",
+        rationale=f"The answer has {len(text)} characters; a memory holds at most {MAX_PAIR_CHARS}.",
         faults=[],
         scored_by="",
         rubric=frozen.version,
     )
-    if len(text) > MAX_CHARS:
+    if len(text) > MAX_PAIR_CHARS:
         return scored
     rubric, question = frozen.rubric, "\n".join(told(exchange.leading, exchange.kept))
     form, faults = ("", []) if context.scoring == "printed" else await _form_of(exchange, text)

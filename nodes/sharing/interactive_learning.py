@@ -39,12 +39,12 @@ from mneme.nodes.workflow import Typed, Update, counted, read_input
 from mneme.prompts.sharing.standard_answers import Standard, ask_for
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.lessons import keep
-from mneme.stores.pools.memory_pool import MAX_CHARS, MemoryPool, Pair, Pooled
+from mneme.stores.pools.memory_pool import MAX_PAIR_CHARS, MemoryPool, Pair, Pooled
 
 VOUCHED_FOR = 100
 """The score of a standard answer that a person gives."""
-PAGE = 100
-EXAMPLE = [{"agent": "sonnet", "answer": "Upon the shore the evening lays its light …"}]
+PAIRS_PER_PAGE = 100
+ANSWERS_EXAMPLE = [{"agent": "sonnet", "answer": "Upon the shore the evening lays its light …"}]
 
 
 class Given(TypedDict):
@@ -55,26 +55,28 @@ class Given(TypedDict):
 
 
 class Wanted(TypedDict, total=False):
-    """Which domain's pool is to grow, and standard answers to begin with beside those that it holds."""
+    """The domain whose pool is to grow, and standard answers to begin with beside those that it holds."""
 
     domain: Required[
         Annotated[str, Field(description="The domain whose agents ask each other.", examples=list(DOMAINS))]
     ]
     standards: Annotated[
         list[Given],
-        described("Answers to which questions are looked for, beside those in the pool.", EXAMPLE, []),
+        described(
+            "Answers to which questions are looked for, beside those in the pool.", ANSWERS_EXAMPLE, []
+        ),
     ]
 
 
 class Failure(TypedDict):
-    """What did not work; the rest went on."""
+    """A failed exchange and its reason; the others continued."""
 
     what: str
     why: str
 
 
 class Result(TypedDict, total=False):
-    """What a growth brought, what it cost, and why it ended."""
+    """The result of a growth: new pairs, costs, and why it ended."""
 
     pool: str
     memories: int
@@ -158,8 +160,8 @@ async def take_in(state: State, runtime: GrowthRuntime) -> Update:
     failed, change = list[Failure](), Change(reason="A standard answer.", actor="user")
     for each in given:
         answer, agent = each["answer"], each["agent"]
-        if not answer.strip() or len(answer) > MAX_CHARS:
-            why = f"A standard answer has 1 to {MAX_CHARS} characters, this one {len(answer)}."
+        if not answer.strip() or len(answer) > MAX_PAIR_CHARS:
+            why = f"A standard answer has 1 to {MAX_PAIR_CHARS} characters, this one {len(answer)}."
             failed.append(Failure(what=answer[:60], why=why))
             continue
         pair = Pair(answer=answer, agent=agent, domain=state["domain"], score=VOUCHED_FOR, scoring="hand")
@@ -207,7 +209,7 @@ async def choose(state: State, runtime: GrowthRuntime) -> Update:
 
 
 def _too_little(budget: int, calls: int, cost: int) -> str:
-    """Say why no further standard answer is worked on."""
+    """Return why no further standard answer is processed."""
     if not calls:
         return f"The budget of {budget} calls is too small: the next standard answer takes {cost}."
     if calls >= budget:
@@ -219,7 +221,7 @@ async def _from(
     pool: MemoryPool, position: int, members: dict[str, Agent]
 ) -> AsyncIterator[tuple[Pooled, int]]:
     """Yield the memories of these agents from a place in the pool's order on, with the place after each."""
-    while page := await pool.first(PAGE, start=position):
+    while page := await pool.first(PAIRS_PER_PAGE, start=position):
         for each in page:
             position += 1
             if each.pair.agent in members:

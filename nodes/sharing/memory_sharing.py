@@ -28,7 +28,7 @@ from mneme.nodes.sharing.context import SharingRuntime
 from mneme.nodes.sharing.exchange import Exchange, Scored, Written
 from mneme.nodes.sharing.pools import agent_of, pool_of, rubric_of, who_answers
 from mneme.nodes.workflow import Typed, Update, counted, read_input
-from mneme.stores.pools.memory_pool import MAX_CHARS, MAX_TURNS, Pooled
+from mneme.stores.pools.memory_pool import MAX_PAIR_CHARS, MAX_TURNS, Pooled
 
 
 class Question(TypedDict, total=False):
@@ -36,7 +36,7 @@ class Question(TypedDict, total=False):
 
     question: Annotated[str, described("What the agent should write.", "Write a sonnet about the sea.")]
     leading: Annotated[
-        list[Annotated[str, Field(max_length=MAX_CHARS)]],
+        list[Annotated[str, Field(max_length=MAX_PAIR_CHARS)]],
         described(
             "The turns that led up to it, oldest first; none: those of the thread.",
             ["user: I live by the sea."],
@@ -86,13 +86,13 @@ async def retrieve(state: State, runtime: SharingRuntime) -> Update:
     question, leading = given["question"], given["leading"]
     if state.get("messages"):
         said = said_in(state["messages"])
-        question, leading = said.text, [each[:MAX_CHARS] for each in said.before[-MAX_TURNS:]]
+        question, leading = said.text, [each[:MAX_PAIR_CHARS] for each in said.before[-MAX_TURNS:]]
     if not question.strip():
         raise BadInput("The question is empty.", "Say what you want the agent to write.")
-    if len(question) > MAX_CHARS:
-        raise BadInput(f"The question has {len(question)} characters.", f"Give at most {MAX_CHARS}.")
+    if len(question) > MAX_PAIR_CHARS:
+        raise BadInput(f"The question has {len(question)} characters.", f"Give at most {MAX_PAIR_CHARS}.")
     await rubric_of(runtime, agent.domain)  # without one, no model is asked
-    turns = list(leading or [each[:MAX_CHARS] for each in state.get("turns") or []])
+    turns = list(leading or [each[:MAX_PAIR_CHARS] for each in state.get("turns") or []])
     pool = pool_of(runtime, agent.domain)
     asked = Exchange(agent, question, turns)
     number, found = await exchange.examples_for(pool, asked, runtime.context)
@@ -155,7 +155,11 @@ async def score(state: State, runtime: SharingRuntime) -> Update:
 async def store(state: State, runtime: SharingRuntime) -> Update:
     """Remember a pair above the threshold, and wake the retriever to learn from it."""
     said = [*state["turns"], f"user: {state['question']}", f"assistant: {state['answer']}"]
-    update: Update = {"turns": [each[:MAX_CHARS] for each in said[-MAX_TURNS:]], "stored": False, "key": ""}
+    update: Update = {
+        "turns": [each[:MAX_PAIR_CHARS] for each in said[-MAX_TURNS:]],
+        "stored": False,
+        "key": "",
+    }
     if state["score"] is None:
         return update | {"why": f"Not stored: {state['rationale']}"}
     written = Written(

@@ -1,4 +1,4 @@
-"""Which pool a run of Memory Sharing works on, by which rubric, and which retriever asks it.
+"""The pool, the rubric and the retriever of a run of Memory Sharing.
 
 What a retriever's examples lead to is watched: where live scores fall, the version before serves again.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # slow to import
 HELD = 4
 """Question sides of trained retrievers that a process keeps ready."""
 FrozenRubric = RubricVersion[Rubric]
-SHIPPED = {name: load_rubric(name) for name in RUBRICS}
+SHIPPED_RUBRICS = {name: load_rubric(name) for name in RUBRICS}
 
 
 def agent_of(named: str) -> Agent:
@@ -57,7 +57,7 @@ def agents_in(texts: str) -> list[Agent]:
 
 def rubrics_of(ledger: Ledger, team: str) -> Rubrics[Rubric]:
     """Return the rubrics by which a team's pairs are scored: its own, and the shipped ones."""
-    return Rubrics(ledger, team, FrozenRubric, SHIPPED)
+    return Rubrics(ledger, team, FrozenRubric, SHIPPED_RUBRICS)
 
 
 async def rubric_of(runtime: "Runtime[Pools]", domain: str) -> FrozenRubric:
@@ -112,7 +112,7 @@ async def retrievers_of(pool: MemoryPool) -> Retrievers:
 
 
 class LookUp(NamedTuple):
-    """What a question is looked up with: the retriever's number, its vector, what reorders the memories."""
+    """The inputs of a search: the retriever's number, the question's vector, what reorders the memories."""
 
     number: int = UNTRAINED
     vector: list[float] | None = None
@@ -120,7 +120,7 @@ class LookUp(NamedTuple):
 
 
 async def look_up(pool: MemoryPool, question: str) -> LookUp:
-    """Return what the retriever that serves a pool makes of a question.
+    """Return a question's inputs for a search, by the retriever that serves the pool.
 
     Where the embedder is absent no retriever serves, and there is no vector. Raises StorageFailure where the
     retriever's file is missing or damaged; the hint names the command that helps.

@@ -1,4 +1,4 @@
-"""What a retriever is trained on and judged by: grades and kinds as matrices, and what it finds in its pool.
+"""Training and test data of a retriever: grades and kinds as matrices, and its finds in its pool.
 
 Versions are judged by the memories that are held out, as many of the latest as HELD_OUT_MOST, so the set
 grows with the pool. What counts has no grader in it: the share of the first SHOWN memories found for a
@@ -31,8 +31,8 @@ from mneme.stores.pools.retrievers import Gain, Judged
 from mneme.stores.write_gate import near, near_to_any
 
 K = 10
-"""Retrieved memories among which a positive counts as found."""
-SHOWN = 3
+"""Number of retrieved memories among which a positive counts as found."""
+EXAMPLES_PER_PROMPT = 3
 """Retrieved memories that are to be of the asker's kind: as many as an agent is shown at most."""
 HELD_OUT_MOST = 128
 MAY_LOSE = 0.02
@@ -42,7 +42,7 @@ WEIGHT = {"likelihood": 1.0, "probability": 0.3, "grade": 0.1}
 SHARPNESS = 3.0
 """Nats between the best and the worst candidate of a question in what the retriever is to learn."""
 DRAWS = 2000
-"""Bootstrap samples of an interval."""
+"""Number of bootstrap samples for an interval."""
 
 Vectors = Mapping[str, Sequence[float]]
 
@@ -64,24 +64,24 @@ class Material:
 
     @cached_property
     def judged_by(self) -> list[HeldOut]:
-        """Return the held-out memories but those whose questions are nearly trained on."""
+        """Return the held-out memories except those whose questions were nearly trained on."""
         asked = [each.question for each in self.trained_on]
         there = [each for each in self.held_out if each.key in self.questions]
         return [each for each in there if not near_to_any(each.question, asked)]
 
     @property
     def teaches(self) -> bool:
-        """Say whether there is anything to tell apart: grades, or memories of two agents."""
+        """Return whether there is anything to learn: grades that differ, or memories of two agents."""
         lessons = self.trained_on
         return len({each.agent for each in lessons}) > 1 or any(self._graded(each) for each in lessons)
 
     def count(self, label: int) -> int:
-        """Return the candidates of a label that are trained on."""
+        """Return the number of candidates with a label that are trained on."""
         return sum(each == label for lesson in self.trained_on for _, each in self.labels(lesson))
 
     @cached_property
     def examples(self) -> Examples:
-        """Return what is trained on."""
+        """Return the training examples."""
         lessons = self.trained_on
         graded = [self._graded(each) for each in lessons]
         width = max(1, *(len(each) for each in graded))
@@ -112,7 +112,7 @@ class Material:
         return [(each.key, float(w)) for each, w in zip(there, weights, strict=True)]
 
     def embedded(self, keys: Sequence[str]) -> Matrix:
-        """Return the embedder's vectors of questions, a row a key."""
+        """Return the embedder's vectors of the questions with these keys, one row per key."""
         return np.array([self.questions[each] for each in keys], dtype=np.float32)
 
     def labels(self, lesson: RetrieverLesson) -> list[tuple[str, int]]:
@@ -122,7 +122,7 @@ class Material:
 
 
 class Judging(NamedTuple):
-    """How a retriever does on each held-out memory, and on each that has labels."""
+    """The result of a retriever on each held-out memory, and on each that has labels."""
 
     kind: Sequence[float]
     told_apart: Sequence[float]
@@ -147,7 +147,7 @@ async def judge(encoder: QueryEncoder, material: Material, pool: MemoryPool) -> 
     kind, apart, recall = list[float](), list[float](), list[float]()
     labelled = {each.key: each for each in material.lessons if material.labels(each)}
     for each, vector, found in zip(held, vectors, hits, strict=True):
-        of_kind = [hit.pair.agent == each.agent for hit in found[:SHOWN]]
+        of_kind = [hit.pair.agent == each.agent for hit in found[:EXAMPLES_PER_PROMPT]]
         kind.append(sum(of_kind) / len(of_kind) if of_kind else 0.0)
         if lesson := labelled.get(each.key):
             keys, labels = zip(*material.labels(lesson), strict=True)
@@ -170,7 +170,7 @@ async def _found(
 ) -> list[Pooled]:
     """Return the K memories that are retrieved but the held-out one and what is nearly the same."""
     asked = LookUp(vector=[float(each) for each in vector], favours=favours)
-    hits = await found_by(pool, held.question, K + 1 + SHOWN, asked)
+    hits = await found_by(pool, held.question, K + 1 + EXAMPLES_PER_PROMPT, asked)
     itself = next((each.pair.answer for each in hits if each.key == held.key), None)
     others = [each for each in hits if each.key != held.key]
     return [each for each in others if itself is None or not near(each.pair.answer, itself)][:K]

@@ -46,17 +46,17 @@ from mneme.stores.pools.lessons import HELD_OUT, Graded, Measure, RetrieverLesso
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.pools.retrievers import UNTRAINED, Retriever, Retrievers
 
-AT_ONCE = 32
+MAX_GRADED_PER_TRAINING = 32
 """Memories that one training grades anew; while more wait, another follows."""
 LAP = 5
 """Steps from one training's beginning to the end of the graph."""
 REPLAYED = 256
 """Latest lessons that a training goes through; so its time does not grow with the pool."""
-ENOUGH = 8
+MIN_HELD_OUT = 8
 """Held-out memories below which no version can be judged."""
 TOO_FEW = (
-    f"{{held}} held-out memories cannot judge a version; {ENOUGH} can. Every fifth answer is held out: "
-    f"nothing is graded below some {ENOUGH * HELD_OUT} answers."
+    f"{{held}} held-out memories cannot judge a version; {MIN_HELD_OUT} can. Every fifth answer is held out: "
+    f"nothing is graded below some {MIN_HELD_OUT * HELD_OUT} answers."
 )
 
 
@@ -69,7 +69,7 @@ class Wanted(TypedDict):
 
 
 class Result(TypedDict, total=False):
-    """What became of the last training: the version that was made last, if any, and why it serves or not."""
+    """Result of the last training: the last version made, if any, and why it serves or not."""
 
     retriever: Annotated[dict[str, Any] | None, Plain]
     why: str
@@ -105,8 +105,11 @@ async def gather(state: State, runtime: PoolRuntime) -> Update:
     Where too few are held out to judge a version, none is graded, since no training could follow.
     """
     lessons = RetrieverLessons(pool_named(runtime, state["pool"]))
-    waiting, left_over = await lessons.on("waiting", AT_ONCE), await lessons.count_on("graded")
-    if waiting and (held := len(await lessons.held_out(ENOUGH))) < ENOUGH:
+    waiting, left_over = (
+        await lessons.on("waiting", MAX_GRADED_PER_TRAINING),
+        await lessons.count_on("graded"),
+    )
+    if waiting and (held := len(await lessons.held_out(MIN_HELD_OUT))) < MIN_HELD_OUT:
         return {"lessons": [], "left_over": 0, "why": TOO_FEW.format(held=held)}
     return {"lessons": waiting, "left_over": left_over}
 
@@ -193,9 +196,9 @@ async def train(state: State, runtime: PoolRuntime) -> Update:
     new, why = [each.key for each in waiting], "No new memory has candidates."
     if new:
         material = await _material(pool, retrievers, waiting)
-        if len(material.judged_by) < ENOUGH:
+        if len(material.judged_by) < MIN_HELD_OUT:
             why = (
-                f"{len(material.judged_by)} held-out memories cannot judge a version; {ENOUGH} can. "
+                f"{len(material.judged_by)} held-out memories cannot judge a version; {MIN_HELD_OUT} can. "
                 "Those whose questions are nearly trained on do not count."
             )
         elif not material.teaches:
@@ -206,7 +209,7 @@ async def train(state: State, runtime: PoolRuntime) -> Update:
 
 
 async def _material(pool: MemoryPool, retrievers: Retrievers, new: Sequence[RetrieverLesson]) -> Material:
-    """Take what is new, and of what earlier versions learned the latest."""
+    """Collect the new lessons, and the latest of those that earlier versions learned."""
     lessons, known = RetrieverLessons(pool), {each.key: each for each in reversed(new)}
     learned = await retrievers.learned(REPLAYED)
     keys = list(dict.fromkeys([*known, *learned]))[:REPLAYED]

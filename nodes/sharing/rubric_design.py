@@ -25,7 +25,7 @@ from mneme.prompts.sharing.examples import Criterion
 from mneme.prompts.sharing.rubric_design import Domain, draft_rubric
 from mneme.stores.ledger.records import Change
 
-DECISIONS = "Decide: approve, edit (with criteria), redraft (with wishes) or reject."
+REVIEW_HINT = "Decide: approve, edit (with criteria), redraft (with wishes) or reject."
 
 
 SCORED = Field(
@@ -34,7 +34,7 @@ SCORED = Field(
 
 
 class Wanted(TypedDict, total=False):
-    """Which domain wants a rubric, what is written in it, and what a person wishes of the rubric."""
+    """The domain that needs a rubric, what is written in it, and a person's wishes for the rubric."""
 
     domain: Required[Annotated[str, SCORED]]
     tasks: Annotated[
@@ -130,7 +130,7 @@ def plainly(said: object, domain: str) -> Review:
         words = {"wishes" if decision == "redraft" else "reason": given.text}
         return {**given.args, "decision": decision, **words}
 
-    whole = read_answer(Review, said, DECISIONS, fields_of)
+    whole = read_answer(Review, said, REVIEW_HINT, fields_of)
     if whole.decision == "edit":
         rubric_from(domain, whole.criteria)
     if whole.decision == "redraft" and not whole.wishes.strip():

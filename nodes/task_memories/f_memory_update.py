@@ -18,7 +18,7 @@ from mneme.prompts.discussion.memory_update import Remembering, update_memory_by
 
 @dataclass(frozen=True)
 class Agent:
-    """Whose memory it is: R_n, MT_n, the bound of the memory, who answers, and what the agent works on."""
+    """The owner of a memory: R_n, MT_n, the memory's bound, who answers, and the agent's task."""
 
     specification: str
     template: Mapping[str, Any]

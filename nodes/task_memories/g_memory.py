@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from random import Random
 
 from mneme.nodes.task_memories.interface import FinishedTask, Held, Task
-from mneme.nodes.task_memories.recollecting import MEMORY, SHOWN, Recollecting, raw
+from mneme.nodes.task_memories.recollecting import MEMORY_FIELD, SUCCESSES_PER_TASK, Recollecting, raw
 from mneme.prompts.task_memories.task_memories import (
     Alike,
     Merged,
@@ -34,13 +34,13 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.task_memories.trials import SIMILAR, Insight, TrialRecord
 
 INSIGHTS = 3
-"""How many insights are shown."""
+"""Number of insights that are shown."""
 RELATED = {"succeeded": 4, "failed": 2}
 """Trials near to a task whose insights are for it."""
 EDGES = 10
-"""The most edges that a new task is given."""
-MOST = 10
-FEWEST_TRIALS = 5
+"""Maximum edges of a new task."""
+MAX_RULES = 10
+MIN_TRIALS = 5
 REVISED_EVERY = 5
 MERGED_EVERY = 20
 USED = {True: 1, False: -2}
@@ -67,7 +67,7 @@ class GMemory(Recollecting):
         rules = ["What earlier tasks taught:", *(f"- {each.text}" for each in used)] if used else []
         texts = [*rules, *(line for each in found for line in _telling(each))]
         return {
-            MEMORY: self.services.shortened(task, texts),
+            MEMORY_FIELD: self.services.shortened(task, texts),
             "recalled": [each.id for each in found],
             "insights": [each.id for each in used],
         }
@@ -80,7 +80,9 @@ class GMemory(Recollecting):
         ids = {each.id for each in (*nearest, *around)}
         ranked = await trials.nearest(task.goal, max(1, await trials.count()), shelf="succeeded")
         inside = [each for each in ranked if each.id in ids]
-        return await self.most_relevant(task, (inside if len(inside) >= 2 * SHOWN else ranked)[: 2 * SHOWN])
+        return await self.most_relevant(
+            task, (inside if len(inside) >= 2 * SUCCESSES_PER_TASK else ranked)[: 2 * SUCCESSES_PER_TASK]
+        )
 
     async def related(self, task: Task) -> list[Insight]:
         """Return the insights that the trials nearest to a task confirm, those of most of them first."""
@@ -102,7 +104,7 @@ class GMemory(Recollecting):
         reason = "used in a success" if trial.success else "used in a failure"
         await trials.revise(paid, change.model_copy(update={"reason": reason}))
         count = await trials.count()
-        if count % REVISED_EVERY == 0 and count >= FEWEST_TRIALS:
+        if count % REVISED_EVERY == 0 and count >= MIN_TRIALS:
             await self._revise(trial, count)
         if count % MERGED_EVERY == 0:
             await self.merge(change)
@@ -150,7 +152,7 @@ class GMemory(Recollecting):
             rules=[each.text for each in offered],
             succeeded=[_compared(each, whole=is_pair) for each in won],
             failed=[_compared(each, whole=is_pair) for each in lost],
-            most=MOST,
+            most=MAX_RULES,
         )
         revision: Revision = await self.ask(revise_insights, given)
         related, name = [each.id for each in (*won, *lost)], f"{trial.id}-{place}"
@@ -189,7 +191,7 @@ def carried_out(
     new insights. An insight is changed by one operation only: the first. New ones beyond the bound are left
     out.
     """
-    full = len(standing) >= MOST
+    full = len(standing) >= MAX_RULES
     changed: dict[str, Edit] = {}
     for each in operations:
         if each.kind != "ADD":
@@ -200,7 +202,7 @@ def carried_out(
     new = [text for text in texts if text not in {known.text for known in standing}]
     added = [
         Insight(id=f"{name}-{number}", text=text, trials=list(related))
-        for number, text in enumerate(new[: max(0, MOST - len(standing) + gone)], start=1)
+        for number, text in enumerate(new[: max(0, MAX_RULES - len(standing) + gone)], start=1)
     ]
     return [*changed.values(), *((None, each) for each in added)]
 
@@ -235,7 +237,7 @@ def into(cluster: Sequence[Insight], texts: Sequence[str], change: Change) -> li
 
 
 def _compared(kept: TrialRecord, *, whole: bool) -> str:
-    """Say a trial for a comparison; `whole` with what was done."""
+    """Describe a trial for a comparison; `whole` with its actions."""
     done = ["What was done:", *kept.trajectory] if whole else []
     if kept.success:
         return "\n".join([f"Goal: {kept.goal}", f"Key steps: {'; '.join(kept.key_steps)}", *done])

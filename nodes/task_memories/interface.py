@@ -16,10 +16,10 @@ from mneme.nodes.task_memories.f_context import Count, f_context, fitting
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.task_memories.trials import Trials
 
-SHARE = 0.5
+MAX_RECOLLECTION_SHARE = 0.5
 """The most that a recollection may take of what the task leaves of the window: turns need room, too."""
 SHORTEST = 20
-LEFT_OUT = "(The rest is left out.)"
+REST_LEFT_OUT = "(The rest is left out.)"
 Held = dict[str, Any]
 """What a memory knows during a task: plain JSON, part of the graph's state. Empty at the start."""
 
@@ -99,9 +99,11 @@ class MemoryServices:
 
     def shortened(self, task: Task, texts: Sequence[str]) -> str:
         """Return as many of the texts, from the first, as a recollection has room for."""
-        room = max(0, self.window - self.count(task.text)) * SHARE - self.count(LEFT_OUT)
-        shown = fitting(texts, room, self.count, LEFT_OUT)
-        return "" if shown == LEFT_OUT else shown
+        room = max(0, self.window - self.count(task.text)) * MAX_RECOLLECTION_SHARE - self.count(
+            REST_LEFT_OUT
+        )
+        shown = fitting(texts, room, self.count, REST_LEFT_OUT)
+        return "" if shown == REST_LEFT_OUT else shown
 
     def condensed(self, texts: Sequence[str]) -> list[str]:
         """Return the texts for a question about them all; where they are too long, each loses its end."""

@@ -14,8 +14,8 @@ MemoryName = Literal[
 ]
 
 
-KINDS = (TaskMemory, MetaGpt, Voyager, Generative, MemoryBank, ChatDev, GMemory, Intrinsic)
-MEMORIES: dict[str, type[TaskMemory]] = {kind.name: kind for kind in KINDS}
+MEMORY_CLASSES = (TaskMemory, MetaGpt, Voyager, Generative, MemoryBank, ChatDev, GMemory, Intrinsic)
+MEMORIES: dict[str, type[TaskMemory]] = {kind.name: kind for kind in MEMORY_CLASSES}
 
 
 def open_memory(name: str, services: MemoryServices) -> TaskMemory:

@@ -19,10 +19,10 @@ from mneme.prompts.task_memories.task_memories import Comparison, Course, rate_r
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.task_memories.trials import TrialRecord
 
-MEMORY = "memory"
+MEMORY_FIELD = "memory"
 FADING = 5.0
 THRESHOLD = 0.3
-SHOWN = 1
+SUCCESSES_PER_TASK = 1
 """k: how many successes are shown; 2k are rated."""
 
 
@@ -36,11 +36,11 @@ class Recollecting(TaskMemory):
         """Look up trials that may help, and hold what is shown of them."""
         found = await self.found(task)
         texts = [line for each in found for line in telling(each)]
-        return {MEMORY: self.services.shortened(task, texts), "recalled": [each.id for each in found]}
+        return {MEMORY_FIELD: self.services.shortened(task, texts), "recalled": [each.id for each in found]}
 
     def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
         """Show what was recalled, then the newest turns that fit."""
-        return self.services.within(task, str(held.get(MEMORY, "")), turns)
+        return self.services.within(task, str(held.get(MEMORY_FIELD, "")), turns)
 
     async def remember(self, trial: FinishedTask, held: Held) -> None:
         """Keep the raw trajectory and its label."""
@@ -68,7 +68,7 @@ class Recollecting(TaskMemory):
             steps = self.services.condensed(each.key_steps or each.trajectory)
             given = Comparison(goal=task.goal, other_goal=each.goal, steps=steps)
             rated.append((int((await self.ask(rate_relevance, given)).score), each))
-        return [each for _, each in sorted(rated, key=lambda pair: -pair[0])[:SHOWN]]
+        return [each for _, each in sorted(rated, key=lambda pair: -pair[0])[:SUCCESSES_PER_TASK]]
 
     def change(self, trial: FinishedTask) -> Change:
         """Say why something is written: a trial ended."""
@@ -142,5 +142,5 @@ class Generative(Recollecting):
     async def found(self, task: Task) -> list[TrialRecord]:
         """Return k of the 2k nearest; of equals, the nearer."""
         return await self.most_relevant(
-            task, await self.services.trials.nearest(task.goal, 2 * SHOWN, shelf="succeeded")
+            task, await self.services.trials.nearest(task.goal, 2 * SUCCESSES_PER_TASK, shelf="succeeded")
         )

@@ -15,10 +15,10 @@ from mneme.models.asking.replies import Unusable, objects, without_thought
 from mneme.prompts.discussion.document import TURNS, Outline, Phrase, Prose, Rating
 from mneme.prompts.discussion.intrinsic_memory import Speaking, fits_the_room, integrate
 from mneme.prompts.discussion.memory_template import at, departures, size, slots
-from mneme.prompts.discussion.memory_update import FEW, KEPT, ROOMY, Remembering
+from mneme.prompts.discussion.memory_update import MIN_CONDENSED_ENTRIES, MIN_KEPT_SHARE, ROOMY, Remembering
 
 Parts = dict[str, Any]
-KINDS: dict[str, TypeAdapter[Any]] = {
+SALVAGED_TYPES: dict[str, TypeAdapter[Any]] = {
     "report": TypeAdapter(Prose),
     "fields": TypeAdapter(Phrase),
     "ratings": TypeAdapter(Rating),
@@ -38,8 +38,13 @@ def usable_memory(given: Remembering, raw: str) -> tuple[dict[str, Any], list[st
     for path, slot in slots(given.template.root):
         name, within, new = path[-1], at(memory, path[:-1]), at(answered, path)
         old, is_usable = within[name], new is not None and not departures({name: slot}, {name: new})
-        if is_usable and isinstance(old, list) and len(old) >= FEW and before < ROOMY * given.limit:
-            is_usable = len(new) >= KEPT * len(old)
+        if (
+            is_usable
+            and isinstance(old, list)
+            and len(old) >= MIN_CONDENSED_ENTRIES
+            and before < ROOMY * given.limit
+        ):
+            is_usable = len(new) >= MIN_KEPT_SHARE * len(old)
         if is_usable:
             within[name] = new
             if size(memory) > max(given.limit, before):
@@ -67,7 +72,7 @@ def usable_document(outline: Outline, raw: str, before: Mapping[str, Any]) -> tu
     answered = object_in(raw)
     parts: Parts = {}
     unusable: list[str] = []
-    for kind, adapter in KINDS.items():
+    for kind, adapter in SALVAGED_TYPES.items():
         found = answered.get(kind)
         given: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
         wanted: Mapping[str, str] = getattr(outline, kind)
@@ -92,7 +97,9 @@ def _items(outline: Outline, given: Any) -> tuple[list[Parts], list[str]]:
     refused: list[str] = []
     for number, each in enumerate(given if isinstance(given, list) else [], start=1):
         found = each if isinstance(each, Mapping) else {}
-        read = {name: _read(KINDS["fields"], found.get(name)) for name in ("name", *outline.item_fields)}
+        read = {
+            name: _read(SALVAGED_TYPES["fields"], found.get(name)) for name in ("name", *outline.item_fields)
+        }
         key = str(read["name"] or "").strip().lower()
         if not key or None in read.values() or key in taken:
             refused.append(f"{outline.item} {number}")

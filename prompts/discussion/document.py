@@ -9,34 +9,34 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field, create_model, model_validator
 
-from mneme.prompts.discussion.intrinsic_memory import CONTEXT, DATA, ITEM, Speaking
+from mneme.prompts.discussion.intrinsic_memory import CONTEXT, DISCUSSION_IS_DATA, ITEM, Speaking
 from mneme.prompts.discussion.memory_template import Slots, closed_model
 from mneme.prompts.prompt import Prompt, Schemas, refuse
 
 LOWEST, HIGHEST = 1, 10
 UNSAID, UNSHOWN = "not discussed", "left out for length"
-"""What a document has where nothing was said, and where the writer was not shown what may have been said."""
-LEFT_OUT = "(Further entries are left out.)"
+"""Texts of a document for a point not discussed, and for one in turns that the writer was not shown."""
+ENTRIES_LEFT_OUT = "(Further entries are left out.)"
 SHORTENED = "(Entries that end in … are shortened.)"
-FEWEST_ITEMS = 20
+MIN_ITEM_ROOM = 20
 """The items that a document has room for; twice as many as it must have, where these are more."""
 
 
 def _as_text(value: Any) -> Any:
-    """Take a number for its text: `"Days": 4` says what `"Days": "4"` says."""
+    """Convert a number to text: `"Days": 4` is the same as `"Days": "4"`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return str(value) if is_number else value
 
 
 Prose = Annotated[str, Field(max_length=1_900)]
 Phrase = Annotated[str, BeforeValidator(_as_text), Field(max_length=600)]
-"""What is said of an item or in a field: a few sentences, as a turn has them."""
+"""Text about an item or in a field: a few sentences, as in a turn."""
 Rating = Annotated[int, Field(ge=LOWEST, le=HIGHEST)]
 Texts = dict[str, str]
 TURNS = "turns"
 """The numbers of the turns that an item comes from; a team may have a field of that name instead."""
-MOST_TURNS = 20
-Numbers = Annotated[list[Annotated[int, Field(ge=1, le=10_000)]], Field(max_length=MOST_TURNS)]
+MAX_TURN_NUMBERS = 20
+Numbers = Annotated[list[Annotated[int, Field(ge=1, le=10_000)]], Field(max_length=MAX_TURN_NUMBERS)]
 
 
 class Outline(BaseModel):
@@ -67,8 +67,8 @@ class Documenting(Speaking):
 
     @property
     def is_cut(self) -> bool:
-        """Whether something that the team remembers was shortened or left out."""
-        return LEFT_OUT in self.memory or SHORTENED in self.memory
+        """Whether a part of the team's memories was shortened or left out."""
+        return ENTRIES_LEFT_OUT in self.memory or SHORTENED in self.memory
 
 
 class Written(BaseModel):
@@ -107,7 +107,7 @@ and from the turns that are shown. Put in every item that was agreed, as it was 
 and what was said of it; add nothing that nobody said. Where something was not discussed, write
 "{UNSAID}"; but where it may stand in lines that were shortened or left out, write "{UNSHOWN}". Of each item,
 name the turns that it comes from by their numbers, which stand in brackets before a turn, or after a line of
-what the team remembers. Rate as the ratings say, from 1 to 10. {DATA}
+what the team remembers. Rate as the ratings say, from 1 to 10. {DISCUSSION_IS_DATA}
 Each item has its name first.""",
     examples=[
         '{"report": {"summary": "The mountain hut gets a slate roof and a wood stove."}, '
@@ -129,8 +129,8 @@ $outline""",
 def is_whole(given: Documenting, answer: Written) -> None:
     """Refuse items without a name, two of one name, ratings beyond 1 to 10, and fewer items than were agreed.
 
-    Where the context shows fewer than a document must have, what it shows is the answer.
-    Half of what is shown is enough, since the team may have dropped the rest.
+    If the context shows fewer items than a document must have, the shown ones are the answer. Half of what is
+    shown is enough, since the team may have dropped the rest.
     """
     refuse(_faults(given, answer.parts))
 
@@ -169,7 +169,7 @@ def _as(outline: str) -> Prompt[Documenting, Written]:
     named: dict[str, Any] = dict.fromkeys(["name", *given["item_fields"]], (Phrase, ""))
     named |= {name: (Phrase, purpose) for name, purpose in given["item_fields"].items()}
     item = closed_model("Item", {TURNS: (Numbers, "Where it was said"), **named})
-    most = max(FEWEST_ITEMS, 2 * given["least"])
+    most = max(MIN_ITEM_ROOM, 2 * given["least"])
     fields: dict[str, Any] = {
         "report": (_parts("Report", given["report"], Prose), ...),
         "fields": (_parts("Fields", given["fields"], Phrase), ...),
@@ -183,11 +183,11 @@ def _as(outline: str) -> Prompt[Documenting, Written]:
 
 
 def _turns_that_there_were(given: Documenting) -> Schemas:
-    """Offer the numbers of the turns that were taken: a small model fills a list of numbers up to its end."""
+    """Restrict the answer to the numbers of actual turns: a small model fills such a list to its end."""
     if not given.last:
         return {}
     return {
-        f"items[].{TURNS}": {"maxItems": min(MOST_TURNS, given.last)},
+        f"items[].{TURNS}": {"maxItems": min(MAX_TURN_NUMBERS, given.last)},
         f"items[].{TURNS}[]": {"maximum": given.last},
     }
 

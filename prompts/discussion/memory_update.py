@@ -1,4 +1,4 @@
-"""f_memory_update (§3, equation 3, figure 2): what an agent's memory is after its turn.
+"""f_memory_update (§3, equation 3, figure 2): an agent's memory after its turn.
 
 Deviation from equation 3: the question shows the task, and what others have accepted since the agent's last
 turn, beside the agent's own output. From an output alone no goal could be filled in, and no entry corrected
@@ -13,15 +13,15 @@ from typing import Any, cast
 
 from pydantic import BaseModel, Field, create_model
 
-from mneme.prompts.discussion.intrinsic_memory import DATA
+from mneme.prompts.discussion.intrinsic_memory import DISCUSSION_IS_DATA
 from mneme.prompts.discussion.memory_template import Slots, departures, entries, memory_type, size
 from mneme.prompts.prompt import Prompt, Reason, refuse
 
-KEPT = 0.5
+MIN_KEPT_SHARE = 0.5
 """The least share of what a memory held that an update keeps: history is condensed, not thrown away."""
 ROOMY = 0.8
 """The share of its bound up to which a memory has no reason to remove entries."""
-FEW = 4
+MIN_CONDENSED_ENTRIES = 4
 
 
 class Remembering(BaseModel):
@@ -57,7 +57,7 @@ the agent's newest output to fill and update the memory with facts. The task say
 is still to be reached. Correct an entry that an outcome has shown to be wrong, or of which the others have
 accepted something else; an acceptance of theirs is no opinion of this agent. Keep every slot of the template
 and invent none; keep the history that matters; be concise, and put nothing in that neither task, old memory,
-output nor acceptances say. {DATA}
+output nor acceptances say. {DISCUSSION_IS_DATA}
 In the reply, memory has exactly the slots of the template.""",
     examples=[
         'For the slots heating and risks: {"reason": "The warden named a risk of the stove.", '
@@ -97,7 +97,11 @@ def follows_the_template(given: Remembering, answer: Updated) -> None:
 def keeps_history(given: Remembering, answer: Updated) -> None:
     """Refuse an update that throws away most of what was known while there is room for it."""
     before, after = entries(given.memory.root), entries(answer.slots)
-    if len(before) >= FEW and len(after) < KEPT * len(before) and size(answer.slots) < ROOMY * given.limit:
+    if (
+        len(before) >= MIN_CONDENSED_ENTRIES
+        and len(after) < MIN_KEPT_SHARE * len(before)
+        and size(answer.slots) < ROOMY * given.limit
+    ):
         raise ValueError(f"{len(before)} entries became {len(after)}: keep the history that matters.")
 
 

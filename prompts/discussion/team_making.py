@@ -1,6 +1,6 @@
 """Design a team for a task: its experts, who leads them, and the document that they are to write (§6).
 
-What is made is a draft: a person reviews it before a team uses it.
+The result is a draft: a person reviews it before a team uses it.
 """
 
 import re
@@ -8,14 +8,14 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.discussion.intrinsic_memory import DATA
+from mneme.prompts.discussion.intrinsic_memory import DISCUSSION_IS_DATA
 from mneme.prompts.discussion.template_making import plain_words
 from mneme.prompts.prompt import Prompt, Reason
 
 FEWEST, MOST = 2, 8
-PART = re.compile(r"[^\W\d_][\w -]{0,39}")
+DOCUMENT_PART = re.compile(r"[^\W\d_][\w -]{0,39}")
 TAKEN = {"name", "turns", "minutes"}
-"""What every item or document has beside its own parts."""
+"""Parts that every item or document has beside its own."""
 
 
 class Assignment(BaseModel):
@@ -39,7 +39,7 @@ class Part(BaseModel):
     name: str = Field(max_length=40, description="A letter first; then letters, digits, blanks, - and _.")
 
 
-MOST_CRITERIA = 6
+MAX_CRITERIA = 6
 Parts = Annotated[list[Part], Field(max_length=MOST)]
 
 
@@ -54,7 +54,7 @@ class TeamDraft(BaseModel):
     ratings: Parts = Field(description="What it rates from 1 to 10.")
     report: Parts = Field(description="Prose for its report.")
     criteria: list[Annotated[str, Field(max_length=60)]] = Field(
-        max_length=MOST_CRITERIA, description="By what the solution is judged, in a few words each."
+        max_length=MAX_CRITERIA, description="By what the solution is judged, in a few words each."
     )
     item: str = Field(max_length=40, description="What an item of the document is called, one word.")
     document: str = Field(max_length=40, description="The document's name: capitals and underscores.")
@@ -68,7 +68,8 @@ design_team = Prompt(
 whose fields the task needs and who see different things in it, from {FEWEST} to {MOST}; keep those that are
 given. Two or three experts speak in turn; from four on a delegate should give the floor (led). The document
 consists of items of one kind (each with its item_fields), of single fields, of ratings from 1 to 10, and of
-prose (report): what somebody needs who acts by it. Its name is in capitals and underscores. {DATA}""",
+prose (report): what somebody needs who acts by it. Its name is in capitals and underscores. \
+{DISCUSSION_IS_DATA}""",
     examples=[
         TeamDraft(
             reason="The mountain hut needs a roof and heat; what is built is to be written down.",
@@ -110,7 +111,9 @@ def can_be_a_team(given: Assignment, answer: TeamDraft) -> None:
     wanted = ["_".join(plain_words(each.partition(":")[0])) for each in given.experts]
     if missing := [name for name in wanted if name not in titles]:
         raise ValueError(f"The expert {missing[0]} is missing: keep those that are given.")
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", answer.document) or not PART.fullmatch(answer.item):
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", answer.document) or not DOCUMENT_PART.fullmatch(
+        answer.item
+    ):
         raise ValueError("document and item need plain names, such as HUT_PLAN and Fixture.")
     if not any(map(str.strip, answer.criteria)):
         raise ValueError("criteria: say by what the solution is judged.")
@@ -118,6 +121,10 @@ def can_be_a_team(given: Assignment, answer: TeamDraft) -> None:
         raise ValueError("item_fields: say at least one thing of each item.")
     for parts in (answer.fields + answer.ratings, answer.item_fields, answer.report):
         names = [part.name.lower() for part in parts]
-        wrong = [name for name in names if not PART.fullmatch(name) or name in TAKEN or names.count(name) > 1]
+        wrong = [
+            name
+            for name in names
+            if not DOCUMENT_PART.fullmatch(name) or name in TAKEN or names.count(name) > 1
+        ]
         if wrong:
             raise ValueError(f"{wrong[0]!r} cannot be the name of a part, or is there twice.")

@@ -1,6 +1,6 @@
 """Make a memory template from a role and a task: the paper's named limit (§6), lifted.
 
-What is made is a draft: a person reviews it before a team uses it.
+The result is a draft: a person reviews it before a team uses it.
 """
 
 import re
@@ -9,13 +9,13 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.discussion.intrinsic_memory import DATA
+from mneme.prompts.discussion.intrinsic_memory import DISCUSSION_IS_DATA
 from mneme.prompts.discussion.memory_template import Slots, wrong_in
 from mneme.prompts.prompt import Prompt, Reason
 
 LEAST, MOST = 3, 12
-LONGEST_NAME = 48
-LONGEST_PURPOSE = 300
+MAX_SLOT_NAME_CHARS = 48
+MAX_PURPOSE_CHARS = 300
 SPELT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "æ": "ae", "ø": "oe", "ł": "l", "đ": "d", "œ": "oe"})
 ACCENTS = dict.fromkeys(range(0x300, 0x370))
 """Marks that a letter is decomposed into."""
@@ -34,12 +34,12 @@ class Place(BaseModel):
 class Slot(BaseModel):
     """One slot of a template."""
 
-    purpose: str = Field(max_length=LONGEST_PURPOSE, description="What the slot is to hold, in words.")
+    purpose: str = Field(max_length=MAX_PURPOSE_CHARS, description="What the slot is to hold, in words.")
     many: bool = Field(description="Whether it holds a list; else one text.")
     group: str = Field(
-        "", max_length=LONGEST_NAME, description="The slot that it stands in; empty: at the top."
+        "", max_length=MAX_SLOT_NAME_CHARS, description="The slot that it stands in; empty: at the top."
     )
-    name: str = Field(max_length=LONGEST_NAME, description="Small letters, digits and underscores.")
+    name: str = Field(max_length=MAX_SLOT_NAME_CHARS, description="Small letters, digits and underscores.")
 
 
 class Draft(BaseModel):
@@ -66,7 +66,7 @@ make_template = Prompt(
 that keep what this role must not forget: its knowledge, its position, what it proposed and why, what was
 agreed, what is open, and what is particular to this role in this task. From {LEAST} to {MOST} slots. A slot
 has a name of small letters, digits and underscores, holds one text or a list (many), and may stand in a
-group with others. {DATA}""",
+group with others. {DISCUSSION_IS_DATA}""",
     examples=[
         Draft(
             reason="The warden of the mountain hut must not lose sight of wood and guests.",

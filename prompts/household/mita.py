@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.household.household import DATA, Knowledge, Option, View, Worker
+from mneme.prompts.household.household import HOUSEHOLD_IS_DATA, Knowledge, Option, View, Worker
 from mneme.prompts.prompt import PLAIN, Informed, Prompt, Reason, Schemas, one_of
 
 ACTIONS = """Actions: goexplore a room: walk into it and see what lies there. gocheck a container: open it and
@@ -45,7 +45,7 @@ propose_action = Prompt(
     system=f"""You are a member of a team in an apartment. The team is to finish its task in as few steps as
 possible. Propose your own next action: choose one of the numbered options. Prefer what is near, what is
 likely to hold a missing thing, and what no teammate is doing; do not look twice in one place; carry two
-things where that saves a way. {ACTIONS} {DATA}""",
+things where that saves a way. {ACTIONS} {HOUSEHOLD_IS_DATA}""",
     examples=[Proposal(reason="The wicker basket is near and an umbrella is missing.", choice=2)],
     user="""You are $name.
 
@@ -148,7 +148,7 @@ nobody is idle while something is to be done. Keep a proposal where it fits; one
 is kept, or the reason names its member and says why not. Closed containers stand among what a member may do.
 Respect what people wish. Where a wish forbids the task itself, so that it cannot be finished, quote that wish
 in forbidden and let everybody wait; where another way is left, take it and leave forbidden empty.
-{ACTIONS} {DATA}
+{ACTIONS} {HOUSEHOLD_IS_DATA}
 The choices have each member's name and the number of its option.""",
     examples=[
         Allocation(

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 from mneme.prompts.household.household import Spot, View
 from mneme.prompts.prompt import PLAIN, Prompt, Reason, Schemas, one_of
 
-UNKNOWN = -1
+UNKNOWN_ROOM = -1
 
 
 class Observed(BaseModel):
@@ -24,10 +24,10 @@ class Observed(BaseModel):
     teammate: int
     name: str
     seen: int | None = Field(None, description="The step at which it was last seen.")
-    room: int = Field(UNKNOWN, description="Where it was then.")
+    room: int = Field(UNKNOWN_ROOM, description="Where it was then.")
     hands: list[int] = Field([], description="What it held then.")
     did: list[str] = Field([], description="Its behaviour as it was seen, oldest first.")
-    intended: int = Field(UNKNOWN, description="The target that it was thought to go for.")
+    intended: int = Field(UNKNOWN_ROOM, description="The target that it was thought to go for.")
     since: int = Field(0, description="The step at which that was thought.")
     due: int = Field(0, description="The step by which it should have done that.")
     contradicted: list[int] = Field([], description="Targets of which it was seen not to go for them.")
@@ -123,7 +123,7 @@ def of_what_is_known(given: Scene) -> Schemas:
     return {
         "intentions": {"minItems": count, "maxItems": count},
         "intentions[].teammate": one_of({each.teammate for each in given.observed}),
-        "intentions[].target": one_of({UNKNOWN, *(spot.id for spot in known)}),
+        "intentions[].target": one_of({UNKNOWN_ROOM, *(spot.id for spot in known)}),
         "option": one_of(range(len(given.options))),
     }
 

@@ -9,11 +9,11 @@ import re
 
 from pydantic import BaseModel, Field
 
-from mneme.prompts.household.household import DATA, Container, Item, Room, Worker
+from mneme.prompts.household.household import HOUSEHOLD_IS_DATA, Container, Item, Room, Worker
 from mneme.prompts.prompt import Prompt, Schemas, one_of, some_of
 
-NAMED = re.compile(r"<([^<>]+)> ?\((\d+)\)")
-EMPTY = re.compile(
+NAMED_THING = re.compile(r"<([^<>]+)> ?\((\d+)\)")
+SAYS_EMPTY = re.compile(
     r"\b(?:is|was|are|were) (?:\w+ )?empty\b|\b(?:had|has|found|contain(?:s|ed)) nothing\b"
     r"|\bnothing (?:\w+ )?in(?:side)?\b"
 )
@@ -48,7 +48,7 @@ class Passage(BaseModel):
 
     @property
     def called(self) -> dict[int, str]:
-        """Return what each thing, place and room is called, by number."""
+        """Return the names of all objects, places and rooms, by number."""
         return {each.id: each.name for each in (*self.items, *self.containers, *self.rooms)} | self.names
 
 
@@ -73,7 +73,8 @@ summarise_passage = Prompt(
     system=f"""You keep the memory of a team in an apartment. Its progress has just changed. Condense what
 happened since the last change into a synopsis that later decisions can rest on: who did what, what was found
 where, who holds what, and who searched which room. Do not list containers: they have fields of their own.
-Name things and places by the numbers that stand in parentheses, and only such as occur below. {DATA}
+Name things and places by the numbers that stand in parentheses, and only such as occur below. \
+{HOUSEHOLD_IS_DATA}
 Found are loose things; placed are things, checked and unchecked containers, explored rooms.""",
     examples=[
         Synopsis(
@@ -104,9 +105,9 @@ $progress""",
 
 @summarise_passage.bound
 def of_what_was_told(given: Passage) -> Schemas:
-    """Offer for each list the ids that the record supports.
+    """Restrict each list to the ids that the record supports.
 
-    What the fields say becomes the manager's knowledge, so a false "checked" would hide a container.
+    The fields become the manager's knowledge, so a false "checked" would hide a container.
     """
     loose = {item.id for item in given.items if item.held_by is None and not item.placed}
     lists = {
@@ -136,8 +137,8 @@ def things_were_seen_where_it_says(given: Passage, answer: Synopsis) -> None:
 @summarise_passage.check
 def narrative_names_what_was_told(given: Passage, answer: Synopsis) -> None:
     """Refuse numbers that did not occur, and names that are another's: they stay in every later prompt."""
-    names = {int(number): name for name, number in NAMED.findall(f"{given}")} | given.called
-    for name, number in NAMED.findall(answer.narrative):
+    names = {int(number): name for name, number in NAMED_THING.findall(f"{given}")} | given.called
+    for name, number in NAMED_THING.findall(answer.narrative):
         known = names.get(int(number))
         if name != known:
             right = f"({number}) is <{known}>" if known else f"nothing has the number {number}"
@@ -148,18 +149,18 @@ def narrative_names_what_was_told(given: Passage, answer: Synopsis) -> None:
 def nothing_is_said_of_an_inside_that_nobody_saw(given: Passage, answer: Synopsis) -> None:
     """Refuse that a container is empty into which nobody has looked."""
     for sentence in sentences(answer.narrative.replace(";", ".")):
-        if EMPTY.search(sentence) and not UNCERTAIN.search(sentence):
-            for name, number in NAMED.findall(sentence):
+        if SAYS_EMPTY.search(sentence) and not UNCERTAIN.search(sentence):
+            for name, number in NAMED_THING.findall(sentence):
                 if int(number) in given.unopened:
                     raise ValueError(f"Say only what was told: nobody looked into <{name}> ({number}).")
 
 
 def sentences(narrative: str) -> list[str]:
-    """Take a narrative apart."""
+    """Split a narrative into sentences."""
     return re.split(r"(?<=[.!?]) +", narrative.strip())
 
 
 def _places_of(given: Passage, thing: int) -> set[int]:
-    """Return by which numbers the place of a thing may be named: what holds it, and the room."""
+    """Return the numbers that may name the place of an object: its holder, and the room."""
     rooms = {item.room for item in given.items if item.id == thing}
     return rooms | {given.places[thing]}

@@ -6,10 +6,10 @@ from pydantic import BaseModel, Field
 
 from mneme.prompts.learning.compound_learning.research import Draft, File
 from mneme.prompts.learning.compound_learning.task import (
-    DATA,
+    MAX_ANSWER_ITEMS,
     MAX_CLAIM_CHARS,
-    MAX_ITEMS,
     SETTING,
+    TASK_IS_DATA,
     Condition,
     Pattern,
     Setting,
@@ -72,7 +72,7 @@ class Recommendation(BaseModel):
         "", max_length=MAX_CLAIM_CHARS, description="The claim of a merged or a replacing card."
     )
     rules: list[ConditionalRule] = Field(
-        [], max_length=MAX_ITEMS, description="Those of a merged card, or the one of a replacing card."
+        [], max_length=MAX_ANSWER_ITEMS, description="Those of a merged card, or the one of a replacing card."
     )
     recommendation: Literal["deprecate_old", "keep_old", "merge", "escalate"]
 
@@ -84,7 +84,7 @@ resolve_dispute = Prompt(
     system=f"""You are the devil's advocate of a team. Two approaches stand against each other; both were
 tried on similar tasks. Recommend: deprecate_old (the new one is better wherever the old one applies),
 keep_old, merge (each is right under its own condition: give the rules), or escalate where the trials do
-not decide. {DATA}""",
+not decide. {TASK_IS_DATA}""",
     examples=[
         Recommendation(
             rationale="4 of 5 trials on the library's loans confirm the new one under its condition.",
@@ -110,7 +110,7 @@ $matches""",
 
 @resolve_dispute.bound
 def can_be_recommended(given: Contest) -> Schemas:
-    """Offer a decision only where something was tried; a rule for each approach, and for each exception."""
+    """Allow a decision only if something was tried; a rule for each approach, and for each exception."""
     bounds: Schemas = {"rules": {"maxItems": 2 + len(given.matches)}}
     return bounds if given.matches else {**bounds, "recommendation": {"enum": ["escalate"]}}
 
@@ -140,7 +140,7 @@ carry_out = Prompt(
     system=f"""You are the devil's advocate of a team. Two approaches stand against each other, and each is
 tried on the same tasks. Carry the given approach out on this task, just as it says, whether you think that
 it is right or not; add nothing of another approach. Leave every part empty where it cannot be carried out
-here. {DATA}""",
+here. {TASK_IS_DATA}""",
     examples=[
         Draft(
             rationale="The fines are looked up in a set, as the approach says.",
@@ -159,11 +159,11 @@ The approach, when $condition: $pattern""",
 
 @carry_out.bound
 def can_be_carried_out(given: Carried) -> Schemas:
-    """Offer the parts of a solution that are taken, with room for each; no card stands behind it."""
+    """Restrict the answer to the allowed parts of a solution, with room for each; no card supports it."""
     return {**some_of("used", ()), **parts_bounds(given)}
 
 
 def guideline(text: str) -> Guideline | None:
-    """Read an approach as it is kept: `condition -> pattern`; None where it is something else."""
+    """Parse a stored approach, `condition -> pattern`; return None for any other text."""
     condition, arrow, pattern = text.partition(" -> ")
     return Guideline(condition=condition, pattern=pattern) if arrow and pattern.strip() else None

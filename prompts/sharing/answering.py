@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from mneme.prompts.prompt import Informed, Prompt
-from mneme.prompts.sharing.examples import DATA, Criteria, Example
+from mneme.prompts.sharing.examples import EXAMPLES_ARE_DATA, Criteria, Example
 
 
 class Asked(Informed):
@@ -24,7 +24,7 @@ answer = Prompt(
     system=f"""You answer questions of one kind, as described. Examples of questions with good answers may be
 given, some of them from agents that answer questions of another kind: learn from them what a good answer is
 like, its form, its tone, its detail, and answer the new question on its own matter and in your own kind.
-Never copy an example. Reply with the answer alone. {DATA}""",
+Never copy an example. Reply with the answer alone. {EXAMPLES_ARE_DATA}""",
     user="""Your task: $does
 
 What a good answer is scored by:

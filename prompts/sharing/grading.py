@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from mneme.prompts.prompt import Prompt, Reason
-from mneme.prompts.sharing.examples import DATA, Example
+from mneme.prompts.sharing.examples import EXAMPLES_ARE_DATA, Example
 
 
 class Comparison(BaseModel):
@@ -31,7 +31,7 @@ grade_contradiction = Prompt(
     system=f"""An assistant is shown an example and then answers a question. The right answer is known. Say
 how probable it is, in per cent, that with this example the assistant's answer contradicts the right one: goes
 against it in content, misses its kind or its form. 0: the example leads straight to such an answer. 100: it
-leads away from it. {DATA}""",
+leads away from it. {EXAMPLES_ARE_DATA}""",
     examples=[
         Contradiction(
             rationale="It is a sea shanty too, of herring in place of whales; the refrain carries over.",

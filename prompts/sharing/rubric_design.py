@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from mneme.prompts.prompt import Prompt
-from mneme.prompts.sharing.examples import DATA, TOTAL, Criterion
+from mneme.prompts.sharing.examples import EXAMPLES_ARE_DATA, TOTAL, Criterion
 
 
 class Domain(BaseModel):
@@ -34,7 +34,7 @@ draft_rubric = Prompt(
     answer=Drafted,
     system=f"""You design the rubric by which question-answer pairs of a domain are scored as examples for
 later questions. Give 4 to 10 criteria that can be told apart, each with points and what earns them; the
-points sum to 100. {DATA}""",
+points sum to 100. {EXAMPLES_ARE_DATA}""",
     examples=[
         Drafted(
             criteria=[

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from mneme.prompts.prompt import Prompt, Reason, Schemas
-from mneme.prompts.sharing.examples import DATA, TOTAL, Criteria
+from mneme.prompts.sharing.examples import EXAMPLES_ARE_DATA, TOTAL, Criteria
 
 
 class Fault(BaseModel):
@@ -42,7 +42,7 @@ score_pair = Prompt(
     answer=Score,
     system=f"""You score a question-answer pair as an example for later questions, by a rubric: for
 each criterion a whole number from 0 to its most. Be strict: an answer that does not do what the
-question asks, copies one of the examples or is cut off earns little. {DATA}
+question asks, copies one of the examples or is cut off earns little. {EXAMPLES_ARE_DATA}
 Points stand under each criterion's name.""",
     examples=[
         """The rubric:

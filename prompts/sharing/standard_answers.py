@@ -3,11 +3,11 @@
 from pydantic import BaseModel, Field
 
 from mneme.prompts.prompt import Prompt
-from mneme.prompts.sharing.examples import DATA, words
+from mneme.prompts.sharing.examples import EXAMPLES_ARE_DATA, words
 
-QUOTED = 6
+MAX_QUOTED_WORDS = 6
 """Words in a row that a question may take over from the answer that it asks for."""
-LONGEST_QUESTION = 1500
+MAX_QUESTION_CHARS = 1500
 """The most characters of a question that is asked for an answer."""
 
 
@@ -23,7 +23,7 @@ class Standard(BaseModel):
 class Question(BaseModel):
     """A question that the standard answer answers."""
 
-    question: str = Field(min_length=1, max_length=LONGEST_QUESTION)
+    question: str = Field(min_length=1, max_length=MAX_QUESTION_CHARS)
 
 
 ask_for = Prompt(
@@ -33,7 +33,8 @@ ask_for = Prompt(
     system=f"""You are given a standard answer of an agent. Ask the question to which it is a possible
 answer: describe what is wanted so that somebody who has not seen the answer could write one like it. A known
 question in other words is no new one: start from another side of the answer, such as another thing in it, its
-occasion, its speaker or its end. Do not quote more than {QUOTED} of its words in a row. {DATA}""",
+occasion, its speaker or its end. Do not quote more than {MAX_QUOTED_WORDS} of its words in a row. \
+{EXAMPLES_ARE_DATA}""",
     examples=[Question(question="Write a sea shanty about a cook who salts every herring twice.")],
     user="""<agent>
 $does
@@ -49,7 +50,7 @@ $known""",
 )
 
 
-SAME = 0.8
+SAME_QUESTION_SHARE = 0.8
 """Share of all their words that two questions have in common, from which on one says the other again."""
 
 
@@ -58,9 +59,9 @@ def _is_new_and_no_quotation(given: Standard, found: Question) -> None:
     asked, answer = words(found.question), words(given.answer)
     for known in given.known:
         both = set(asked) | set(words(known))
-        if len(set(asked) & set(words(known))) >= SAME * len(both):
+        if len(set(asked) & set(words(known))) >= SAME_QUESTION_SHARE * len(both):
             raise ValueError(f'This asks the same as "{known}": ask for something else.')
-    runs = {answer[at : at + QUOTED + 1] for at in range(len(answer) - QUOTED)}
-    taken = (asked[at : at + QUOTED + 1] for at in range(len(asked) - QUOTED))
+    runs = {answer[at : at + MAX_QUOTED_WORDS + 1] for at in range(len(answer) - MAX_QUOTED_WORDS)}
+    taken = (asked[at : at + MAX_QUOTED_WORDS + 1] for at in range(len(asked) - MAX_QUOTED_WORDS))
     if quoted := " ".join(next((run for run in taken if run in runs), ())):
         raise ValueError(f'The question quotes the answer: "{quoted}". Use other words.')

@@ -8,8 +8,8 @@ from mneme.rules.chat.comparison import stems
 from mneme.rules.chat.english import PERSON, statements
 from mneme.rules.registry import rule
 
-MAX_SHOWN = 5
-UNKNOWN = "I don't know: you have not told me that, as far as I can find."
+MAX_RECITED = 5
+DONT_KNOW = "I don't know: you have not told me that, as far as I can find."
 CANNOT = "I can only answer from what you told me before; no language model is connected."
 CLOSEST = "I cannot tell without a language model. The closest that I remember:"
 
@@ -30,5 +30,5 @@ def reply(given: Turn) -> str:
         shared = [0 if other else many for other, many in zip(is_other, shared, strict=True)]
     told = [each for each, many in zip(known, shared, strict=True) if many == max(shared) > 0]
     if told or (of_self and known):
-        return "\n- ".join(["You told me:" if told else CLOSEST, *(told or known[:1])[:MAX_SHOWN]])
-    return UNKNOWN if "?" in message else CANNOT
+        return "\n- ".join(["You told me:" if told else CLOSEST, *(told or known[:1])[:MAX_RECITED]])
+    return DONT_KNOW if "?" in message else CANNOT

@@ -5,19 +5,21 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import product
 
-from mneme.prompts.chat.evidence import NUMBER, STEM, WORD, sentences, words
+from mneme.prompts.chat.evidence import EVIDENCE_WORD, NUMBER, STEM, sentences, words
 from mneme.prompts.chat.memory_agent.comparing import Relation
-from mneme.rules.chat.english import DAY, ENGLISH, REFERS, content_of, pattern
+from mneme.rules.chat.english import DAY, ENGLISH, IS, REFERS, content_of, pattern
 
 CORRECTING, CHANGED, ADDING = pattern("announcing", "correcting"), pattern("changed"), pattern("adding")
 NOT_BUT, NOT_SO, VALUE, SUBJECT = pattern("not_but"), pattern("not_so"), pattern("value"), pattern("subject")
+SUPPOSING, IT_IS, HE, SHE = pattern("supposing"), pattern("it_is"), pattern("he"), pattern("she")
 TOPICS, ONE_AT_A_TIME = ENGLISH["topics"], ENGLISH["one_at_a_time"]
-MEASURES = {each[:STEM] for each in words(ENGLISH["measures"])}
+MEASURE_STEMS = {each[:STEM] for each in words(ENGLISH["measures"])}
 """Words that two statements may share without being of one thing."""
-SHARED = 3
+SHARED_WORD_RATIO = 3
 """Of so many words of the shorter statement the other has at least one."""
 MAX_WORDS = 5  # of a value: more words may say something else, too
-BEFORE_VALUES = frozenset(("the", "at", "in", "on", "for", "to", "of", "by", "from", "with"))
+PREPOSITIONS = frozenset(("at", "in", "on", "for", "to", "of", "by", "from", "with"))
+BEFORE_VALUES = PREPOSITIONS | {"the"}
 Correction = tuple[int, str, str]
 """The number of the memory that a correction means, its words that are wrong, and the right ones."""
 
@@ -43,11 +45,16 @@ def correction(fact: str, said: str, memories: Sequence[str], before: str) -> Co
     It names the wrong words (`Y, not X`), or says again, with another value, what was said just `before`.
     """
     named, restated = set[Correction](), set[Correction]()
+    if SUPPOSING.search(said):
+        return None
     for sentence, (number, memory) in product(sentences(said), enumerate(memories)):
         plain = CORRECTING.sub("", sentence)
         for wrong, right in _named(plain, memory):
             is_value = count(_subject(plain), right)  # no subject: `I meant Thursday, not Tuesday`
-            is_meant = is_value or (_is_about(plain, memory) and _shares(sentence, wrong, memory))
+            adds = stems(plain) - stems(f"{wrong} {right} {memory} instead rather")  # `was born in Porto`
+            is_meant = is_value or (
+                not adds and _is_about(plain, memory) and _shares(sentence, wrong, memory)
+            )
             if count(wrong, before) == 1 or is_meant:
                 named |= {(number, wrong, right)} if {*words(right)} <= {*words(fact)} else set()
         if CORRECTING.search(said):
@@ -61,6 +68,8 @@ def correction(fact: str, said: str, memories: Sequence[str], before: str) -> Co
 def _is_about(sentence: str, memory: str) -> bool:
     """Tell whether a sentence may have a memory's subject: `Leo lives in Porto` of `My brother Leo …`."""
     of, known = (f" {_subject(each)}" for each in (sentence, memory))
+    if of[1:] in PREPOSITIONS:  # `At work …` of no `At home …`
+        return False
     return of in {" it's", " that's", " the"} or of.endswith(known) or known.endswith(of)
 
 
@@ -125,7 +134,7 @@ def _restated(fact: str, memory: str) -> Iterator[tuple[str, str]]:
             yield value
             continue
         said = CORRECTING.sub("", sentence)
-        new, old = ([*WORD.finditer(each)] for each in (said, known))
+        new, old = ([*EVIDENCE_WORD.finditer(each)] for each in (said, known))
         now, then = ([each[0].casefold() for each in read] for read in (new, old))
         steps = [each for each in SequenceMatcher(None, then, now, False).get_opcodes() if each[0] != "equal"]
         steps = [each for each in steps if each[:2] != ("delete", 0)]  # `My dog Max`, then `Max`
@@ -134,7 +143,7 @@ def _restated(fact: str, memory: str) -> Iterator[tuple[str, str]]:
             right = said[new[of[3]].start() : new[of[4] - 1].end()]
             is_value = _sort(right) != "word" or now[of[3] - 1] in BEFORE_VALUES
             is_alike = (_sort(wrong) == _sort(right) and is_value) or now[of[3] - 1] in {"a", "an"}
-            if is_alike and max(of[2] - of[1], of[4] - of[3]) <= MAX_WORDS:
+            if is_alike and not IS.search(right) and max(of[2] - of[1], of[4] - of[3]) <= MAX_WORDS:
                 yield wrong, right
 
 
@@ -146,18 +155,27 @@ def _revalued(sentence: str, known: str) -> tuple[str, str] | None:
     new, old = values[0] - values[1], values[1] - values[0]
     if len(new) != 1 or len(old) != 1 or ADDING.search(said):
         return None
+    if any(one.search(said) and other.search(known) for one, other in ((HE, SHE), (SHE, HE))):
+        return None  # `He is 5` of no sister
     (right,), (wrong,) = new, old
     forms = {re.sub(r"\d+", "0", each) if _sort(each) == "number" else _sort(each) for each in (right, wrong)}
-    beside, is_end = stems(said) - stems(right), bool(CHANGED.search(said)) != bool(CHANGED.search(known))
+    beside, is_end = {*content_of(said)}, bool(CHANGED.search(said)) != bool(CHANGED.search(known))
+    beside -= {*content_of(right)}
     is_about = REFERS.match(sentence) or (beside and _is_about(said, known))
-    return (wrong, right) if is_about and len(forms) == 1 and not is_end and beside <= stems(known) else None
+    is_alike = len(forms) == 1 and (IT_IS.match(said) or _before(right, said) in ([], _before(wrong, known)))
+    return (wrong, right) if is_about and is_alike and not is_end and beside <= {*content_of(known)} else None
+
+
+def _before(value: str, text: str) -> list[str]:
+    """Return the word before a value: `2` in `Anna has 2 children` is not what `5` in `Anna is 5` is."""
+    return [each for each in words(text.partition(value)[0]) if each not in {"called", "named"}][-1:]
 
 
 def _differ(fact: str, memory: str) -> bool:
     """Tell whether sentences of one subject differ in a number, an end, or what is one at a time."""
-    said, known = stems(fact) - MEASURES, stems(memory) - MEASURES
+    said, known = stems(fact) - MEASURE_STEMS, stems(memory) - MEASURE_STEMS
     shared = said & known
-    if SHARED * len(shared) < min(len(said), len(known)):
+    if SHARED_WORD_RATIO * len(shared) < min(len(said), len(known)):
         shared = set()  # one word of many is of no thing that both are about
     if _subject(fact) != _subject(memory):
         subjects = [stems(_subject(each)) for each in (fact, memory)]

@@ -17,12 +17,14 @@ import yaml
 from mneme.prompts.chat.evidence import UNSPACED, sentences, words
 
 MAX_READ = 20_000  # characters of a message: what is longer is a document
-MAX_CHARS = 1000  # characters of a statement that stands in one memory; a longer one is split between words
+MAX_STATEMENT_CHARS = (
+    1000  # characters of a statement that stands in one memory; a longer one is split between words
+)
 ENGLISH = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 GRAMMAR, REACTION, ASKING, TASK, WANTED = (
     frozenset(words(ENGLISH["words"][name])) for name in ("grammar", "reaction", "asking", "task", "wanted")
 )
-EMPTY = GRAMMAR | REACTION
+CONTENTLESS = GRAMMAR | REACTION
 
 
 def pattern(*names: str) -> re.Pattern[str]:
@@ -37,14 +39,14 @@ CLAUSES, PASTED, WISHING = pattern("clauses"), pattern("pasted"), pattern("wishi
 WEEKDAY, DAY = pattern("weekday"), pattern("weekday", "month")
 REFERS, VERBATIM, ANNOUNCING = pattern("referring"), pattern("verbatim"), pattern("announcing")
 CAPITAL = rf"(?!I['’ ]|(?:{WEEKDAY.pattern}|(?<=\w )(?:{DAY.pattern}))\b)[A-Z][\w'’-]*"
-NAME = re.compile(f"{CAPITAL}(?: {CAPITAL})*")
+PROPER_NAME = re.compile(f"{CAPITAL}(?: {CAPITAL})*")
 """A month is taken for a person where it begins a sentence: `April is our landlady`, but `In April`."""
 TAG = re.compile(r", \w+\?+$")  # `No jokes, ok?`
-OPENING = REACTION | {"so", "and", "but", "now", "then", "btw", "also", "kindly"}
+OPENING_WORDS = REACTION | {"so", "and", "but", "now", "then", "btw", "also", "kindly"}
 ALWAYS_ASKING = frozenset(words("is are does"))
 INVERTED = ALWAYS_ASKING | frozenset(words("can could would should"))
 AUXILIARY = INVERTED | frozenset(words("do did will shall may am was were has have had"))
-DETAIL = EMPTY | TASK | frozenset(words("put end use include start finish close cover"))
+DETAIL = CONTENTLESS | TASK | frozenset(words("put end use include start finish close cover"))
 PRONOUN = frozenset(words("i you u ya we he she it they this that there any"))
 
 
@@ -74,12 +76,14 @@ def statements(message: str, preceding: Sequence[str] = ()) -> list[Statement]:
             context = sentence if is_question else context
             if is_pasted:
                 break  # what follows is the text that the task is about
-        elif refers and found and not context and len(found[-1].content) + len(sentence) < MAX_CHARS:
+        elif (
+            refers and found and not context and len(found[-1].content) + len(sentence) < MAX_STATEMENT_CHARS
+        ):
             quote, content = found[-1]
             found[-1] = Statement(f"{quote} … {sentence}", f"{content} {sentence}")
         else:
             ended = f"{context}." if context[-1:].isalnum() else context
-            for part in wrap(sentence, MAX_CHARS, replace_whitespace=False):
+            for part in wrap(sentence, MAX_STATEMENT_CHARS, replace_whitespace=False):
                 found.append(Statement(part, f"{ended} {part}" if refers and context else part))
             context = ""
     return found
@@ -124,9 +128,9 @@ def says(sentence: str, known: bool = False) -> bool:
     told = GREETING.sub("", sentence)
     clauses = [each for each in CLAUSES.split(told) if TIED.search(each) and not asks(each)]
     is_tied = any(len(content_of(each)) > bool(THAT.match(_opened(each))) for each in clauses)
-    reacts = not (REACTION | {"you"}).isdisjoint(map(core, words(sentence)[:1]))
+    reacts = not (REACTION | {"you"}).isdisjoint(map(core, words(told)[:1]))
     stating = STATING.match(sentence)
-    is_short = stating is not None and EMPTY.isdisjoint(map(core, words(stating[2])))
+    is_short = stating is not None and CONTENTLESS.isdisjoint(map(core, words(stating[2])))
     least = 2 if is_short else 3 if IS.search(sentence) else 8 if UNSPACED.search(sentence) else 4
     least += reacts - 2 * known
     return is_tied or len(content_of(told)) >= max(least, 1)
@@ -136,7 +140,7 @@ def says_beside(question: str) -> bool:
     """Tell whether a clause of a question states something about the user or somebody they speak of."""
     own = question.partition(":")[0] if PASTED.search(question) else question
     clauses = CLAUSES.split(VERBATIM.sub(" ", own))
-    said = [each for each in clauses[:-1] if EMPTY.isdisjoint(words(each))]
+    said = [each for each in clauses[:-1] if CONTENTLESS.isdisjoint(words(each))]
     said += [each.rstrip("? ") for each in clauses if PERSON.search(each) and len(words(each)) > 1]
     return any(says(each) and (NAMED.search(each) or not asks(each)) for each in said)
 
@@ -150,7 +154,7 @@ def details(sentence: str) -> bool:
 def content_of(text: str) -> list[str]:
     """Return the words of a text that are neither of grammar nor of courtesy."""
     found = map(core, words(text))
-    return [each for each in found if each not in EMPTY and not re.fullmatch("[a-z]?", each)]
+    return [each for each in found if each not in CONTENTLESS and not re.fullmatch("[a-z]?", each)]
 
 
 def core(word: str) -> str:
@@ -162,6 +166,6 @@ def core(word: str) -> str:
 def _opened(sentence: str) -> str:
     """Return a sentence without the courtesies at its beginning."""
     sentence = WISHING.sub("", sentence)
-    while (first := re.match(r"\W*([\w’']+)\W*", sentence)) and core(first[1]) in OPENING:
+    while (first := re.match(r"\W*([\w’']+)\W*", sentence)) and core(first[1]) in OPENING_WORDS:
         sentence = sentence[first.end() :]
     return sentence

@@ -7,9 +7,19 @@ from mneme.prompts.chat import paper_versions as paper
 from mneme.prompts.chat.evidence import sentences
 from mneme.prompts.chat.memory_agent import comparing, forgetting, reading, rewriting
 from mneme.prompts.chat.memory_agent.comparing import Relation
-from mneme.prompts.chat.memory_agent.reading import MAX_CHARS, MAX_ITEMS
+from mneme.prompts.chat.memory_agent.reading import MAX_ITEMS, MAX_MEMORY_CHARS
 from mneme.rules.chat.comparison import corrected, correction, count, relations, stems
-from mneme.rules.chat.english import CLAUSES, GRAMMAR, MAX_READ, NAME, OPENING, asks, core, says, statements
+from mneme.rules.chat.english import (
+    CLAUSES,
+    GRAMMAR,
+    MAX_READ,
+    OPENING_WORDS,
+    PROPER_NAME,
+    asks,
+    core,
+    says,
+    statements,
+)
 from mneme.rules.registry import rule
 
 FORGET = re.compile(
@@ -17,7 +27,7 @@ FORGET = re.compile(
     r"|i want you to|i(?: would|['’]?d) like you to)[, ]+)*(?:forget|(?:don['’]t|stop|no longer) remember\w*"
     r"|(?:delete|erase)(?= .*\b(?:about|memor\w+|remember\w*|told|said|know)\b))\b(?! (?:to|it|about it)\b)"
 )
-TOLD = re.compile(r"(?i)\b(?:what|all|(?:any|every)thing)(?: that)? i (?:\w+ )?(?:told|said|mentioned)\b")
+TOLD_ALL = re.compile(r"(?i)\b(?:what|all|(?:any|every)thing)(?: that)? i (?:\w+ )?(?:told|said|mentioned)\b")
 OWN = re.compile(r"(?i)\b(?:i|the user)\b")
 """Who speaks of themselves, as in `Forget where I live`, means no memory of `Maria lives in Ghent`."""
 AND_SUBJECT = re.compile(r"(?i)[,;]?\s+(?:and|but)\s+(?=(?:i|we|my|our|he|she|they|his|her|their)\b)")
@@ -36,9 +46,9 @@ def read_message(given: reading.Incoming, most: int = reading.MAX_STATED) -> rea
     step = max(1, -(-len(found) // most))
     memories = list[reading.Read]()
     for together in [found[at : at + step] for at in range(0, len(found), step)]:
-        content = " ".join(each.content for each in together)[:MAX_CHARS]
-        quote = " … ".join(each.quote for each in together)[:MAX_CHARS]
-        ended = content if content[-1] in ".!?…。！？" else f"{content}."[:MAX_CHARS]
+        content = " ".join(each.content for each in together)[:MAX_MEMORY_CHARS]
+        quote = " … ".join(each.quote for each in together)[:MAX_MEMORY_CHARS]
+        ended = content if content[-1] in ".!?…。！？" else f"{content}."[:MAX_MEMORY_CHARS]
         read = reading.Read(content=ended, quote=quote, kind="semantic", entities=entities_of(content))
         memories.append(read)
     cut = f" Only its first {MAX_READ} characters." if len(given.message) > MAX_READ else ""
@@ -67,11 +77,11 @@ def _wishes(message: str) -> list[str]:
 def entities_of(content: str) -> list[str]:
     """Return the words of a text with a capital, unless they begin a sentence and are words of grammar."""
     found = []
-    for each in NAME.finditer(content):
+    for each in PROPER_NAME.finditer(content):
         name = each[0].removesuffix("'s").removesuffix("’s")
         first, _, others = name.partition(" ")
         begins = content[: each.start()].rstrip()[-1:] in {"", ".", "!", "?", ":"}
-        found.append(others if begins and core(first) in GRAMMAR | OPENING else name)
+        found.append(others if begins and core(first) in GRAMMAR | OPENING_WORDS else name)
     return [each for each in dict.fromkeys(found) if len(each) > 1][:MAX_ITEMS]
 
 
@@ -81,7 +91,12 @@ def compare_memories(given: comparing.Comparing) -> comparing.Judgements:
     before = next((each[6:] for each in reversed(given.preceding) if each.startswith("user: ")), "")
     found = [
         comparing.Judgement(
-            fact=number, memory=at, reason=REASONS[how], relation=how, outdated=wrong, updated=new[:MAX_CHARS]
+            fact=number,
+            memory=at,
+            reason=REASONS[how],
+            relation=how,
+            outdated=wrong,
+            updated=new[:MAX_MEMORY_CHARS],
         )
         for number, fact in enumerate(given.facts)
         for at, how, wrong, new in relations(fact.content, fact.said, given.memories, before)
@@ -100,7 +115,7 @@ def rewrite_memory(given: rewriting.Pair) -> rewriting.Rewritten:
 @rule(forgetting.choose_forgotten)
 def choose_forgotten(given: forgetting.Forgetting) -> forgetting.Forgotten:
     """Choose the memories with a statement that says all of what the message wants forgotten."""
-    said = [TOLD.sub(" ", FORGET.sub("", each)) for each in _wishes(given.message)]
+    said = [TOLD_ALL.sub(" ", FORGET.sub("", each)) for each in _wishes(given.message)]
     told = {at: _statements(memory) for at, memory in enumerate(given.memories[: given.known])}
     stays = {at: [part for part in told[at] if not any(_is_wish(part, each) for each in said)] for at in told}
     left = {at: stay for at, stay in stays.items() if len(stay) < len(told[at])}

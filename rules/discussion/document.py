@@ -6,7 +6,7 @@ from mneme.prompts.discussion import document as questions
 from mneme.prompts.discussion.document import (
     HIGHEST,
     LOWEST,
-    MOST_TURNS,
+    MAX_TURN_NUMBERS,
     TURNS,
     UNSAID,
     UNSHOWN,
@@ -27,7 +27,7 @@ def write_document(given: Documenting) -> Written:
     for item in found:
         parts = {name: item.because if name.lower() == "because" else unsaid for name in outline.item_fields}
         name = f"{item.name} ({item.choice})"
-        entries.append(Slots({TURNS: [*item.turns[-MOST_TURNS:]], "name": name, **parts}))
+        entries.append(Slots({TURNS: [*item.turns[-MAX_TURN_NUMBERS:]], "name": name, **parts}))
     return Written(
         report=Slots({name: _prose(name, found, given) or unsaid for name in outline.report}),
         fields=Slots(dict.fromkeys(outline.fields, unsaid)),

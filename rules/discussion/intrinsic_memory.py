@@ -17,9 +17,9 @@ from mneme.rules.discussion.memory_update import words
 from mneme.rules.discussion.proposals import demands, fitted, items_in, own_items, visible
 from mneme.rules.registry import rule
 
-AT_ONCE = 2
+MAX_PROPOSALS_PER_TURN = 2
 """The most proposals in one turn."""
-MOST_GAPS = 3
+MAX_GAPS = 3
 
 
 @rule(questions.contribute)
@@ -27,8 +27,8 @@ def contribute(given: Speaking) -> Contribution:
     """Propose what the context does not show; accept when nothing is left."""
     shown = visible(given)
     missing = [item for item in own_items(given) if item.name.lower() not in shown]
-    lines = [f"Proposal: {item}" for item in missing[:AT_ONCE]]
-    accept = len(missing) <= AT_ONCE and bool(shown or missing)
+    lines = [f"Proposal: {item}" for item in missing[:MAX_PROPOSALS_PER_TURN]]
+    accept = len(missing) <= MAX_PROPOSALS_PER_TURN and bool(shown or missing)
     lines += ["Accepted: I accept the solution with what is said here."] if accept else []
     message = fitted(lines or ["I have nothing to add."], given.room)
     said = [*shown.values(), *items_in(message)]
@@ -68,7 +68,7 @@ def evaluate(given: Speaking) -> Evaluation:
     """Name what was asked for and nobody has proposed; rules cannot say whether what is there is good."""
     shown = visible(given)
     missing = [item.name for item in demands(given) if item.name.lower() not in shown]
-    gaps = [f"no {given.item.lower()} for {name}." for name in missing[:MOST_GAPS]]
+    gaps = [f"no {given.item.lower()} for {name}." for name in missing[:MAX_GAPS]]
     lines = [f"Gap: {each}" for each in gaps] or ["Nothing that was asked for is missing."]
     mine = (number for number, issue in enumerate(given.issues) if f"by {given.role}" in issue)
     return Evaluation(

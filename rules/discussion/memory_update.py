@@ -11,8 +11,8 @@ from typing import Any
 
 from mneme.prompts.discussion.intrinsic_memory import named
 from mneme.prompts.discussion.memory_template import (
-    LONGEST_ENTRY,
-    MOST_ENTRIES,
+    MAX_ENTRIES,
+    MAX_ENTRY_CHARS,
     Path,
     Slots,
     at,
@@ -27,9 +27,9 @@ Purposes = Mapping[Path, Any]
 """What each slot is for: a text, or a list of one where it holds a list."""
 Kept = dict[Path, list[str]]
 LABELLED = re.compile(r"([A-Za-z][\w '/-]{1,40}):\s+(\S.*)")
-SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
+ENTRY_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
 SUBJECT = re.compile(r"([^:(.;,]{3,60})\s*(?::\s|\()")
-WORD = re.compile(r"\b\w*\d\w*\b|[^\W\d_]{4,}")
+CONTENT_WORD = re.compile(r"\b\w*\d\w*\b|[^\W\d_]{4,}")
 LABEL = 4.0
 """Weight of a label's word in a slot's name, beside a statement's word in its purpose."""
 
@@ -61,13 +61,13 @@ def _memory(purposes: Purposes, kept: Kept) -> dict[str, Any]:
 def statements(output: str) -> Iterator[str]:
     """Cut an output into its statements."""
     for line in (each.strip(" \t-*•") for each in output.splitlines()):
-        cut = [line] if LABELLED.match(line) else SENTENCE_END.split(line)
-        yield from (" ".join(each.split()) for each in cut if WORD.search(each))
+        cut = [line] if LABELLED.match(line) else ENTRY_END.split(line)
+        yield from (" ".join(each.split()) for each in cut if CONTENT_WORD.search(each))
 
 
 def words(text: str) -> frozenset[str]:
     """Return the longer words of a text, without the plural's s."""
-    found = WORD.findall(text.lower().replace("_", " "))
+    found = CONTENT_WORD.findall(text.lower().replace("_", " "))
     return frozenset(word.removesuffix("s") if len(word) > 4 and word.isalpha() else word for word in found)
 
 
@@ -81,9 +81,9 @@ def _take_in(purposes: Purposes, kept: Kept, statement: str) -> Path:
         shared: float = len(words(said) & whole) / (1 + len(words(said))) ** 0.5
         return labelled + shared
 
-    path, said = max(purposes, key=fit), said[:LONGEST_ENTRY]
+    path, said = max(purposes, key=fit), said[:MAX_ENTRY_CHARS]
     others = [each for each in kept[path] if each != said and _subject(each) != (_subject(said) or None)]
-    kept[path] = [*others, said][-(MOST_ENTRIES if isinstance(purposes[path], list) else 1) :]
+    kept[path] = [*others, said][-(MAX_ENTRIES if isinstance(purposes[path], list) else 1) :]
     return path
 
 

@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from textwrap import shorten
 
 from mneme.prompts.discussion.intrinsic_memory import ITEM, Speaking
-from mneme.rules.discussion.memory_update import SENTENCE_END, words
+from mneme.rules.discussion.memory_update import ENTRY_END, words
 
 DEMAND = re.compile(
     r"^\s*[-*•]\s*(\S.+)$|((?:[^.\n]|\.\d)*\b(?:must|should|needs? to|has to|have to)\b(?:[^.\n]|\.\d)*)",
     re.MULTILINE,
 )
 PHRASE = re.compile(r"[,;:.]| and | of the ")
-PERSON = re.compile(r"^[^\n]*\(a person\)[^\n]*:\n")
-MOST_DUTIES = 4
-NAMED = re.compile(r"[^\W_](?:[\w'%/-]|[.,:](?=\w))*")
+PERSON_TURN = re.compile(r"^[^\n]*\(a person\)[^\n]*:\n")
+MAX_DUTIES = 4
+NAME_WORD = re.compile(r"[^\W_](?:[\w'%/-]|[.,:](?=\w))*")
 """A word, a number, a time or a date of a name."""
-LONGEST_NAME, SHORTEST_LINE = 80, 110
+MAX_NAME_CHARS, SHORTEST_LINE = 80, 110
 CUT = " …"
 
 
@@ -68,8 +68,8 @@ def visible(given: Speaking) -> dict[str, Item]:
 def demands(given: Speaking) -> list[Item]:
     """Return what the task demands and persons have said as items, those in a role's own words first."""
     asked = [(hit[1] or hit[2], "the task asks for it") for hit in DEMAND.finditer(given.task)]
-    said = [PERSON.sub("", turn) for turn in given.turns.root if PERSON.match(turn)]
-    sentences = [each for text in said if not ITEM.search(text) for each in SENTENCE_END.split(text)]
+    said = [PERSON_TURN.sub("", turn) for turn in given.turns.root if PERSON_TURN.match(turn)]
+    sentences = [each for text in said if not ITEM.search(text) for each in ENTRY_END.split(text)]
     asked += [(each, "a person said so") for each in sentences]
     known = (each.rpartition(" [") for each in given.holding)  # what is shared, and where it is from
     asked += [(text, f"it is known: {origin.rstrip(']')}") for text, _, origin in known]
@@ -87,7 +87,7 @@ def phrases_of(duties: str, task: str) -> list[str]:
     """Return the first duties of a role, those that share words with its task before others."""
     phrases = dict.fromkeys(" ".join(each.split()) for each in PHRASE.split(duties))
     usable = (each for each in phrases if words(each))
-    return sorted(usable, key=lambda each: -len(words(each) & words(task)))[:MOST_DUTIES]
+    return sorted(usable, key=lambda each: -len(words(each) & words(task)))[:MAX_DUTIES]
 
 
 def fitted(lines: Sequence[str], room: int) -> str:
@@ -102,5 +102,5 @@ def _item(text: str, choice: str, why: str) -> Item:
 
 
 def _name(text: str) -> str:
-    name = shorten(" ".join(NAMED.findall(text.partition("; ")[0])), LONGEST_NAME, placeholder="…")
+    name = shorten(" ".join(NAME_WORD.findall(text.partition("; ")[0])), MAX_NAME_CHARS, placeholder="…")
     return name[:1].upper() + name[1:]

@@ -4,11 +4,11 @@ from textwrap import shorten
 
 from mneme.prompts.discussion import template_making as questions
 from mneme.prompts.discussion.memory_template import SLOT
-from mneme.prompts.discussion.template_making import LONGEST_PURPOSE, Draft, Place, Slot, plain_words
+from mneme.prompts.discussion.template_making import MAX_PURPOSE_CHARS, Draft, Place, Slot, plain_words
 from mneme.rules.discussion.proposals import phrases_of
 from mneme.rules.registry import rule
 
-SLOT_WORDS, LONGEST_NAME = 4, 40
+SLOT_WORDS, MAX_KEY_CHARS = 4, 40
 
 
 @rule(questions.make_template)
@@ -25,12 +25,12 @@ def make_template(given: Place) -> Draft:
     own = {}
     for phrase in phrases_of(given.duties, given.task):
         kept = [word for word in plain_words(phrase) if word not in {"the", "a", "an", "of", "for"}]
-        own["_".join(kept[:SLOT_WORDS])[:LONGEST_NAME].strip("_")] = f"What was said about {phrase}"
+        own["_".join(kept[:SLOT_WORDS])[:MAX_KEY_CHARS].strip("_")] = f"What was said about {phrase}"
     slots = [*common, *(_slot(what, "duties", name) for name, what in own.items() if SLOT.match(name))]
     return Draft(reason="Rules draft the same for every role, with its own duties.", slots=slots)
 
 
 def _slot(purpose: str, group: str, name: str) -> Slot:
     return Slot(
-        purpose=shorten(purpose, LONGEST_PURPOSE, placeholder=" …"), many=True, group=group, name=name
+        purpose=shorten(purpose, MAX_PURPOSE_CHARS, placeholder=" …"), many=True, group=group, name=name
     )

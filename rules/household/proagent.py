@@ -12,14 +12,14 @@ from mneme.environments.household.walking import steps_if_known, steps_into, ste
 from mneme.prompts.household import proagent as questions
 from mneme.prompts.household.household import Kind, Option, Spot, View, Worker, spots_of
 from mneme.prompts.household.proagent import (
-    UNKNOWN,
+    UNKNOWN_ROOM,
     Intention,
     Observed,
     Plan,
     Scene,
     is_done,
 )
-from mneme.rules.household.errands import HANDS
+from mneme.rules.household.errands import CARRIED_PER_TRIP
 from mneme.rules.household.judgement import best
 from mneme.rules.registry import rule
 
@@ -31,7 +31,7 @@ OLD = 25
 def plan_skill(given: Scene) -> Plan:
     """Infer each teammate's next target from its stead, and do the best of what is left."""
     intentions = [infer(given, each) for each in given.observed]
-    taken = [each.target for each in intentions if each.target != UNKNOWN and _is_nearer(given, each)]
+    taken = [each.target for each in intentions if each.target != UNKNOWN_ROOM and _is_nearer(given, each)]
     fitting = given.model_copy(update={"taken": [*given.taken, *taken]})
     missing = ", ".join(f"{count} {name}" for name, count in given.missing().items() if count > 0)
     return Plan(
@@ -62,14 +62,14 @@ def infer(given: Scene, observed: Observed) -> Intention:
     """Return what a teammate is likely to go for."""
     number = observed.teammate
     if observed.seen is None or given.step - observed.seen > OLD:
-        return Intention(teammate=number, reason="It was not seen for long.", target=UNKNOWN)
+        return Intention(teammate=number, reason="It was not seen for long.", target=UNKNOWN_ROOM)
     if stands(given, observed):
         return Intention(teammate=number, reason="It is probably still at it.", target=observed.intended)
     stead = in_stead_of(given, observed)
     if stead is None or not stead.options:
-        return Intention(teammate=number, reason="There is nothing for it to do.", target=UNKNOWN)
+        return Intention(teammate=number, reason="There is nothing for it to do.", target=UNKNOWN_ROOM)
     option = stead.options[best(stead)]
-    target = UNKNOWN if option.target is None else option.target
+    target = UNKNOWN_ROOM if option.target is None else option.target
     return Intention(
         teammate=number, reason=f"In its place I would {option.kind} {option.name}.", target=target
     )
@@ -78,7 +78,7 @@ def infer(given: Scene, observed: Observed) -> Intention:
 def stands(given: View, observed: Observed) -> bool:
     """Say whether what a teammate was thought to intend may still be under way."""
     target = observed.intended
-    if target == UNKNOWN or target in observed.contradicted or given.step > observed.due + OLD:
+    if target == UNKNOWN_ROOM or target in observed.contradicted or given.step > observed.due + OLD:
         return False
     return not is_done(given, target)
 
@@ -106,7 +106,7 @@ def _options_of(given: View, worker: Worker, ruled_out: Sequence[int]) -> list[O
         for need in given.needs[:1]
         if worker.hands
     ]
-    if len(worker.hands) < HANDS:
+    if len(worker.hands) < CARRIED_PER_TRIP:
         closed = [each for each in given.containers if each.checked is None and not each.is_open]
         loose = [each for each in given.items if each.held_by is None and not each.placed]
         unseen = [room for room in given.rooms if room.seen is None and room.id != worker.room]

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from mneme.environments.household.walking import Corner
 from mneme.prompts.household.household import Worker
-from mneme.rules.household.errands import HANDS, Aim, Errands
+from mneme.rules.household.errands import CARRIED_PER_TRIP, Aim, Errands
 
-MOST_ITEMS = 6
+MAX_EXACT_ITEMS = 6
 """Things whose rounds are searched exactly; of more, the nearest."""
 Held = tuple[int, ...]
 """Where the things in hand belong, sorted."""
@@ -17,7 +17,7 @@ class Rounds:
 
     def __init__(self, errands: Errands, workers: Sequence[Worker]) -> None:
         self.errands = errands
-        self.items = errands.needed(workers)[:MOST_ITEMS]
+        self.items = errands.needed(workers)[:MAX_EXACT_ITEMS]
         self.all = (1 << len(self.items)) - 1
         """The set of all items, one bit for each."""
         self._costs: dict[tuple[Corner, Held, int], int] = {}
@@ -43,7 +43,7 @@ class Rounds:
             rest = tuple(each for each in held if each != target)
             after = self.cost(errands.spots[target].corner, rest, items)
             moves.append((Aim("goput", target), steps + after))
-        if len(held) < HANDS:
+        if len(held) < CARRIED_PER_TRIP:
             for number, item in enumerate(self.items):
                 if items >> number & 1:
                     now_held = tuple(sorted((*held, errands.home(item.id))))

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 
 from mneme.core.errors import needs
 from mneme.environments.pddl.compiling import GroundAction, Schema
-from mneme.environments.pddl.world import CHECK, LOOK, WORD
+from mneme.environments.pddl.world import CHECK, LOOK, PDDL_WORD
 from mneme.environments.turns import Turn, read_turns, split_turns
 from mneme.prompts.pddl import pddl_team as questions
 from mneme.prompts.pddl.pddl_team import Move, Repetition, Situation
@@ -24,14 +24,14 @@ from mneme.rules.registry import rule
 Sentence = tuple[str, ...]
 Facts = frozenset[Sentence]
 
-FORM = re.compile(
+ACTION_LINE = re.compile(
     r"^- (\S+)((?: <[^>]+>)*)\s*$\n((?:^\s+(?:where|needs|makes true|makes untrue): .*\n?)*)", re.M
 )
-OBJECTS = re.compile(r"^Objects: (.*)$", re.M)
-GROUP = re.compile(r"([^;()]+)(?:\(([^)]*)\))?")
+OBJECTS_LINE = re.compile(r"^Objects: (.*)$", re.M)
+OBJECT_GROUP = re.compile(r"([^;()]+)(?:\(([^)]*)\))?")
 GOAL = re.compile(r"conditions: (.*?)(?:\n|$)")
 START = re.compile(r"^At the start: (.*)$", re.M)
-KIND = re.compile(r"(<[^>]+>) is ([^;.]+)")
+PARAMETER_KIND = re.compile(r"(<[^>]+>) is ([^;.]+)")
 ARTICLE = re.compile(r"\b(?:an?|the) ")
 STOP = re.compile(r"\.(?:\s+|$)")
 EARLIER = re.compile(r"^An earlier task that ", re.MULTILINE)
@@ -43,12 +43,12 @@ class Manual:
     """What a task's text says."""
 
     def __init__(self, task: str) -> None:
-        groups = GROUP.findall("".join(OBJECTS.findall(task)).lower().rstrip("."))
-        self.kinds = {name: kind for names, kind in groups for name in WORD.findall(names)}
+        groups = OBJECT_GROUP.findall("".join(OBJECTS_LINE.findall(task)).lower().rstrip("."))
+        self.kinds = {name: kind for names, kind in groups for name in PDDL_WORD.findall(names)}
         """Each object's kind; empty where the text names none."""
         self.objects: dict[str, Sequence[str]] = {}
         """What may stand in the place of each parameter."""
-        self.actions = {each[0]: self._action(*each) for each in FORM.findall(f"{task.lower()}\n")}
+        self.actions = {each[0]: self._action(*each) for each in ACTION_LINE.findall(f"{task.lower()}\n")}
         goal, start = GOAL.search(task), START.search(task)
         self.goal, self.start = (self.facts_in(each[1]) if each else Facts() for each in (goal, start))
 
@@ -58,7 +58,8 @@ class Manual:
         names = tuple(parameters.split())
         types = tuple(f"{name} {each}" for each in names)
         wanted = {
-            each: ARTICLE.sub("", kind).split(" or ") for each, kind in KIND.findall(parts.get("where", ""))
+            each: ARTICLE.sub("", kind).split(" or ")
+            for each, kind in PARAMETER_KIND.findall(parts.get("where", ""))
         }
         for each, key in zip(names, types, strict=True):
             allowed = wanted.get(each, self.kinds.values())
@@ -70,7 +71,7 @@ class Manual:
 
     def actions_in(self, text: str) -> Iterator[GroundAction]:
         """Yield the actions that a text names with all their objects, in order."""
-        words = WORD.findall(text.lower())
+        words = PDDL_WORD.findall(text.lower())
         for at, word in enumerate(words):
             if action := self.actions.get(word):
                 things = words[at + 1 : at + 1 + len(action.parameters)]

@@ -17,11 +17,11 @@ import yaml
 from mneme.prompts.sharing import grading, rubric_design, scoring, standard_answers
 from mneme.prompts.sharing.answering import Asked
 from mneme.prompts.sharing.answering import answer as answer_question
-from mneme.prompts.sharing.examples import HAN, WORD, words
+from mneme.prompts.sharing.examples import EXAMPLE_WORD, HAN, words
 from mneme.prompts.sharing.grading import Comparison, Contradiction
 from mneme.prompts.sharing.rubric_design import Domain, Drafted, DraftedCriterion
 from mneme.prompts.sharing.scoring import Fault, Gradeable, Judgeable, Score, Whole
-from mneme.prompts.sharing.standard_answers import LONGEST_QUESTION, Question, Standard
+from mneme.prompts.sharing.standard_answers import MAX_QUESTION_CHARS, Question, Standard
 from mneme.rules.registry import rule
 
 _DATA = yaml.safe_load(Path(__file__).with_name("topics.yaml").read_text(encoding="utf-8"))
@@ -63,7 +63,7 @@ def _adapted(question: str, asked: str, answered: str) -> str:
         word = exchange.get(found[0].casefold(), "")
         return (word.capitalize() if found[0][:1].isupper() else word) or found[0]
 
-    return re.sub(rf"{HAN.pattern}|{WORD.pattern}", other, answered.strip())
+    return re.sub(rf"{HAN.pattern}|{EXAMPLE_WORD.pattern}", other, answered.strip())
 
 
 @rule(answer_question)
@@ -132,16 +132,16 @@ def grade_contradiction(given: Comparison) -> Contradiction:
 @rule(standard_answers.ask_for)
 def ask_for(given: Standard) -> Question:
     """Ask for the words that the answer dwells on, as the agent is told what to write."""
-    kind = KIND.split(given.does)[0].strip()
+    kind = KIND_END.split(given.does)[0].strip()
     said = [word for word in words(given.answer) if word in set(topic(given.answer))]
     ranked = sorted(set(said), key=lambda word: (-said.count(word), -len(word), word))
     first = THEME * len(given.known) % max(len(ranked), 1)
     theme = ", ".join(sorted(ranked[first : first + THEME], key=said.index))
     asked = f"{kind[:1].upper()}{kind[1:]}: {theme or 'anything'}."
-    return Question(question=asked[:LONGEST_QUESTION])
+    return Question(question=asked[:MAX_QUESTION_CHARS])
 
 
-KIND = re.compile(r"[.:;,：；，。]| (?:on|for) what ")
+KIND_END = re.compile(r"[.:;,：；，。]| (?:on|for) what ")
 """What ends the name of a kind of answer in the description of what an agent does."""
 THEME = 5
 

@@ -12,7 +12,7 @@ from textwrap import shorten
 from mneme.environments.turns import Turn, read_turns
 from mneme.prompts.task_memories import task_memories as questions
 from mneme.prompts.task_memories.task_memories import (
-    LONGEST_RULE,
+    MAX_RULE_CHARS,
     Alike,
     Comparison,
     Course,
@@ -31,11 +31,11 @@ from mneme.rules.registry import rule
 
 BRIEF, ROOM = 160, 700
 """Characters of an action, and of a list of actions."""
-SHARES = {"Done, in order": 2, "Without effect": 1, "Open": 1, "Seen": 1}
+SUMMARY_FIFTHS = {"Done, in order": 2, "Without effect": 1, "Open": 1, "Seen": 1}
 """The parts of a phase's summary, and how many fifths of its room each has."""
 LONG_COURSE = 30
 ALIKE = 0.8
-MOST_OPERATIONS = 8
+MAX_OPERATIONS = 8
 STOP = {"a", "an", "and", "are", "be", "by", "following", "for", "conditions", "goal"}
 STOP |= {"in", "is", "it", "of", "on", "or", "satisfy", "the", "to", "with"}
 NOT_AGAIN = "Do not repeat an action that had no effect: find out which of its conditions is missing."
@@ -80,7 +80,7 @@ def summarise_phase(given: Phase) -> PhaseSummary:
     }
     before = dict(line.split(": ", 1) for line in given.before.splitlines() if ": " in line)
     lines = []
-    for name, share in SHARES.items():
+    for name, share in SUMMARY_FIFTHS.items():
         listed = [*filter(None, before.get(name, "").split("; ")), *new[name]]
         room = given.limit * share // 5 - len(name) - 3
         while listed and sum(map(len, listed)) + 2 * len(listed) > room:
@@ -129,7 +129,7 @@ def revise_insights(given: Rulebook) -> Revision:
     operations = [Operation(reason="These trials bear it out.", kind="AGREE", rule=n) for n in agreed]
     for text in added[: max(0, given.most - len(given.rules))]:
         operations.append(Operation(reason="No rule says this yet.", kind="ADD", text=text))
-    return Revision(operations=operations[:MOST_OPERATIONS])
+    return Revision(operations=operations[:MAX_OPERATIONS])
 
 
 def _order(trial: str) -> str:
@@ -138,7 +138,7 @@ def _order(trial: str) -> str:
     steps = [step.split() for step in told.get("Key steps", "").split(";") if step.strip()]
     verbs = ", then ".join(dict.fromkeys(step[0] for step in steps))
     goal = re.sub(r"\d+", "", told.get("Goal", ""))
-    return shorten(f"For goals such as '{brief(goal)}': {verbs}.", LONGEST_RULE) if steps else ""
+    return shorten(f"For goals such as '{brief(goal)}': {verbs}.", MAX_RULE_CHARS) if steps else ""
 
 
 @rule(questions.merge_insights)
@@ -149,7 +149,7 @@ def merge_insights(given: Alike) -> Merged:
         said = kinds(each)
         if not any(len(said & kinds(other)) >= ALIKE * len(said) for other in kept):
             kept.append(each)
-    rules = [shorten(each, LONGEST_RULE, placeholder=" …") for each in given.rules if each in kept]
+    rules = [shorten(each, MAX_RULE_CHARS, placeholder=" …") for each in given.rules if each in kept]
     return Merged(reason="What another rule says already is left out.", rules=rules)
 
 

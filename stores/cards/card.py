@@ -36,10 +36,10 @@ Status = Literal["provisional", "verified", "deprecated", "disputed", "archived"
 Standing = Literal["provisional", "verified"]
 ShelfName = Literal["active", "pitfall", "aside"]
 
-WINDOW = 10
-"""Tasks over which a card's success rate is watched (§5: 30 % over 10 tasks)."""
+SUCCESS_WINDOW = 10
+"""Number of latest tasks over which a card's success rate is computed (§5: 30 % over 10 tasks)."""
 QUARANTINE = 0.5
-"""Cards below this confidence are kept from retrieval (§5)."""
+"""Confidence below which cards are excluded from retrieval (§5)."""
 SHARER = "another organisation"
 """Who made a card that was shared without names."""
 DERIVED = ("success", "standing", "proven", "renewed", "expires")
@@ -101,7 +101,7 @@ class Evidence(Part):
     task_ids: list[str] = []
     success_count: int = Field(0, ge=0)
     failure_count: int = Field(0, ge=0)
-    recent: list[TaskOutcome] = Field([], max_length=WINDOW)
+    recent: list[TaskOutcome] = Field([], max_length=SUCCESS_WINDOW)
 
     @property
     def count(self) -> int:
@@ -114,9 +114,9 @@ class Evidence(Part):
     @property
     def recent_rate(self) -> float | None:
         """Return the success rate of the whole window; None while it is not full."""
-        if len(self.recent) < WINDOW:
+        if len(self.recent) < SUCCESS_WINDOW:
             return None
-        return sum(outcome.success for outcome in self.recent) / WINDOW
+        return sum(outcome.success for outcome in self.recent) / SUCCESS_WINDOW
 
 
 def _with_a_zone(at: datetime) -> datetime:
@@ -223,7 +223,7 @@ class Card(Lesson):
 
     @property
     def shelf(self) -> ShelfName:
-        """Return where the card is found: by everyone, by the devil's advocate, or by no search."""
+        """Return the card's shelf: found by everyone, by the devil's advocate alone, or by no search."""
         if self.flags or self.status == "archived":
             return "aside"
         if self.status == "deprecated":
@@ -236,16 +236,16 @@ class Card(Lesson):
 
     @property
     def is_dead_end(self) -> bool:
-        """Say whether it was kept as not to be tried, and never was in service."""
+        """Return whether the card was stored as an approach to avoid and was never in service."""
         return self.status == "deprecated" and not self.rules and bool(self.deprecated_approaches)
 
     @property
     def satisfaction(self) -> float | None:
-        """Return the share of people who were served by it (§5); None where nobody said."""
+        """Return the share of people whom the card served (§5); None without ratings."""
         return sum(each.good for each in self.ratings) / len(self.ratings) if self.ratings else None
 
     def expired(self, at: datetime) -> bool:
-        """Say whether the card's time is over."""
+        """Return whether the card's expiry date has passed."""
         return self.expires_at is not None and self.expires_at <= at
 
     @classmethod
@@ -333,11 +333,11 @@ SECONDS_A_DAY = 86_400
 SIMILARITY = 0.40
 """The weight of the cosine with the task."""
 STANDING = {"verified": 1.0, "disputed": 0.5}
-"""What a card's status counts; a provisional one counts nothing, nor does one out of use."""
+"""Weight of a card's status in ranking; 0 for a provisional card or one out of use."""
 Decision = tuple[Card, str] | None
 """What a card becomes and why; None where it stays as it is."""
 Decide = Callable[[Card], Decision]
-"""Decides on a card as it is at the moment of writing."""
+"""Decides on a card's next version from its state at the moment of writing."""
 
 
 def ranking(settings: CardSettings) -> Ranking:
@@ -385,7 +385,7 @@ class CardRecords(Shelf[Card, Card]):
         self.team, self.settings = team, settings
 
     async def flagged(self) -> Sequence[Card]:
-        """Return the cards that read like instructions to agents, and that nobody has cleared."""
+        """Return the cards that read like instructions to agents and that nobody has cleared."""
         return [card for card in await self.all(shelf="aside") if card.flags]
 
     async def list(
@@ -400,7 +400,7 @@ class CardRecords(Shelf[Card, Card]):
         return [CardVersion.of(each) for each in await self.ledger.history(self.namespace, card_id)]
 
     def decided(self, head: Version, decide: Decide, change: Change) -> Write | None:
-        """Return the write of a card's next version, with its number; None where it stays as it is."""
+        """Return the write of a card's next version, with its number; None if the card does not change."""
 
         def numbered(card: Card) -> Decision:
             decision = decide(card)

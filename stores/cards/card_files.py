@@ -30,7 +30,7 @@ from mneme.stores.cards.lifecycle import is_in_service
 from mneme.stores.ledger.records import Change, Value, Version, Write
 from mneme.stores.shelf import check_readable
 
-FIELDS = (
+CARD_FIELDS = (
     *("id", "version", "status", "claim", "rationale", "rules", "evidence", "deprecated_approaches"),
     *("failure_modes", "provenance", "confidence", "tags", "scope"),
 )
@@ -41,7 +41,7 @@ IMPORTED_FIELDS = (*Lesson.model_fields, "owner", "expires_at", "valid_for")
 """What of a card an import takes from a file, where the card is known."""
 BREAKS = "\r\x85\u2028\u2029"
 """Line breaks that YAML would read as another one, unless they are escaped."""
-MAX_CHARS = 64 * 1024 * 1024
+MAX_CARD_FILE_CHARS = 64 * 1024 * 1024
 
 
 class Imported(Frozen):
@@ -147,8 +147,10 @@ _Dumper.add_representer(str, _text)
 
 def load(text: str) -> list[Card]:
     """Read every document. Raises BadInput with the line and the field of the first that is wrong."""
-    if len(text) > MAX_CHARS:
-        raise BadInput(f"A YAML file of cards may have {MAX_CHARS} characters; this one has {len(text)}.")
+    if len(text) > MAX_CARD_FILE_CHARS:
+        raise BadInput(
+            f"A YAML file of cards may have {MAX_CARD_FILE_CHARS} characters; this one has {len(text)}."
+        )
     cards = list(read_documents(text, Card, "The card", ignored=FORMER))
     counted = Counter(card.id for card in cards)
     if twice := [name for name, count in counted.items() if count > 1]:
@@ -159,7 +161,7 @@ def load(text: str) -> list[Card]:
 def dump(card: Card) -> str:
     """Return a card as one YAML document."""
     fields = card.model_dump(mode="json")
-    ordered = {name: fields[name] for name in dict.fromkeys([*FIELDS, *fields])}
+    ordered = {name: fields[name] for name in dict.fromkeys([*CARD_FIELDS, *fields])}
     text: str = yaml.dump(
         ordered, Dumper=_Dumper, explicit_start=True, sort_keys=False, allow_unicode=True, width=100
     )

@@ -1,4 +1,4 @@
-"""The consolidation cycle (§8): when it is due, what of a card a model is taught, and the archive.
+"""The consolidation cycle (§8): when it is due, what a model learns from a card, and the archive.
 
 The graph `consolidation` makes the training pairs and tunes a model (`nodes/learning/consolidation/`). What a
 promotion changes is one write: the cards that the tuned model has learned are archived under the version's
@@ -22,13 +22,13 @@ HELD_OUT = 0.20
 
 
 def is_held_out(card: Card) -> bool:
-    """Say on which side a card falls by a digest of its id, so that what was held out once stays so."""
+    """Return whether a card is held out, by a digest of its id, so that the choice never changes."""
     digest = hashlib.sha256(card.id.encode()).digest()
     return int.from_bytes(digest[:8], "big") < HELD_OUT * 2**64
 
 
 def is_good(card: Card, limits: Consolidation) -> bool:
-    """Say whether a card is proven well enough to be trained on."""
+    """Return whether a card is proven well enough for training."""
     return (
         card.status == "verified"
         and not card.flags
@@ -38,7 +38,7 @@ def is_good(card: Card, limits: Consolidation) -> bool:
 
 
 def situation_of(card: Card) -> str:
-    """Return a question that a card answers, where no task of it was logged."""
+    """Return a question that a card answers, for cards without a logged task."""
     conditions = "; ".join(rule.condition for rule in card.rules)
     about = ", ".join(filter(None, [card.scope, *card.tags])) or "the following"
     asked = f"How is this best approached: {about}?"
@@ -46,7 +46,7 @@ def situation_of(card: Card) -> str:
 
 
 def lesson_of(card: Card) -> str:
-    """Return the reasoning first, then what follows from it."""
+    """Return the card's reasoning first, then its conclusion."""
     return "\n".join(
         [
             *([f"Reasoning: {card.rationale.strip()}"] if card.rationale.strip() else []),
@@ -64,7 +64,7 @@ def _not(dead_end: DeprecatedApproach) -> str:
 
 
 def warning_of(card: Card) -> str:
-    """Return what is wrong with a deprecated card."""
+    """Return why a deprecated card is wrong."""
     evidence = card.evidence
     failures = [f"It fails when {mode.condition}: {mode.impact}." for mode in card.failure_modes]
     counted = f"It succeeded {evidence.success_count} times and failed {evidence.failure_count} times."
@@ -75,7 +75,7 @@ def warning_of(card: Card) -> str:
 
 CONSOLIDATED = "consolidated as {tag}"
 DELTA = 2
-"""Cards at most that a task is shown where a tuned model serves (§8: 1 to 2, and 5 to 10 before)."""
+"""Maximum cards shown for a task where a tuned model serves (§8: 1 to 2, and 5 to 10 before)."""
 
 
 class ConsolidationCycle(TunedModels):
@@ -88,7 +88,7 @@ class ConsolidationCycle(TunedModels):
         self._cards, self._limits = cards, limits or Consolidation()
 
     async def due(self, *, model: str = "", now: datetime | None = None) -> Sequence[str]:
-        """Return why a consolidation is due; nothing where it is not.
+        """Return the reasons for which a consolidation is due, if any.
 
         The quarter runs from the last consolidation, or from the first card. `model` is the base model
         that is used now.
@@ -108,7 +108,7 @@ class ConsolidationCycle(TunedModels):
     async def _learned(
         self, tag: str, keep: Sequence[str], only: Sequence[str] | None, change: Change
     ) -> Archived:
-        """Return the cards in service that are archived: each can be restored, and its versions say why."""
+        """Return the archived cards that were in service: each can be restored; its versions say why."""
         records = self._cards.records
         reason = f"{CONSOLIDATED.format(tag=tag)}: {change.reason}"
 
@@ -121,7 +121,7 @@ class ConsolidationCycle(TunedModels):
         return Archived([str(write.key) for write in writes], len(writes), writes)
 
     async def _brought_back(self, undone: Archive, change: Change) -> Sequence[Write]:
-        """Return the writes of archived cards as they were before; one that changed since stays."""
+        """Return the writes that restore archived cards; a card that changed since then stays archived."""
         records, tag = self._cards.records, undone.tag
         change = change.model_copy(update={"reason": f"consolidation {tag} taken back: {change.reason}"})
         writes = []
@@ -133,7 +133,7 @@ class ConsolidationCycle(TunedModels):
         return writes
 
     async def learned(self) -> set[str]:
-        """Return the cards that the standing consolidations archived: each trains the same base anew."""
+        """Return the cards archived by the valid consolidations: each training starts from the same base."""
         return {each for one in await self._standing() for each in one.ids}
 
 
@@ -146,7 +146,7 @@ def reasons_to_consolidate(  # noqa: PLR0913 (one name for each condition)
     model: str = "",
     limits: Consolidation | None = None,
 ) -> list[str]:
-    """Return why a consolidation is due; nothing where it is not.
+    """Return the reasons for which a consolidation is due, if any.
 
     `last` is when the base was last consolidated, or begun; `trained_model` the base model then.
     """

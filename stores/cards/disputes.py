@@ -39,7 +39,7 @@ DisputeStatus = Literal["open", "escalated", "resolved"]
 
 
 class Approach(Part):
-    """One of the two approaches, in words and as what can be run."""
+    """One of the two approaches, in words and in executable form."""
 
     claim: str = Field(min_length=1)
     solution: str = ""
@@ -62,7 +62,7 @@ class PairedTrial(Part):
 
 
 class Round(Part):
-    """One round of tests and what it leads to."""
+    """One round of tests and its conclusion."""
 
     trials: list[PairedTrial]
     recommendation: Recommendation
@@ -183,7 +183,7 @@ class DisputeRecords(Shelf[Dispute, Dispute]):
     async def add_round(
         self, dispute_id: str, tested: Round, *, change: Change, idempotency_key: str | None = None
     ) -> Dispute:
-        """Add a round of tests. Raises BadInput where the dispute is over or has had its rounds."""
+        """Add a round of tests. Raises BadInput for a resolved dispute or one that has had all its rounds."""
         head = await self.head(dispute_id)
         dispute, most = Dispute.of(head), self._cards.settings.dispute_rounds
         if tested in dispute.rounds and head.idempotency_key == idempotency_key is not None:
@@ -245,9 +245,9 @@ def _disputed(reason: str, card: Card) -> Decision:
 
 
 def _resolving(made: Resolution, reason: str, last: bool, card: Card) -> Decision:
-    """Return what a resolution makes of the card; it stays disputed while another dispute is open.
+    """Return the card after a resolution; it stays disputed while another dispute is open.
 
-    What it was stays in its history.
+    Its history keeps its earlier state.
     """
     changed = with_outcomes(card, made.outcomes)
     if made.decision == "deprecate_old":

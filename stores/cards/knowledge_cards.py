@@ -78,7 +78,7 @@ from mneme.stores.ledger.records import Change, Hit, Version, microseconds, team
 from mneme.stores.shelf import Shelf, kind_of
 
 Fits = Callable[[Card], bool]
-"""Says whether a card is of use for a task."""
+"""Returns whether a card is useful for a task."""
 NO_CARE = Care()
 RELEVANT = 0.22
 """The cosine below which a card of another scope, or of none, is about something else.
@@ -90,14 +90,14 @@ UNTESTED = 0.5
 
 
 class Learned(Frozen):
-    """What became of a lesson: a new card, support for one that was there, or nothing new."""
+    """The result of storing a lesson: a new card, support for an existing one, or no change."""
 
     event: Literal["created", "reinforced", "unchanged"]
     card: Card
 
 
 class Kept(Frozen):
-    """What upkeep did: the ids of the cards that it archived."""
+    """The result of upkeep: the ids of the cards that it archived."""
 
     archived: list[str] = Field([])
     expired: list[str] = Field([])
@@ -110,7 +110,7 @@ class Mark(Frozen):
     passed: int
 
 
-MARK = "inactivity"
+INACTIVITY_MARK = "inactivity"
 UPKEEP_ACTOR = "card lifecycle"
 
 
@@ -170,7 +170,7 @@ class KnowledgeCards:
         return Learned(event="unchanged" if after.version == before.version else "reinforced", card=after)
 
     async def propose(self, lesson: Lesson, *, change: Change, care: Care = NO_CARE) -> Learned:
-        """Make a provisional card of a lesson that no task has tested; a card that is there already stays."""
+        """Make a provisional card of a lesson that no task has tested; an existing card stays as it is."""
         made = care.of(untested_card(lesson, change, UNTESTED))
         is_new = await self.records.add_new(made.id, made, change=change)
         return Learned(event="created" if is_new else "unchanged", card=await self.records.get(made.id))
@@ -214,11 +214,11 @@ class KnowledgeCards:
         )
 
     async def rate(self, card_id: str, rating: Rating, *, change: Change) -> Card:
-        """Count a person's word on a card, as `people.rated` does. Raises NotFound."""
+        """Add a person's rating to a card, as `people.rated` does. Raises NotFound."""
         return await self.records.change(card_id, lambda card: rated(card, rating, self.settings), change)
 
     async def care_for(self, card_id: str, care: Care, *, change: Change) -> Card:
-        """Change who looks after a card, and until when and for what it holds. Raises NotFound, BadInput."""
+        """Change a card's maintainer, expiry date and versions. Raises NotFound, BadInput."""
         return await self.records.change(card_id, lambda card: cared_for(card, care, change.reason), change)
 
     async def rollback(self, card_id: str, to_version: int, *, change: Change) -> Card:
@@ -319,7 +319,7 @@ class KnowledgeCards:
         return await self.disputes.end(dispute_id, resolution)
 
     async def keep_up(self) -> Kept:
-        """Archive what is inactive or has expired."""
+        """Archive the cards that are inactive or have expired."""
         idle = await self.archive_inactive()
         over = {"expires": {"$lte": datetime.now(UTC).timestamp() / SECONDS_A_DAY}}
         heads = await self.records.heads(filter=over, shelf="active")
@@ -338,7 +338,7 @@ class KnowledgeCards:
         began, passed = window[0].at, count - needed
         assert began is not None
         marks = Shelf(self._ledger, team_namespace(self.team, "upkeep"), kind_of(Mark))
-        mark = await marks.find(MARK) or Mark(passed=passed)
+        mark = await marks.find(INACTIVITY_MARK) or Mark(passed=passed)
         # What was last written, or last shown, before the window, and not before the one of the last time.
         between = Order("updated", since=microseconds(mark.began), until=microseconds(began))
         heads = [*await self.records.heads(order=between)]
@@ -351,7 +351,7 @@ class KnowledgeCards:
         done = await self._archive(idle, f"not retrieved in {needed} tasks")
         with suppress(Conflict):  # another process noted something meanwhile
             change = Change(reason="looked through", actor=UPKEEP_ACTOR)
-            await marks.put(MARK, Mark(began=began, passed=passed), change=change)
+            await marks.put(INACTIVITY_MARK, Mark(began=began, passed=passed), change=change)
         return done
 
     async def _archive(self, heads: Sequence[Version], reason: str) -> list[Card]:

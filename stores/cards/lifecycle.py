@@ -23,7 +23,7 @@ from pydantic import Field
 
 from mneme.core.errors import BadInput
 from mneme.stores.cards.card import (
-    WINDOW,
+    SUCCESS_WINDOW,
     Card,
     CardSettings,
     Decision,
@@ -85,7 +85,7 @@ def with_outcomes(card: Card, outcomes: Iterable[TaskOutcome], times: Literal[1,
             task_ids=[*others, outcome.task] if times > 0 else others,
             success_count=before.success_count + times * outcome.success,
             failure_count=before.failure_count + times * (not outcome.success),
-            recent=[*recent, outcome][-WINDOW:] if times > 0 else recent,
+            recent=[*recent, outcome][-SUCCESS_WINDOW:] if times > 0 else recent,
         )
         total = card.confidence * before.count + times * outcome.worth
         confidence = min(1.0, max(0.0, total / evidence.count)) if evidence.count else card.confidence
@@ -101,7 +101,7 @@ def reinforced(card: Card, outcome: TaskOutcome, reason: str, settings: CardSett
     said = f"{'success' if outcome.success else 'failure'} in {outcome.task}: {reason}"
     rate, least = counted.evidence.recent_rate, settings.failing_below
     if rate is not None and rate < least and is_in_service(counted):
-        failing = f"{rate:.0%} success over the last {WINDOW} tasks, below {least:.0%}"
+        failing = f"{rate:.0%} success over the last {SUCCESS_WINDOW} tasks, below {least:.0%}"
         return deprecated(counted, f"{failing} ({said})")
     if counted.status == "archived" and outcome.success:
         counted = counted.model_copy(update={"status": counted.returns_to})
@@ -120,7 +120,7 @@ def promoted(card: Card, approval: Approval, reason: str, settings: CardSettings
 
 
 def against_promotion(card: Card, approval: Approval, settings: CardSettings) -> list[str]:
-    """Return why a card cannot become verified; nothing where it can.
+    """Return the reasons against verifying a card, if any.
 
     The task must be solved whatever else the rubric says (§5, promotion rule 1). People who were served are
     a gain like that of speed (rule 3).
@@ -151,7 +151,7 @@ def deprecated(card: Card, reason: str) -> Decision:
 
 
 def archived(card: Card, reason: str, *, disputed: bool = False) -> Decision:
-    """Take a card out of retrieval that nobody needs now; `disputed` ones only where asked."""
+    """Take a card that nobody needs now out of retrieval; a `disputed` one only on request."""
     in_use = card.status in ("provisional", "verified") or (disputed and card.disputed)
     return (out_of_service(card, "archived"), reason) if in_use else None
 
@@ -170,14 +170,14 @@ def restored(card: Card, reason: str) -> Decision:
 
 
 def is_in_service(card: Card) -> bool:
-    """Say whether a card is neither deprecated nor archived."""
+    """Return whether a card is neither deprecated nor archived."""
     return card.status not in ("deprecated", "archived")
 
 
 def out_of_service(
     card: Card, status: Literal["deprecated", "archived"], because: str = "", by: str = ""
 ) -> Card:
-    """Return a card taken out of use, with the standing that it may return to; `by` is what replaces it."""
+    """Return a card that is out of service, with the status to which it may return; `by` replaces it."""
     stood = card.status if card.status in ("provisional", "verified") else card.returns_to
     update = {"status": status, "returns_to": stood, "deprecated_because": because, "superseded_by": by}
     return card.model_copy(update=update)
@@ -222,7 +222,7 @@ def with_details(card: Card, lesson: Lesson) -> Card:
 
 
 def holds_for(valid_for: str, versions: Mapping[str, str]) -> bool | None:
-    """Say whether a card is valid with these versions; None where nothing says so."""
+    """Return whether a card is valid for these versions; None if it names none."""
     if not valid_for:
         return True
     wanted = _read(valid_for)
@@ -248,14 +248,14 @@ SERVED = 0.8
 
 
 class Care(Frozen):
-    """Who looks after a card, until when it holds, and for which version; None leaves it as it is."""
+    """Maintenance of a card: who maintains it, until when and for which versions; None: unchanged."""
 
     owner: str | None = None
     expires_at: datetime | None = None
     valid_for: str | None = None
 
     def of(self, card: Card) -> Card:
-        """Return the card so cared for. Raises BadInput for what is no version or no time."""
+        """Return the card with these changes. Raises BadInput for an invalid version or time."""
         if self.expires_at is not None and self.expires_at.tzinfo is None:
             raise BadInput("The time of expiry needs its zone.", "Write it like 2027-01-31T00:00:00Z.")
         given = self.model_dump(exclude_none=True)
@@ -265,13 +265,13 @@ class Care(Frozen):
 
 
 def cared_for(card: Card, care: Care, reason: str) -> Decision:
-    """Change who looks after a card, and how long and for what it holds."""
+    """Change a card's maintainer, expiry date and versions."""
     changed = care.of(card)
     return None if changed == card else (changed, reason)
 
 
 def rated(card: Card, rating: Rating, settings: CardSettings) -> Decision:
-    """Count a person's word on a card, in place of their earlier one on the same task."""
+    """Add a person's rating to a card, in place of their earlier one on the same task."""
     earlier = [each for each in card.ratings if (each.by, each.task) == (rating.by, rating.task)]
     ratings = [*(each for each in card.ratings if each not in earlier), rating]
     counted = with_outcomes(card.model_copy(update={"ratings": ratings}), map(_outcome, earlier), -1)

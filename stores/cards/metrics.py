@@ -80,7 +80,7 @@ class TaskLog(Shelf[TaskRecord, TaskRecord]):
         super().__init__(ledger, team_namespace(team, "tasks"), RecordKind(TaskRecord.of))
 
     async def add(self, record: TaskRecord) -> bool:
-        """Keep what a finished task was; return False where it is in the log already."""
+        """Add a finished task to the log; return False if it is there already."""
         return await self.add_new(record.id, record, change=Change(reason="finished", actor="task log"))
 
 
@@ -325,7 +325,7 @@ def _by_calendar(unit: Unit, first: datetime, now: datetime) -> Iterator[datetim
 
 
 class _Past(NamedTuple):
-    """All that ever happened: tasks as they were logged, cards, and what was changed and said of these."""
+    """The whole history: tasks as they were logged, cards, and the changes and ratings of these."""
 
     tasks: Sequence[tuple[datetime, TaskRecord]]
     histories: Sequence[History]
@@ -378,7 +378,7 @@ def _success(changes: Sequence[tuple[Card | None, Card]]) -> float | None:
 
 
 def _became(status: Status, changes: Sequence[tuple[Card | None, Card]], was: Sequence[Status] = ()) -> int:
-    """Count the cards that came to a status, of any other or of those given."""
+    """Count the cards that reached a status, from any other or from the given ones."""
     return sum(
         new.status == status and old.status != status and (not was or old.status in was)
         for old, new in changes

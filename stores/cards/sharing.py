@@ -63,17 +63,17 @@ PIECES = re.compile(
     r"|(?P<address>\w+://[^\s)\]]+|[\w.+-]+@[\w.-]+\w|~?(?:[/\\][\w.-]+)+[/\\]?|\w+(?:[./\\:@]+\w+)+)"
     r"|(?P<word>\w+(?:['’]\w+)?)"
 )
-WORDS = re.compile(r"\w+")
+CARD_WORD = re.compile(r"\w+")
 BEGINS = re.compile(r"(?:^|[.:;!?(\[\"'\n])\s*$")
 FUNCTION_WORDS = frozenset(Path(__file__).with_name("function_words.txt").read_text(encoding="utf-8").split())
 """Words that the dictionary of inflected words does not hold, and units."""
 
 
 class Abstraction:
-    """What makes one team's lessons abstract: the words that are public, and those that are the team's."""
+    """Abstraction of one team's lessons: public words stay, the team's names are replaced."""
 
     def __init__(self, public: Iterable[str] = (), private: Iterable[str] = ()) -> None:
-        self._public = {word for text in public for word in WORDS.findall(text.casefold())}
+        self._public = {word for text in public for word in CARD_WORD.findall(text.casefold())}
         self._private = {form for name in private for form in _forms(name.casefold())}
         self.names: set[str] = set()
         """The names that were taken out so far, in small letters; they are not for the receiver."""
@@ -108,7 +108,7 @@ class Abstraction:
             begins = bool(BEGINS.search(text[: piece.start()]))
             if piece["abbreviation"] or (piece["word"] and self._may_stay(said, begins)):
                 return said
-            if not piece["word"] and {*WORDS.findall(said.casefold())} <= self._public:
+            if not piece["word"] and {*CARD_WORD.findall(said.casefold())} <= self._public:
                 return said
             name = min(_forms(said.strip("`\"'").casefold().replace("’", "'").removesuffix("'s")))
             self.names.add(name)
@@ -152,9 +152,9 @@ def _forms(word: str) -> frozenset[str]:
 
 
 A_TASK = 1
-"""Cards that one task counts for."""
-BUDGET = 5.0
-"""What ε may come to over all exports of a team, where nobody says otherwise."""
+"""Maximum cards for which one task counts."""
+EPSILON_BUDGET = 5.0
+"""Default bound on the sum of ε over all exports of a team."""
 SPENT = "spent"
 Outcomes = Mapping[str, bool]
 """Tasks by id, and whether the card served in them."""
@@ -206,7 +206,7 @@ def noisy(counts: Mapping[str, Counts], epsilon: float) -> dict[str, Counts]:
 
 
 class Spending(Frozen):
-    """What a team has given out so far: the sum of ε over its exports, and how many there were."""
+    """The privacy budget that a team has spent: the sum of ε over its exports, and their number."""
 
     epsilon: float = 0.0
     exports: int = 0
@@ -214,7 +214,7 @@ class Spending(Frozen):
 
 
 class Shared(Frozen):
-    """What goes to another organisation, and what it has cost in privacy."""
+    """The export for another organisation, and its cost in privacy."""
 
     text: str = Field(description="The cards as YAML.")
     cards: int

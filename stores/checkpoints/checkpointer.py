@@ -1,4 +1,4 @@
-"""Where graphs keep their checkpoints: an SQLite file by default, Postgres by URL.
+"""Checkpoints of graphs: in an SQLite file by default, in Postgres by URL.
 
 Both do all that the LangGraph server asks for: deletion by thread and by run, copying a thread, pruning.
 """
@@ -116,7 +116,7 @@ async def opened_checkpointer(*, to_read: bool = False) -> AsyncIterator["Checkp
 
 
 async def kept_threads() -> Sequence[Kept]:
-    """Return all threads that have checkpoints, those written last at the end."""
+    """Return all threads with checkpoints, the latest written last."""
     return await read_checkpoints(threads_of)
 
 

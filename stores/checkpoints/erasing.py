@@ -1,7 +1,7 @@
-"""Messages taken out of what is stored of a conversation: their text is replaced, all around it stays.
+"""Erases messages from a stored conversation: their text is replaced, everything else stays.
 
-Two passes: `find` looks for the messages that told something, and for the replies to them; `clean` returns
-a value without what was found. A conversation can then be continued as before.
+Two passes: `find` finds the messages to erase and the replies to them; `clean` returns a value without them.
+A conversation can then be continued as before.
 
 A value is taken apart without making the objects that it stands for: those are LangGraph's, MessagePack
 inside of an extension. So a text in a message can be replaced whatever classes are around it.
@@ -16,18 +16,18 @@ import ormsgpack
 from mneme.stores.checkpoints.threads import MSGPACK, SUM, Value, intact
 from mneme.stores.users.traces import Told
 
-JSON = "json"
+JSON_KIND = "json"
 EXTENSIONS = range(8)
 """LangGraph's own codes; the bytes of any other are kept as they are."""
-OPTIONS = ormsgpack.OPT_NON_STR_KEYS | ormsgpack.OPT_REPLACE_SURROGATES
+MSGPACK_OPTIONS = ormsgpack.OPT_NON_STR_KEYS | ormsgpack.OPT_REPLACE_SURROGATES
 ERASED = "[erased]"
 BLANK: Mapping[str, Any] = {"additional_kwargs": {}, "response_metadata": {}, "tool_calls": []}
 """Fields of a message in which a model's words can stand beside the text."""
 PEOPLE = ("human", "user", "HumanMessageChunk")
 MODELS = ("ai", "assistant", "AIMessageChunk")
-TEXTS = ("message", "content", "text", "quote")
+TEXT_FIELDS = ("message", "content", "text", "quote")
 """Names of fields that hold what somebody said, as a text."""
-NAMES = ("entities", "relations")
+NAME_FIELDS = ("entities", "relations")
 """Names of fields beside them, of a memory, that go with them."""
 
 
@@ -41,7 +41,7 @@ class Extension:
 def unpack(kind: str, data: bytes) -> Any:
     """Return a stored value; None for a kind that holds no text. Raises ValueError where it is damaged."""
     kind, data = intact((kind, data))
-    if kind == JSON:
+    if kind == JSON_KIND:
         return json.loads(data)
     if kind != MSGPACK:
         return None
@@ -50,9 +50,9 @@ def unpack(kind: str, data: bytes) -> Any:
 
 def pack(kind: str, value: Any) -> bytes:
     """Return a value as it is stored."""
-    if kind == JSON:
+    if kind == JSON_KIND:
         return json.dumps(value, ensure_ascii=False).encode()
-    return ormsgpack.packb(value, default=_as_extension, option=OPTIONS)
+    return ormsgpack.packb(value, default=_as_extension, option=MSGPACK_OPTIONS)
 
 
 def _extension(code: int, data: bytes) -> Extension:
@@ -67,7 +67,7 @@ def _as_extension(value: Any) -> ormsgpack.Ext:
 
 
 class Eraser:
-    """What is erased: the messages that told something, replies to them, and replies that say it again."""
+    """Texts to erase: the messages that told something, replies to them, and replies that repeat it."""
 
     def __init__(self, told: Told, repeats: Callable[[str], bool]) -> None:
         self._told, self._repeats = told, repeats
@@ -88,13 +88,13 @@ class Eraser:
             self.find(unpack(kind, data))
 
     def rewrite(self, kind: str, data: bytes) -> bytes:
-        """Return a stored value without what is erased; the same bytes where it holds nothing of it."""
+        """Return a stored value without the erased texts; the same bytes if it holds none of them."""
         before = self.hits
         cleaned = self.clean(unpack(kind, data))
         return data if self.hits == before else pack(kind.partition(SUM)[0], cleaned)
 
     def find(self, value: Any) -> None:
-        """Note the messages in a value that are erased, and those that answer them."""
+        """Record the messages in a value that are to be erased, and the replies to them."""
         answers = False
         for message in filter(None, map(_message, value if isinstance(value, list) else ())):
             is_answer = answers and _is_reply(message) and _text(message) != ERASED
@@ -106,7 +106,7 @@ class Eraser:
             self.find(each)
 
     def _note(self, message: Mapping[str, Any]) -> None:
-        """Note a message; what a person said is looked for wherever else it stands."""
+        """Record a message; a person's words are searched for everywhere else, too."""
         text = _text(message)
         if text not in self._said and not _is_reply(message):
             self._told |= Told(turns=frozenset({text}))
@@ -122,12 +122,12 @@ class Eraser:
         return repeats or self._is_known(message) or self._told.is_in(text)
 
     def _is_known(self, message: Mapping[str, Any]) -> bool:
-        """Tell whether a message was found; one without an id, as it was sent, goes by its words."""
+        """Return whether a message was found; one without an id is compared by its words."""
         name = str(message.get("id") or message.get("message_id") or "")
         return name in self._ids if name else _text(message) in self._said
 
     def clean(self, value: Any) -> Any:
-        """Return a value with `[erased]` for what is erased."""
+        """Return a value with `[erased]` in place of each erased text."""
         if isinstance(value, str):
             return self._erase() if any(part in value for part in self._told.passages) else value
         if isinstance(value, dict) and _message(value) is value and self._is_found(value):
@@ -135,11 +135,11 @@ class Eraser:
             return value | {"content": self._erase()} | blank
         if isinstance(value, dict):
             cleaned = {
-                name: self._erase() if name in TEXTS and self._is_said(each) else self.clean(each)
+                name: self._erase() if name in TEXT_FIELDS and self._is_said(each) else self.clean(each)
                 for name, each in value.items()
             }
-            is_erased = any(cleaned.get(name) == ERASED for name in TEXTS)
-            return cleaned | {name: [] for name in NAMES if is_erased and value.get(name)}
+            is_erased = any(cleaned.get(name) == ERASED for name in TEXT_FIELDS)
+            return cleaned | {name: [] for name in NAME_FIELDS if is_erased and value.get(name)}
         if isinstance(value, list):
             return [self.clean(each) for each in value]
         return Extension(value.code, self.clean(value.inside)) if isinstance(value, Extension) else value
@@ -162,7 +162,7 @@ def texts_of(values: Iterable[Value]) -> Iterator[str]:
 
 
 def _message(value: Any) -> Mapping[str, Any] | None:
-    """Return the fields of a chat message, whichever way it is kept; None for anything else."""
+    """Return the fields of a chat message, in whichever form it is stored; None for anything else."""
     if isinstance(value, Extension):
         parts = value.inside if isinstance(value.inside, list) else [value.inside]
         return next(filter(None, (_message(each) for each in parts if isinstance(each, dict))), None)

@@ -1,4 +1,4 @@
-"""The SQLite file of checkpoints as a file: opened, missed, checked, and copied while it is in use.
+"""Opens, checks and copies the SQLite file of checkpoints, also while it is in use.
 
 The table `counted` says how many rows each table should have, by all who wrote with our statements, and how
 many were ever made, so that rows which are gone are missed. The second number also stands in a small file
@@ -19,14 +19,14 @@ from pathlib import Path
 from mneme.core.durable import sync
 from mneme.core.errors import BadInput, Damaged, MnemeError, StorageFailure
 from mneme.core.private import close_to_others, is_shared, make_private_file, make_private_folder
-from mneme.stores.checkpoints.threads import TABLES
-from mneme.stores.database import KEPT, Cursor, Sqlite, kept_of, make, noted, storage_errors
+from mneme.stores.checkpoints.threads import CHECKPOINT_TABLES
+from mneme.stores.database import NOTE_SUFFIX, Cursor, Sqlite, kept_of, make, noted, storage_errors
 
 _JSON = "CAST(metadata AS TEXT)"
 RUN = f"CASE WHEN json_valid({_JSON}) THEN json_extract({_JSON}, '$.run_id') END"
 """The run that a checkpoint is of; SQLite finds JSON malformed where it holds NaN."""
 MAX_PROBLEMS = 20
-"""Problems that a check lists."""
+"""Maximum problems that a check lists."""
 ROOM = 4 * 2**20
 """Bytes that must be free for the shared memory that SQLite makes beside a file to read it."""
 RESTORE = "Restore a backup, or move {path}* away to begin without conversations."
@@ -85,17 +85,17 @@ def open_file(path: Path) -> Sqlite:
             head = file.read(16)
         if head and not head.startswith(b"SQLite format 3"):
             raise BadInput(f"{path} is not an SQLite file.", "Set MNEME_CHECKPOINTS to another file.")
-    remedy = f"`mneme verify` lists all damage. Restore a backup, or move {path}* away ({KEPT} too)."
+    remedy = f"`mneme verify` lists all damage. Restore a backup, or move {path}* away ({NOTE_SUFFIX} too)."
     with ExitStack() as opened:
         database = Sqlite(path, remedy, kept_of(path))
         opened.callback(database.close)
         with database.reading() as cursor:
             _check(cursor, path, remedy)
         if not is_shared(path):  # open to its group alone: that was on purpose
-            for end in ("", "-wal", "-shm", KEPT):
+            for end in ("", "-wal", "-shm", NOTE_SUFFIX):
                 close_to_others(Path(f"{path}{end}"))
         with database.writing() as cursor:
-            make(cursor, Sqlite, TABLES)
+            make(cursor, Sqlite, CHECKPOINT_TABLES)
             for statement in (f"CREATE INDEX IF NOT EXISTS checkpoints_run ON checkpoints ({RUN})", *SET_UP):
                 cursor.execute(statement)
         _note_kept(path)
@@ -138,7 +138,7 @@ def _note_kept(path: Path) -> None:
 
 
 def check_checkpoints(path: Path) -> list[str]:
-    """Check the file, where there is or was one; return what is wrong."""
+    """Check the file, also one that is missing; return the problems found."""
     try:
         refuse_gone(path)
     except Damaged as gone:
@@ -147,11 +147,12 @@ def check_checkpoints(path: Path) -> list[str]:
 
 
 def check_sqlite(path: Path) -> list[str]:
-    """Read the whole file and compare its tables with their indexes; return what is wrong."""
+    """Read the whole file and compare its tables with their indexes; return the problems found."""
+    before = noted(kept_of(path))  # before what it is compared with: others write, too
     try:
         with _reading(path) as cursor:
             rows = cursor.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})").fetchall()
-            missing = missing_rows(cursor, path) if kept_of(path).exists() else []
+            missing = missing_rows(cursor, path, before) if kept_of(path).exists() else []
     except MnemeError as refusal:
         return [f"{refusal} {refusal.hint}"]
     told = (f"{each} {REMEDY}" for each in missing)
@@ -160,17 +161,18 @@ def check_sqlite(path: Path) -> list[str]:
 
 
 def accept_missing(path: Path) -> list[str]:
-    """Count the rows as they are, from now on; return what was missing. Raises Damaged, NotWritable."""
+    """Accept the current numbers of rows; return what was missing. Raises Damaged, NotWritable."""
+    before = noted(kept_of(path))
     with _reading(path) as cursor:
-        if not missing_rows(cursor, path):
+        if not missing_rows(cursor, path, before):
             return []
     with closing(Sqlite(path, RESTORE.format(path=path))) as database, database.writing() as cursor:
         for statement in SET_UP:
             cursor.execute(statement)
-        found = missing_rows(cursor, path)
+        found = missing_rows(cursor, path, before)
         for table in KEYS:
             cursor.execute(f"UPDATE counted SET rows = (SELECT count(*) FROM {table}) WHERE name = '{table}'")
-        cursor.execute("UPDATE counted SET rows = max(rows, ?) WHERE name = ?", (noted(kept_of(path)), MADE))
+        cursor.execute("UPDATE counted SET rows = max(rows, ?) WHERE name = ?", (before, MADE))
     return found
 
 
@@ -179,7 +181,7 @@ def _reading(path: Path) -> Iterator[Cursor]:
     with (
         readable(path) as file,
         closing(Sqlite(file, RESTORE.format(path=path))) as database,
-        database.reading() as cursor,
+        database.reading(snapshot=True) as cursor,
     ):
         yield cursor
 
@@ -205,10 +207,16 @@ def readable(path: Path) -> Iterator[Path]:
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="mneme-reading-") as room:
-        for end in ("", "-wal"):
-            if (file := Path(f"{path}{end}")).exists():
-                shutil.copyfile(file, Path(room, path.name + end))
-        yield Path(room, path.name)
+        copy = Path(room, path.name)
+        with storage_errors(f"copy {path} to read it"):
+            for end in ("", "-wal"):
+                if (file := Path(f"{path}{end}")).exists():
+                    shutil.copyfile(file, f"{copy}{end}")
+        try:
+            yield copy
+        except MnemeError as failure:  # the copy is gone when this is read
+            told, hint = (each.replace(str(copy), str(path)) for each in (str(failure), failure.hint))
+            raise type(failure)(told, hint) from failure
 
 
 def newest_gone(path: Path, before: int, made: int) -> list[str]:
@@ -217,13 +225,13 @@ def newest_gone(path: Path, before: int, made: int) -> list[str]:
     return [f"{gone} removed or damaged."] if made < before else []
 
 
-def missing_rows(cursor: Cursor, path: Path) -> list[str]:
-    """Return what is missing, in words."""
+def missing_rows(cursor: Cursor, path: Path, before: int) -> list[str]:
+    """Return what is missing, in words, where so many rows had been noted `before`."""
     try:
         counts = dict(cursor.execute("SELECT name, rows FROM counted").fetchall())
     except sqlite3.OperationalError:  # of an earlier version, and not opened since; or it was dropped
         counts = {}
-    found = newest_gone(path, noted(kept_of(path)), counts.pop(MADE, 0))
+    found = newest_gone(path, before, counts.pop(MADE, 0))
     for table, expected in counts.items():
         (rows,) = cursor.execute(f"SELECT count(*) FROM {table}").fetchone()
         if rows < expected:

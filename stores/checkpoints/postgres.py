@@ -4,7 +4,7 @@ Our tables are in a schema of their own, beside those that LangGraph's own saver
 program.
 """
 
-from mneme.stores.checkpoints.threads import TABLES
+from mneme.stores.checkpoints.threads import CHECKPOINT_TABLES
 from mneme.stores.database import make
 from mneme.stores.postgres import Postgres
 
@@ -19,7 +19,7 @@ def open_postgres(url: str) -> Postgres:
     try:
         with database.writing() as cursor:
             index = f"CREATE INDEX IF NOT EXISTS checkpoints_run ON checkpoints ({RUN});"
-            make(cursor, database, f"CREATE SCHEMA IF NOT EXISTS {SCHEMA};{TABLES}{index}")
+            make(cursor, database, f"CREATE SCHEMA IF NOT EXISTS {SCHEMA};{CHECKPOINT_TABLES}{index}")
     except BaseException:
         database.close()
         raise

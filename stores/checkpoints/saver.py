@@ -38,7 +38,7 @@ from pydantic import BaseModel
 from mneme.core.errors import BadInput, Damaged
 from mneme.stores.checkpoints.files import KEYS, ROWS_MADE, UNCOUNT
 from mneme.stores.checkpoints.threads import (
-    COLUMNS,
+    CHECKPOINT_COLUMNS,
     COUNT,
     MSGPACK,
     SUM,
@@ -74,10 +74,10 @@ DELETE = ("delete", "delete_all")  # LangGraph's base class uses the first word,
 
 _AT = " AND ".join(f"{name} = ?" for name in Place._fields)
 _THREAD = "thread_id = ?"
-_PUT = upsert("checkpoints", COLUMNS["checkpoints"], keys=3)
-_PUT_WRITE = upsert("writes", COLUMNS["writes"], keys=5)
+_PUT = upsert("checkpoints", CHECKPOINT_COLUMNS["checkpoints"], keys=3)
+_PUT_WRITE = upsert("writes", CHECKPOINT_COLUMNS["writes"], keys=5)
 _ADD_WRITE = f"{_PUT_WRITE.partition('DO UPDATE')[0]} DO NOTHING"
-_FOUND = f"SELECT {', '.join(COLUMNS['checkpoints'])} FROM checkpoints"
+_FOUND = f"SELECT {', '.join(CHECKPOINT_COLUMNS['checkpoints'])} FROM checkpoints"
 _WRITES = f"SELECT task_path, task_id, idx, channel, type, value FROM writes WHERE {_AT}"
 _WRITTEN = f"SELECT DISTINCT checkpoint_ns, checkpoint_id FROM writes WHERE {_THREAD}"
 _VALUES = f"""SELECT type, checkpoint FROM checkpoints WHERE {_THREAD}
@@ -274,7 +274,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
         with self._writing(source, target) as cursor:
             if known_in(cursor, target):
                 return
-            for table, (_, *names) in COLUMNS.items():
+            for table, (_, *names) in CHECKPOINT_COLUMNS.items():
                 columns = ", ".join(names)
                 rows = f"SELECT ?, {columns} FROM {table} WHERE {_THREAD}"
                 cursor.execute(f"INSERT INTO {table} (thread_id, {columns}) {rows}", (target, source))
@@ -370,13 +370,11 @@ class Checkpoints(BaseCheckpointSaver[str]):
     async def give_back(self) -> None:
         """Give the space of what was deleted back to the disk, where the database does not do so itself."""
         if self.database.kept:
+            await self.vacuum()
 
-            def vacuum() -> None:
-                with self.database.reading() as cursor:
-                    cursor.execute("VACUUM")
-                self.database.erased()
-
-            await self._worker.thread(vacuum)
+    async def vacuum(self) -> None:
+        """Rewrite the database without what was deleted; others wait meanwhile."""
+        await self._worker.thread(self.database.vacuum)
 
     @contextmanager
     def _writing(self, *threads: str, erases: bool = False) -> Iterator[Cursor]:

@@ -28,7 +28,7 @@ from zlib import crc32
 
 from mneme.stores.database import Cursor
 
-TABLES = """
+CHECKPOINT_TABLES = """
 CREATE TABLE IF NOT EXISTS checkpoints (thread_id {text} NOT NULL, checkpoint_ns {text} NOT NULL DEFAULT '',
     checkpoint_id {text} NOT NULL, parent_checkpoint_id {text}, type TEXT, checkpoint {blob}, metadata TEXT,
     PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id));
@@ -47,7 +47,7 @@ CREATE TABLE IF NOT EXISTS spans (thread_id {text} NOT NULL, checkpoint_ns {text
 
 
 class Place(NamedTuple):
-    """Where a checkpoint is."""
+    """The location of a checkpoint."""
 
     thread_id: str
     checkpoint_ns: str
@@ -56,7 +56,7 @@ class Place(NamedTuple):
 
 VALUES = {"checkpoints": "checkpoint", "writes": "value", "items": "value"}
 """The columns that hold what a thread is about."""
-COLUMNS = {
+CHECKPOINT_COLUMNS = {
     "checkpoints": (*Place._fields, "parent_checkpoint_id", "type", "checkpoint", "metadata"),
     "writes": (*Place._fields, "task_id", "idx", "task_path", "channel", "type", "value"),
     "items": ("thread_id", "channel", "number", "type", "value"),
@@ -74,6 +74,8 @@ EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
 Value = tuple[str, bytes]
 """A value's kind and the value."""
 MSGPACK = "msgpack"
+KINDS = (MSGPACK, "json", "null", "bytes", "bytearray")
+"""The kinds that values have."""
 SUM = ":"
 """What is between a value's kind and its checksum."""
 At = tuple[str, str]
@@ -103,9 +105,9 @@ def summed(kind: str, data: bytes) -> Value:
 
 
 def intact(stored: Value) -> Value:
-    """Return a stored value's kind, and the value. Raises ValueError where it is not what was stored."""
+    """Return a stored value's kind, and the value. Raises ValueError if its checksum does not match."""
     (kind, _, checksum), data = stored[0].partition(SUM), stored[1]
-    if checksum and checksum != f"{crc32(data):08x}":
+    if kind not in KINDS or (checksum and checksum != f"{crc32(data):08x}"):
         raise ValueError("it is not what was written")
     return kind, data
 
@@ -179,19 +181,19 @@ def known_in(cursor: Cursor, thread: str) -> list[Known]:
 
 
 class Past(NamedTuple):
-    """The checkpoints that can go, and which writes without a checkpoint are older than what stays."""
+    """The checkpoints that can be deleted, and the writes without one that are older than the rest."""
 
     old: set[At]
     is_before: Callable[[str, str], bool]
 
 
 def uses_deltas(known: Sequence[Known]) -> bool:
-    """Say whether the thread keeps state as differences: then its latest checkpoint needs the older ones."""
+    """Return whether the state is stored as differences: its latest checkpoint needs the older ones."""
     return any("counters_since_delta_snapshot" in each.metadata for each in known)
 
 
 def before_turns(known: Sequence[Known], turns: int) -> Past | None:
-    """Return what the last turns of a thread do not need; None where it has no more turns than that."""
+    """Return what the last turns of a thread do not need; None if it has no more turns than that."""
     roots = [each for each in known if not each.namespace]
     inputs = sorted((each.id for each in roots if each.metadata.get("source") == "input"), reverse=True)
     if len(inputs) < turns or uses_deltas(known):

@@ -97,7 +97,7 @@ class AgentMemory:
 
 
 class EndedMemory(BaseModel, frozen=True):
-    """What an agent remembered as a discussion ended, and the versions that it was shown before."""
+    """An agent's memory at the end of a discussion, and the versions that it was shown before."""
 
     memory: dict[str, Any]
     discussion: str
@@ -105,7 +105,7 @@ class EndedMemory(BaseModel, frozen=True):
 
 
 class CarriedMemory(EndedMemory):
-    """What an agent brings into its next discussion, and the discussion that it is from."""
+    """Memory that an agent carries into its next discussion, and the discussion that it comes from."""
 
     agent: str
     version: int
@@ -128,18 +128,18 @@ class Carried(Shelf[EndedMemory, CarriedMemory]):
 
     @retry_on_conflict
     async def keep(self, agent: str, ended: EndedMemory, change: Change) -> None:
-        """Store what an agent remembered as a discussion ended; once for each discussion."""
+        """Store an agent's memory at the end of a discussion; once for each discussion."""
         change = made_from(change, ended.made_from)
         await self.put(agent, ended, change=change, idempotency_key=f"ended {ended.discussion}")
 
     async def holding(self) -> dict[str, CarriedMemory]:
-        """Return what agents carry, by agent, without what rests on something out of date."""
+        """Return the carried memories by agent, without entries that rest on something out of date."""
         kept = await self.all()
         old = await outdated(self.ledger, {pair for each in kept for pair in pairs_in(each.made_from)})
         return {each.agent: each for each in kept if not old.keys() & {*pairs_in(each.made_from)}}
 
     async def forget(self, agents: Sequence[str], *, reason: str, actor: str) -> list[str]:
-        """Erase what these agents carry, all of them where none is named; return whose it was."""
+        """Erase the carried memories of these agents, or of all; return the agents' names."""
         erased = [head for head in await self.heads() if head.key in agents or not agents]
         await self.ledger.forget_records(erased, reason=reason, actor=actor)
         return [head.key for head in erased]

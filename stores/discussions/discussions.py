@@ -1,4 +1,4 @@
-"""Discussions in the ledger: what each is about, its conversation turn by turn, and how it ended.
+"""Discussions in the ledger: the topic of each, its conversation turn by turn, and its ending.
 
 The conversation is kept here and not in the graph's state: a checkpointer stores the whole of every state, so
 that the space for a conversation in it would grow with the square of its turns.
@@ -18,7 +18,7 @@ from mneme.stores.ledger.records import Change, Namespace, Version, check_namesp
 from mneme.stores.provenance import made_from
 from mneme.stores.shelf import RecordKind, Shelf, kind_of
 
-PAGE = 16
+TURNS_PER_READ = 16
 """Turns read at once, newest first."""
 SAYS_NOTHING = {"not discussed", "left out for length"}
 """What a document has where nothing was said or shown, as `prompts.discussion.document` has it."""
@@ -61,7 +61,7 @@ class Turn(BaseModel, frozen=True):
         return f"[{self.number}] {self.title}{''.join(marks)}:\n{self.message}"
 
     def revokes(self, accepted: Collection[str]) -> set[str]:
-        """Return the roles whose acceptance this turn ends: those that its issues concern, if it raises any.
+        """Return the roles whose acceptance this turn revokes: those that its issues concern, if any.
 
         What changes the solution and raises no issue concerns everybody.
         """
@@ -83,7 +83,7 @@ def acceptance(turns: Iterable[Turn], role: str) -> tuple[int, int]:
 
 
 class Discussion(BaseModel, frozen=True):
-    """A discussion: its task, team and settings, and how and with what it ended."""
+    """A discussion: its task, team and settings, its ending and its result."""
 
     id: str
     task: str
@@ -150,7 +150,7 @@ class AgreementChange(BaseModel, frozen=True):
 
     @classmethod
     def of(cls, agreement: str, version: Version) -> "AgreementChange":
-        """Return what a version did to an agreement."""
+        """Return how a version changed an agreement."""
         made = version.change
         return cls(
             agreement=agreement, version=version.version, reason=made.reason, actor=made.actor, at=version.at
@@ -186,7 +186,7 @@ def check_id(discussion_id: str) -> str:
     return discussion_id
 
 
-KIND = RecordKind[Discussion, Discussion](
+DISCUSSION_KIND = RecordKind[Discussion, Discussion](
     Discussion.of,
     text=lambda discussion: discussion.agreed,
     outside=frozenset({"at", "stale"}),
@@ -199,7 +199,7 @@ class Discussions(Shelf[Discussion, Discussion]):
     """The discussions of one owner; it reaches nobody else's."""
 
     def __init__(self, ledger: Ledger, owner: str) -> None:
-        super().__init__(ledger, team_namespace(owner, "discussions"), KIND)
+        super().__init__(ledger, team_namespace(owner, "discussions"), DISCUSSION_KIND)
         self.owner = owner
 
     async def open(self, discussion: Discussion) -> Discussion:
@@ -280,8 +280,8 @@ class Conversation:
 
     async def newest_first(self, upto: int) -> AsyncIterator[Turn]:
         """Yield the turns up to a number, newest first, and read no more of them than are asked for."""
-        for end in range(upto, 0, -PAGE):
-            for turn in reversed(await self.between(max(1, end - PAGE + 1), end)):
+        for end in range(upto, 0, -TURNS_PER_READ):
+            for turn in reversed(await self.between(max(1, end - TURNS_PER_READ + 1), end)):
                 yield turn
 
     async def all(self, upto: int) -> list[Turn]:

@@ -1,4 +1,4 @@
-"""What a household team remembers of an episode: its synopses, and what it believes of the apartment.
+"""A household team's memory of an episode: its synopses, and its beliefs about the apartment.
 
 Each episode is one record of ("teams", team, "household", apartment). Its text is that of its synopses, so
 that search finds an episode by what happened in it. Furniture does not move between episodes. Where things
@@ -14,7 +14,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, team_namespace
 from mneme.stores.shelf import Shelf, kind_of
 
-LATEST = 20
+EPISODES_RECALLED = 20
 """Episodes of an apartment that the next one starts from."""
 Experience = dict[str, dict[str, tuple[int, int]]]
 """By class of thing and of place: how many turned up there, and how often they might have."""
@@ -62,15 +62,15 @@ class EpisodicMemory(Shelf[EpisodeRecord, EpisodeRecord]):
         """Add an episode; the same run again changes nothing."""
         return await self.insert(remembered, change=change, idempotency_key=f"episode:{remembered.run}")
 
-    async def recall(self, limit: int = LATEST) -> Sequence[EpisodeRecord]:
+    async def recall(self, limit: int = EPISODES_RECALLED) -> Sequence[EpisodeRecord]:
         """Return the latest episodes, oldest first."""
         return await self.latest(limit)
 
     async def recall_everywhere(self) -> list[EpisodeRecord]:
-        """Return the team's episodes in all apartments, of each the latest `LATEST`."""
+        """Return the team's episodes in all apartments, of each the latest `EPISODES_RECALLED`."""
         found = await self.ledger.namespaces(self.namespace[:-1])
         homes = [Shelf(self.ledger, each, self.kind) for each in found]
-        return [each for home in homes for each in await home.latest(LATEST)]
+        return [each for home in homes for each in await home.latest(EPISODES_RECALLED)]
 
 
 def experience_of(episodes: Sequence[EpisodeRecord]) -> Experience:
@@ -91,6 +91,6 @@ def experience_of(episodes: Sequence[EpisodeRecord]) -> Experience:
 
 
 def furniture_of(episodes: Sequence[EpisodeRecord]) -> list[dict[str, Any]]:
-    """Return what is known of the furniture: each piece as it was seen last."""
+    """Return the known furniture: each piece as it was seen last."""
     known = {piece["id"]: piece for episode in episodes for piece in episode.furniture}
     return [known[key] for key in sorted(known)]

@@ -36,8 +36,8 @@ from mneme.stores.ledger.log import retry_on_conflict
 from mneme.stores.ledger.query import MAX_QUERY, Mode, Test, tests_of
 from mneme.stores.ledger.records import Change, Namespace, Source, Value, Version, Write, make_write, texts_in
 
-RANGES = {f"${name}": query.COMPARED[name] for name in query.RANGES}
-PAGE = 100
+STORE_RANGES = {f"${name}": query.COMPARISONS[name] for name in query.RANGES}
+EXTRA_HITS = 100
 
 
 class LedgerStore(BaseStore):
@@ -85,8 +85,8 @@ class LedgerStore(BaseStore):
                 "Send a part of it.",
             )
         needed = op.offset + op.limit
-        tests = [*tests_of(op.filter or {}, ("$eq", "$ne", *RANGES))]
-        size = needed if not tests else needed + PAGE
+        tests = [*tests_of(op.filter or {}, ("$eq", "$ne", *STORE_RANGES))]
+        size = needed if not tests else needed + EXTRA_HITS
         found: list[SearchItem] = []
         for start in count(0, max(1, size)):
             page: dict[str, Any] = {"filter": _testable(tests), "limit": size, "offset": start}
@@ -176,7 +176,7 @@ def _testable(tests: Sequence[Test]) -> dict[str, dict[str, Any]]:
     """Return the part of a filter that the engine can test; what else is asked is tested here."""
     found: dict[str, dict[str, Any]] = {}
     for (name, *below), operator, bound in tests:
-        kinds = (str, int, float) if operator == "$eq" else (int, float) if operator in RANGES else ()
+        kinds = (str, int, float) if operator == "$eq" else (int, float) if operator in STORE_RANGES else ()
         if isinstance(bound, kinds) and not below and (operator == "$eq" or not isinstance(bound, bool)):
             found.setdefault(name, {})[operator] = bound
     return found
@@ -189,6 +189,6 @@ def _passes(value: Any, test: Test) -> bool:
         if not isinstance(value, Mapping):
             return False
         value = value.get(name)
-    if operator in RANGES:
-        return isinstance(value, (int, float)) and RANGES[operator](value, float(operand))
+    if operator in STORE_RANGES:
+        return isinstance(value, (int, float)) and STORE_RANGES[operator](value, float(operand))
     return bool(value == operand) is (operator == "$eq")

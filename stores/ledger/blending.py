@@ -32,7 +32,7 @@ NAME_WEIGHT = 0.1
 DATE_WEIGHT = 0.2
 KIND_WEIGHT = 0.05
 LENDERS = 5
-"""How many records lend; with more of them nothing more was found."""
+"""Number of records that lend; with more of them nothing more was found."""
 REACH = 2
 """How far a record lends; three and four found no more."""
 MONTHS = (

@@ -11,11 +11,11 @@ from typing import Any
 
 from mneme.core.errors import MnemeError
 from mneme.stores.database import Cursor, Database, Sqlite, kept_of, noted
-from mneme.stores.ledger.log import COLUMNS, Transaction
+from mneme.stores.ledger.log import LOG_COLUMNS, Transaction
 from mneme.stores.ledger.reading import SUM, chained, is_whole, state_of
 from mneme.stores.ledger.records import Version, gaps
 
-READ = {table: f"SELECT {', '.join(columns)} FROM ledger_{table}" for table, columns in COLUMNS.items()}
+READ = {table: f"SELECT {', '.join(columns)} FROM ledger_{table}" for table, columns in LOG_COLUMNS.items()}
 DERIVED = ("heads", "receipts", "sources", "tombstones")
 
 
@@ -67,7 +67,7 @@ def replay(transaction: Transaction, entries: Iterable[tuple[Any, ...]]) -> Repl
 
 
 def problems_of(database: Database) -> list[str]:
-    """Read everything in a log; return in words what is wrong."""
+    """Read everything in a log; return its problems in words."""
     written = noted(database.kept)  # before what it is compared with: others write, too
     try:
         with database.reading(snapshot=True) as cursor:
@@ -77,7 +77,7 @@ def problems_of(database: Database) -> list[str]:
 
 
 def problems_in(path: Path) -> list[str]:
-    """Read everything in a log's file; return in words what is wrong."""
+    """Read everything in a log's file; return its problems in words."""
     try:
         with closing(Sqlite(path, kept=kept_of(path.parent))) as database:
             return problems_of(database)

@@ -50,10 +50,10 @@ from mneme.stores.ledger.query import DENSE, LAST, SPARSE, Where, section_of
 from mneme.stores.ledger.reading import State, check_embedder, current_state, version_in
 
 COPY = "index-"
-POLL_SECONDS = 0.5
-"""Seconds between two looks whether another process has written."""
+FOLLOW_SECONDS = 0.5
+"""Seconds between two checks whether another process has written."""
 KEPT_VERSIONS = 4096
-"""How many versions a copy keeps in memory once they were read."""
+"""Number of versions that a copy caches in memory after they were read."""
 
 log = logging.getLogger(__name__)
 SCHEMAS = {"keyword": edge.KeywordIndexParams, "float": edge.FloatIndexParams}
@@ -282,8 +282,8 @@ class EdgeIndex:
         return self._copy
 
     def _look(self) -> None:
-        """Follow what other processes write, and erase, so that searches need not."""
-        while not self._ended.wait(POLL_SECONDS):
+        """Follow the writes and erasures of other processes in the background, so that searches need not."""
+        while not self._ended.wait(FOLLOW_SECONDS):
             try:
                 self.follow()
                 self._remove_remains()
@@ -344,7 +344,7 @@ class EdgeIndex:
 
 
 def _lock(copy: Path) -> int | None:
-    """Own a copy until the lock is closed; None where a process has it."""
+    """Lock a copy until the lock is closed; None if another process holds it."""
     lock = os.open(copy.with_name(f"{copy.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""The folder of an embedded ledger: what is in it, who may read it, and which processes have it open.
+"""The folder of an embedded ledger: its files, their permissions, and the processes that have it open.
 
 `log.sqlite` is the log, `index-…` are copies of the index (see `edge_index`). Every process that has the
 ledger open shares a lock; whoever is alone checks the log when opening it, and seals it when closing it. A
@@ -37,7 +37,7 @@ GENERATIONS = "generation-*"
 """The folders of older ledgers."""
 MAKING = "mneme.making"
 """Where a new log is written before it takes its place."""
-OURS = ("mneme.", LOG, "index-", "set-aside-", "generation-", "making-")
+KNOWN_NAMES = ("mneme.", LOG, "index-", "set-aside-", "generation-", "making-")
 ASIDE = "set-aside-"
 RESERVE = 64 * 1024 * 1024
 OPENING_SECONDS = 300.0
@@ -81,7 +81,7 @@ class Folder:
         return self.path / LOG
 
     def is_alone(self) -> bool:
-        """Try to have the folder alone; say whether that is so, until `share` or `release`."""
+        """Try to lock the folder exclusively, until `share` or `release`; return whether that succeeded."""
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -102,7 +102,7 @@ class Folder:
                 return
 
     def in_use(self) -> LedgerInUse:
-        """Return the refusal of what must have the ledger alone."""
+        """Return the error for work that needs the ledger exclusively."""
         return LedgerInUse(
             f"Another process has the ledger at {self.path} open.",
             "End that process first: a chat, an MCP client, `langgraph dev`, or a program of yours.",
@@ -133,7 +133,7 @@ class Folder:
         return aside
 
     def warn_of_aside(self) -> None:
-        """Say where what has been erased may be still."""
+        """Warn where erased text may still be stored."""
         for path in sorted(self.path.glob(f"{ASIDE}*")):
             log.warning("%s was set aside, and may still hold what has been forgotten now: delete it.", path)
 
@@ -196,7 +196,7 @@ def _check_kind(path: Path) -> None:
         raise LedgerMismatch(f"{path} is a file, not a ledger.", "Give the path of a folder.")
     with storage_errors(f"read {path}"):
         names = {each.name for each in path.iterdir()} if path.exists() else set()
-    if any(not name.startswith(OURS) for name in names) and not names & {LOG, MANIFEST}:
+    if any(not name.startswith(KNOWN_NAMES) for name in names) and not names & {LOG, MANIFEST}:
         raise LedgerMismatch(
             f"{path} is not empty and holds no ledger; nothing was touched.",
             "Give an empty or a new folder, or the folder of a ledger.",

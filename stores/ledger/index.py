@@ -1,4 +1,4 @@
-"""What an index holds of a log, and how it follows it: live records with a text, and nothing else.
+"""Contents of an index, and how it follows the log: live records with a text, and nothing else.
 
 An index has the vectors of a record, its scope, its last change, and the fields that filters and formulas
 read. It has no text: texts in fields are replaced by keyed hashes, and so are those that a filter compares
@@ -38,6 +38,7 @@ from mneme.stores.ledger.reading import (
     SUM,
     Read,
     State,
+    each_value,
     entries_after,
     heads_of,
     state_of,
@@ -50,7 +51,7 @@ from mneme.stores.ledger.words import Words, words_of
 BATCH_SIZE = 500
 STAMP_ID = str(LEDGER)
 """The id of the point that holds the stamp."""
-DATED = re.compile(r"\d{4}-\d\d-\d\d([T ][\d:.,]+)?(Z|[+-][\d:]+)?")
+ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ][\d:.,]+)?(Z|[+-][\d:]+)?")
 """Texts that are compared as times, and so stay as they are."""
 
 
@@ -69,7 +70,7 @@ def stamp_of(state: State) -> Point:
 
 
 class Changes(NamedTuple):
-    """What an index has to do to follow a log from one entry to another."""
+    """The changes by which an index follows a log from one entry to another."""
 
     state: State
     points: Sequence[Point] = ()
@@ -88,7 +89,7 @@ def changes(cursor: Cursor, after: int, read: Read = version_in) -> Changes:
 
 
 def build(database: Database, upsert: Callable[[list[Point]], object]) -> State:
-    """Give an index all that it has, some at a time; return the state of the log from which it follows.
+    """Fill an index in batches; return the state of the log from which it is built.
 
     No reading is long: whoever erases waits for those who read. So a point may be newer than that state.
     """
@@ -109,8 +110,9 @@ def _searched(cursor: Cursor) -> list[list[str]]:
 
 
 def points_of(cursor: Cursor, records: Iterable[str], state: State, read: Read = version_in) -> list[Point]:
-    """Return those of the records that an index has, as they are now."""
-    heads = {record: head for record, head in heads_of(cursor, records, read).items() if head.is_searched}
+    """Return the points of those records that an index holds, as they are now; `read` sees no others."""
+    searched = "SELECT record FROM ledger_heads WHERE searched = 1 AND record IN ({})"
+    heads = heads_of(cursor, (row[0] for row in each_value(cursor, searched, records)), read)
     vectors, points = vectors_by_ids(cursor, heads), list[Point]()
     for record, version in heads.items():
         fields = {name: _concealed(filterable(each), state.ledger) for name, each in version.value.items()}
@@ -123,7 +125,7 @@ def points_of(cursor: Cursor, records: Iterable[str], state: State, read: Read =
 
 def _concealed(value: Any, key: str) -> Any:
     """Return a value with hashes in place of its texts, and of the names of fields in it."""
-    if isinstance(value, str) and not DATED.fullmatch(value):
+    if isinstance(value, str) and not ISO_TIME.fullmatch(value):
         return blake2b(value.encode(), key=key.encode(), digest_size=9).hexdigest()
     if isinstance(value, dict):
         return {_concealed(name, key): _concealed(each, key) for name, each in value.items()}
@@ -156,7 +158,7 @@ def agrees(cursor: Cursor, stamp: State | None) -> str:
 
 
 def differences(cursor: Cursor, points: Iterable[Point]) -> list[str]:
-    """Return in words how what an index has differs from what it must have."""
+    """Return in words the differences between an index and the content that it must have."""
     found, state = {point.id: point for point in points}, state_of(cursor)
     expected = {point.id: point for some in _searched(cursor) for point in points_of(cursor, some, state)}
     missing, more = expected.keys() - found.keys(), found.keys() - expected.keys()

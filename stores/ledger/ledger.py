@@ -16,7 +16,7 @@ from typing import Any, NotRequired, TypedDict, TypeVar, Unpack
 
 from mneme.core.errors import BadInput, Conflict, MnemeError, NotFound
 from mneme.models.embedding.absent import Absent
-from mneme.models.embedding.embedders import EMBEDDED_AT_ONCE, Embedder, vectors_of
+from mneme.models.embedding.embedders import TEXTS_PER_CALL, Embedder, vectors_of
 from mneme.stores.ledger import reading
 from mneme.stores.ledger.log import Transaction, append, forget
 from mneme.stores.ledger.opening import Store, open_store, open_to_read
@@ -44,18 +44,18 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 PAGE_SIZE = 500
 CLOSING_SECONDS = 2.0
-"""Seconds that work beside has to end in where a ledger is closed."""
+"""Seconds that background work has to end when a ledger is closed."""
 
 
 class Stated(TypedDict):
-    """What is said of every write."""
+    """Fields that every write states."""
 
     change: Change
     idempotency_key: NotRequired[str | None]
 
 
 class Expecting(Stated):
-    """What is said of a write to a record that is there."""
+    """Fields of a write to an existing record."""
 
     expected_version: int
 
@@ -247,13 +247,13 @@ class Ledger(Search):
     ) -> list[Forgotten | None]:
         """Erase these records and their histories in one transaction, then from the index: forgetting.
 
-        The numbers of their versions are not used again: a later record of that key goes on after them.
-        The embedded index is built anew without them: some seconds for 20,000 records.
-        Return a note of each; None where somebody else was first, whose note stays. `rewritten` records lose
-        their history too, but stay, with the value given, as they were first written; they must be records
-        that search does not look at. Raises Conflict where one of them has been written to since it was read.
-        Of `dropped` ones no note is left that they were there: a later one of the same key begins with
-        version 1 again. So they must be what nobody changes who read it before, such as answers that are old.
+        The numbers of their versions are not used again: a later record of that key goes on after them. The
+        embedded index is built anew without them: some seconds for 20,000 records. Return a note of each;
+        None where somebody else was first, whose note stays. `rewritten` records lose their history too, but
+        stay, with the value given, as they were first written; they must be records that search does not look
+        at. Raises Conflict where one of them has been written to since it was read. `dropped` records leave
+        no tombstone: a later record of the same key begins with version 1 again. So they must be records that
+        no earlier reader changes, such as old answers.
         """
         mark = Forgotten(at=self._clock.now(), reason=reason, actor=actor)
         work = partial(forget, heads=heads, rewritten=rewritten, dropped=dropped, mark=mark)
@@ -291,7 +291,7 @@ class Ledger(Search):
         self._store.index.erased()  # what nobody has open of it is removed
 
     async def info(self) -> LedgerInfo:
-        """Return what the ledger says of itself."""
+        """Return where the log and the index are, and the number of entries."""
         store, state = self._store, await self.read(state_of)
         return LedgerInfo(
             kind="server" if store.place.index else "edge",
@@ -302,7 +302,7 @@ class Ledger(Search):
         )
 
     def begin(self, work: Coroutine[object, object, object]) -> "asyncio.Task[object]":
-        """Do work beside what the caller goes on with: work that may be stopped, and is done again then."""
+        """Start background work that may be stopped, and is then repeated later."""
         task: asyncio.Task[object] = asyncio.get_running_loop().create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._ended)
@@ -316,7 +316,7 @@ class Ledger(Search):
     async def close(self) -> None:
         """Flush and close the engine; a second time does nothing.
 
-        Work that goes on beside gets a moment to end, and is stopped then.
+        Background work gets a moment to end, then it is stopped.
         """
         if self._closed:
             return
@@ -391,7 +391,7 @@ async def embed_waiting(
 ) -> int:
     """Embed every record that has a text and no vector by this embedder; return how many there were."""
     count = 0
-    while waiting := await store.log.read(reading.unembedded, embedder.name, EMBEDDED_AT_ONCE):
+    while waiting := await store.log.read(reading.unembedded, embedder.name, TEXTS_PER_CALL):
         vectors = await vectors_of(embedder, [each.text for each in waiting.values()])
         await store.log.write(partial(_keep, waiting=waiting, vectors=vectors, embedder=embedder.name))
         count += len(waiting)
@@ -405,7 +405,7 @@ def _keep(
     vectors: Mapping[str, Sequence[float]],
     embedder: str,
 ) -> None:
-    """Keep the vectors of records, but of those that have been written to since."""
+    """Store the vectors of records, except of those that have been written to since."""
     now = heads_of(transaction.cursor, waiting)
     for record, version in waiting.items():
         if record in now and now[record].version == version.version:

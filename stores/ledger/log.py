@@ -33,7 +33,7 @@ from mneme.core.errors import Conflict, Damaged, NotFound
 from mneme.stores.database import REPAIR, Cursor, Database, Sqlite, Worker, make, note_written, upsert
 from mneme.stores.ledger.query import FORMAT, scope, scope_of
 from mneme.stores.ledger.reading import (
-    NEVER,
+    NOT_FORGOTTEN,
     SUM,
     State,
     chained,
@@ -58,7 +58,7 @@ from mneme.stores.ledger.records import (
 
 T = TypeVar("T")
 Kind = Literal["version", "vector", "forget", "drop", "embedder", "lost"]
-TABLES = """
+LOG_TABLES = """
 CREATE TABLE IF NOT EXISTS ledger_state (one INTEGER PRIMARY KEY, ledger TEXT, format INTEGER, embedder TEXT,
     dimension INTEGER, seq BIGINT, chain {blob}, indexed BIGINT);
 CREATE TABLE IF NOT EXISTS ledger_entries (seq {serial} PRIMARY KEY, kind TEXT, record TEXT, number INTEGER,
@@ -80,7 +80,7 @@ CREATE TABLE IF NOT EXISTS ledger_vectors (record TEXT, embedder TEXT, dense {bl
     PRIMARY KEY (record, embedder));
 """
 # A table may have columns beside these, of a version before: every statement names those that it means.
-COLUMNS = {
+LOG_COLUMNS = {
     "entries": ("seq", "kind", "record", "number", "nonce", "body", "digest", "chain"),
     "heads": ("record", "seq", "number", "searched", "scope", "created", "updated", "expires"),
     "receipts": ("id", "record", "number"),
@@ -88,8 +88,8 @@ COLUMNS = {
     "tombstones": ("id", "scope", "created", "last", "body"),
     "vectors": ("record", "embedder", "dense", "sum"),
 }
-UPSERTS = {name: upsert(f"ledger_{name}", columns) for name, columns in COLUMNS.items()}
-UPSERTS["vectors"] = upsert("ledger_vectors", COLUMNS["vectors"], keys=2)
+UPSERTS = {name: upsert(f"ledger_{name}", columns) for name, columns in LOG_COLUMNS.items()}
+UPSERTS["vectors"] = upsert("ledger_vectors", LOG_COLUMNS["vectors"], keys=2)
 retry_on_conflict = retry(
     retry=retry_if_exception_type(Conflict),
     stop=stop_after_attempt(100),
@@ -250,7 +250,7 @@ def write_log(path: Path, made_with: tuple[str, int], work: Work[T]) -> T:
 
 def make_tables(cursor: Cursor, database: Database | type[Sqlite], embedder: str, dimension: int) -> None:
     """Make the tables of a new log, unless they are there."""
-    make(cursor, database, TABLES)
+    make(cursor, database, LOG_TABLES)
     cursor.execute(
         "INSERT INTO ledger_state VALUES (1, ?, ?, ?, ?, 0, ?, 0) ON CONFLICT (one) DO NOTHING",
         (uuid4().hex, FORMAT, embedder, dimension, bytes(SUM)),
@@ -315,7 +315,7 @@ def append(
     known, versions = versions_of(cursor, done.values()), list[Version]()
     for write, record, receipt in zip(batch, records, receipts, strict=True):
         if (made := done.get(receipt)) is None:
-            last = forgotten.get(record, NEVER).last
+            last = forgotten.get(record, NOT_FORGOTTEN).last
             version = next_version(write, heads.get(record), now(), last)
             made = record, version.version
             heads[record] = known[made] = version
@@ -423,7 +423,7 @@ def _noted(transaction: Transaction, gone: Mapping[str, Version], mark: Forgotte
         note = {
             "mark": notes[record].model_dump(mode="json"),
             "created": microseconds(mark.at),
-            "last": max(head.version, before.get(record, NEVER).last),
+            "last": max(head.version, before.get(record, NOT_FORGOTTEN).last),
             "receipts": receipts[record],
         }
         transaction.add("forget", record, body=json.dumps(note, ensure_ascii=False))

@@ -17,6 +17,7 @@ from mneme.stores.ledger.checking import problems_of
 from mneme.stores.ledger.edge_index import EdgeIndex, copies_in
 from mneme.stores.ledger.folder import (
     GENERATIONS,
+    LOG,
     LOG_FILES,
     MANIFEST,
     RESERVE,
@@ -31,9 +32,9 @@ from mneme.stores.ledger.query import FORMAT
 from mneme.stores.ledger.reading import check_embedder, current_state
 from mneme.stores.ledger.upgrading import JOURNAL, is_older, remove_older, upgrade
 
-ATTEMPTS = 50
-"""How often a process tries to have a folder alone in which there is no log."""
-MEMORY = "/dev/shm"  # noqa: S108  (the folder in it has a name by chance, and is for its owner alone)
+FOLDER_ATTEMPTS = 50
+"""Attempts of a process to lock exclusively a folder in which there is no log."""
+MEMORY_DISK = "/dev/shm"  # noqa: S108  (the folder in it has a name by chance, and is for its owner alone)
 if TYPE_CHECKING:
     from mneme.stores.ledger.server_index import ServerIndex
 
@@ -44,7 +45,7 @@ _OPENING = threading.RLock()
 
 
 class Store:
-    """An open log with its index; within a process a place is opened once, however often it is asked for."""
+    """An open log with its index; within a process each location is opened once."""
 
     def __init__(self, place: Place, log: Log, index: Index, folder: Folder | None = None) -> None:
         self.place, self.log, self.index, self.folder = place, log, index, folder
@@ -129,7 +130,7 @@ def _opened(place: Place, embedder: str, dimension: int, api_key: str) -> Store:
 def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
     """Open the log in a folder, which is checked where no other process has it open. Raises LedgerInUse."""
     folder.check_space()
-    for _ in range(ATTEMPTS):
+    for _ in range(FOLDER_ATTEMPTS):
         if folder.is_alone():
             break
         folder.share()
@@ -189,7 +190,7 @@ def _copy(location: str, embedder: str, dimension: int, why: NotWritable) -> Sto
     files = [kept_of(path), *path.glob(LOG_FILES), path / MANIFEST, *path.glob(f"{GENERATIONS}/{JOURNAL}")]
     files = [file for file in files if file.exists() and not file.name.endswith("-shm")]
     with storage_errors(f"copy the ledger at {path} to read it"), ExitStack() as copied:
-        needed, places = 5 * sum(file.stat().st_size for file in files) + RESERVE, [MEMORY]
+        needed, places = 5 * sum(file.stat().st_size for file in files) + RESERVE, [MEMORY_DISK]
         with suppress(FileNotFoundError):  # there is none that can be written
             places.insert(0, tempfile.gettempdir())
         roomy = (each for each in places if Path(each).is_dir() and shutil.disk_usage(each).free > needed)
@@ -205,5 +206,6 @@ def _copy(location: str, embedder: str, dimension: int, why: NotWritable) -> Sto
             told = str(damage).replace(str(room / path.name), str(path))
             raise Damaged(told, f"{why} {why.hint} Then: {damage.hint}") from damage
         copied.pop_all()
+    store.log.database.place = str(path / LOG)  # so that an error names the real file
     store.refusal, store.origin, store.room = why, place, room
     return store

@@ -1,4 +1,4 @@
-"""What a search asks, in terms that Qdrant Edge and a Qdrant server share: scopes, conditions, rankings.
+"""Terms of a search that Qdrant Edge and a Qdrant server share: scopes, conditions, rankings.
 
 A scope is a namespace written as one word, which is indexed by its prefixes. So a namespace and all those
 below it are one condition on one index, and a search reads only the records below its own prefix. The
@@ -30,7 +30,7 @@ OPERATORS = tuple(f"${name}" for name in get_args(Operator))
 Path = tuple[str, ...]
 Test = tuple[Path, str, Any]
 RANGES = ("gt", "gte", "lt", "lte")
-COMPARED: dict[str, Callable[[Any, Any], bool]] = {"eq": eq, "gt": gt, "gte": ge, "lt": lt, "lte": le}
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {"eq": eq, "gt": gt, "gte": ge, "lt": lt, "lte": le}
 
 DENSE, SPARSE = "dense", "bm25"
 RRF_K = 60  # Cormack, Clarke, Büttcher 2009
@@ -135,7 +135,7 @@ class Query(NamedTuple):
 
 
 class Layout(BaseModel):
-    """How a ledger lies on a Qdrant server; `writes` replicas must take a write before it counts."""
+    """Placement of a ledger on a Qdrant server; `writes` replicas must take a write before it counts."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -146,7 +146,7 @@ class Layout(BaseModel):
 
 
 class LedgerInfo(BaseModel):
-    """What a ledger says of itself: where its log and its index are, and how many entries the log has."""
+    """Information about a ledger: where its log and its index are, and how many entries the log has."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -286,7 +286,7 @@ def _holds(item: Any, operator: Operator, wanted: Any) -> bool:
             times = [datetime.fromisoformat(item), wanted]
         except (TypeError, ValueError):
             return False
-        return COMPARED[operator](*(each if each.tzinfo else each.replace(tzinfo=UTC) for each in times))
+        return COMPARISONS[operator](*(each if each.tzinfo else each.replace(tzinfo=UTC) for each in times))
     if isinstance(wanted, str) or isinstance(item, str):
         return bool(operator == "eq" and item == wanted)
-    return isinstance(item, int | float) and COMPARED[operator](item, wanted)
+    return isinstance(item, int | float) and COMPARISONS[operator](item, wanted)

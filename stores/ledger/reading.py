@@ -1,4 +1,4 @@
-"""What is read of the log: its state, records, their histories, neighbours and vectors.
+"""Queries of the log: its state, records, their histories, neighbours and vectors.
 
 Each function takes a cursor, so that several read one state.
 """
@@ -17,12 +17,12 @@ from mneme.stores.ledger.query import FORMAT, LAST, Where, passes, scope_of
 from mneme.stores.ledger.records import Version, gaps, microseconds, tombstone_id
 
 MAX_MARKS = 500
-"""Values in one statement."""
+"""Maximum values in one statement."""
 SHORT = 4096
 """Characters of the longest version that is kept in memory."""
 SUM = 16
 """Bytes of a digest and of a checksum."""
-ALL = 10**9
+NO_LIMIT = 10**9
 SQL = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 PUSHED: dict[tuple[str, ...], tuple[str, Any]] = {
     ("expires",): ("h.expires", int | float),
@@ -41,7 +41,7 @@ Read = Callable[[bytes, str, bytes], Version | None]
 
 
 class State(NamedTuple):
-    """What the log says of itself; `indexed` is up to where a shared index has followed it."""
+    """The state of the log; `indexed` is the last entry that a shared index has followed."""
 
     ledger: str
     format: int
@@ -63,7 +63,7 @@ class Tombstone(NamedTuple):
     last: int
 
 
-NEVER = Tombstone(-1, 0)
+NOT_FORGOTTEN = Tombstone(-1, 0)
 """Of a record that was not forgotten."""
 
 
@@ -80,7 +80,7 @@ CREATED = Order()
 
 
 class Link(NamedTuple):
-    """That a record was made from a version of another."""
+    """A record that was made from a version of another."""
 
     record: str
     source: str
@@ -88,7 +88,7 @@ class Link(NamedTuple):
 
 
 def state_of(cursor: Cursor, locked: str = "") -> State:
-    """Return what the log says of itself. Raises Damaged."""
+    """Return the state of the log. Raises Damaged."""
     asked = f"SELECT {', '.join(State._fields)} FROM ledger_state WHERE one = 1{locked}"
     row = cursor.execute(asked).fetchone()
     if row is None:
@@ -97,7 +97,7 @@ def state_of(cursor: Cursor, locked: str = "") -> State:
 
 
 def current_state(database: Database) -> State:
-    """Return what the log says of itself now. Raises Damaged."""
+    """Return the current state of the log. Raises Damaged."""
     with database.reading() as cursor:
         return state_of(cursor)
 
@@ -217,7 +217,7 @@ def records(
     """Return records as they are now; all where there is no limit."""
     tests, given = _selected(where, order)
     if not where.conditions:
-        rows = cursor.execute(f"{HEADS}{tests} LIMIT ? OFFSET ?", [*given, limit or ALL, offset])
+        rows = cursor.execute(f"{HEADS}{tests} LIMIT ? OFFSET ?", [*given, limit or NO_LIMIT, offset])
         return versions_in(rows.fetchall())
     found = (version for row in cursor.execute(f"{HEADS}{tests}", given) for version in versions_in([row]))
     passing = (each for each in found if all(passes(each.value, test) for test in where.conditions))

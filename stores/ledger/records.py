@@ -1,4 +1,4 @@
-"""What the ledger keeps: versions of records, the reason for each, and how their ids are made."""
+"""Records of the ledger: their versions, the reason for each, and how their ids are made."""
 
 import json
 import re
@@ -24,8 +24,8 @@ MAX_NAMESPACE_DEPTH = 16
 MAX_VALUE_DEPTH = 64
 MAX_VALUE_BYTES = 8 * 1024 * 1024  # bytes; a record is something remembered, not a file
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
-SHELF = r"^[a-z]*(/[\w.~%-]*)?$"
-REFERENCE = r"[\w-]+@[0-9]{1,10}"
+SHELF_PATTERN = r"^[a-z]*(/[\w.~%-]*)?$"
+REFERENCE = r"[\w-]+@[0-9]{1,9}"  # a number that Postgres takes, too
 SEPARATOR = "\x1f"  # cannot occur inside a part: control characters are refused
 
 
@@ -43,7 +43,7 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 class Source(BaseModel):
-    """Where a change came from: ids, never text."""
+    """The origin of a change: ids, never text."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -59,7 +59,7 @@ class Source(BaseModel):
 
 
 class Change(BaseModel):
-    """Why a version exists, who decided, and from what."""
+    """The reason for a version, who decided it, and its sources."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -104,24 +104,24 @@ class Version(Named):
     live: bool
     shelf: str = Field(
         "",
-        pattern=SHELF,
+        pattern=SHELF_PATTERN,
         description="A part of the namespace that can be searched by itself; after a stroke, its section.",
     )
     idempotency_key: str | None = None
 
     @property
     def is_searched(self) -> bool:
-        """Say whether search looks at the record."""
+        """Return whether search looks at the record."""
         return self.live and bool(self.text.strip())
 
     @property
     def reference(self) -> str:
-        """Return what names this version where something is made from it."""
+        """Return the reference to this version, for records that are made from it."""
         return f"{self.record}@{self.version}"
 
 
 class Forgotten(BaseModel):
-    """What is left of a forgotten record: that it was, who erased it and why; no content, no key."""
+    """The tombstone of a forgotten record: who erased it and why; no content, no key."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -141,7 +141,7 @@ class Hit(NamedTuple):
 
 
 class Write(Named):
-    """One wanted change of one record: see `make_write`.
+    """A requested change of one record: see `make_write`.
 
     `expected_version` is the version the writer has seen; an insert expects none. `text` of None
     keeps the record's text (a retirement, a restoration of what was there), `shelf` of None its shelf.
@@ -153,7 +153,7 @@ class Write(Named):
     change: Change
     expected_version: int | None = None
     idempotency_key: str | None = None
-    shelf: str | None = Field(None, pattern=SHELF)
+    shelf: str | None = Field(None, pattern=SHELF_PATTERN)
 
 
 class Clock:
@@ -198,7 +198,7 @@ def receipt_id(record: str, idempotency_key: str) -> str:
 
 
 def tombstone_id(record: str) -> str:
-    """Return the id of what is left of a forgotten record."""
+    """Return the id of a forgotten record's tombstone."""
     return str(uuid.uuid5(uuid.UUID(record), "tombstone"))
 
 

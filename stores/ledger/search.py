@@ -29,9 +29,9 @@ from mneme.stores.ledger.reading import entries_after, heads_of
 from mneme.stores.ledger.records import Clock, Hit, Namespace, check_namespace
 from mneme.stores.ledger.words import words_asked, words_of
 
-COMPARED_KEPT = 1024
+MAX_CACHED_VECTORS = 1024
 """Texts of which `scores` keeps the vectors: synopses and agreements are compared with every question."""
-ATTEMPTS = 10
+SEARCH_ATTEMPTS = 10
 """How often a search is done where records change at the same moment."""
 
 
@@ -105,7 +105,7 @@ class Search:
         looked up last: then what was read before is of that state, also without a transaction.
         """
         index, hits = self._store.index, list[Hit]()
-        for attempt in range(ATTEMPTS):
+        for attempt in range(SEARCH_ATTEMPTS):
             if attempt:
                 index.follow()
             engine = index.opened()
@@ -191,5 +191,5 @@ class Search:
         wanted, known = {*texts}, self._compared
         if new := [*wanted - known.keys()]:
             known = known | dict(zip(new, await self._embedder.embed_documents(new), strict=True))
-            self._compared = dict([*known.items()][-COMPARED_KEPT:])
+            self._compared = dict([*known.items()][-MAX_CACHED_VECTORS:])
         return {text: known[text] for text in wanted}

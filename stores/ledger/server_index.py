@@ -52,11 +52,11 @@ from mneme.stores.ledger.reading import (
 from mneme.stores.ledger.upgrading import FORMER, Manifest, bring_in
 
 OLDEST = (1, 19)  # conditional upserts and IDF over a part of the collection
-ATTEMPTS = 5
+CREATE_ATTEMPTS = 5
 ORDERED = {"wait": "true", "ordering": "medium"}
 BY_PLACE = {"type": "keyword", "is_tenant": True, "prefix": True}
-TIMEOUT = 30
-PAUSE = 0.3
+QDRANT_SECONDS = 30
+RETRY_SECONDS = 0.3
 """Seconds before another node is asked: meanwhile the nodes notice that one of them is gone."""
 READY_SECONDS = 3
 """The longest that a node may take to say that it is ready."""
@@ -77,11 +77,14 @@ class Nodes:
         self._urls = address.urls
         self._client = httpx.Client(
             headers={"api-key": api_key} if api_key else {},
-            timeout=TIMEOUT,
+            timeout=QDRANT_SECONDS,
             verify=any(url.startswith("https:") for url in address.urls),  # certificates take 20 ms to load
         )
         self._current = 0
-        if len(self._urls) > 1 and not self._is_ready(0):  # it came back just now, and has not caught up yet
+
+    def choose(self) -> None:
+        """Ask the first node that is ready: one that came back just now may not have caught up yet."""
+        if len(self._urls) > 1 and not self._is_ready(0):
             self._go_on(0)
 
     def call(self, method: str, path: str, body: Any = None, **params: str) -> Any:
@@ -100,7 +103,7 @@ class Nodes:
                         f"The Qdrant server at {', '.join(self._urls)} does not answer: {failure}.",
                         "Start it, or check MNEME_INDEX.",
                     ) from failure
-            time.sleep(PAUSE)
+            time.sleep(RETRY_SECONDS)
             self._go_on(asked)
         raise AssertionError("the last attempt returns or raises")
 
@@ -187,7 +190,7 @@ class ServerIndex(Engine):
         """What answers searches; made where there is none. Raises LedgerMismatch, StorageFailure."""
         with self._connecting:
             if not self._is_connected:
-                self._check_version()
+                self._connect()
                 self._take_over()
                 if why := self._unusable():
                     if why != "it is not whole":
@@ -274,7 +277,7 @@ class ServerIndex(Engine):
         if why := self._unusable():
             return [f"the index {self.name} must be built anew: {why}"]
         wrong: list[str] = []
-        for _ in range(ATTEMPTS):  # others write meanwhile
+        for _ in range(CREATE_ATTEMPTS):  # others write meanwhile
             self.follow()
             with self._database.reading(snapshot=True) as cursor:
                 wrong = differences(cursor, self.points())
@@ -284,7 +287,7 @@ class ServerIndex(Engine):
 
     def rebuild(self) -> None:
         """Build a new collection, and let the alias mean it; writers wait for the last changes alone."""
-        self._check_version()
+        self._connect()
         self._build()
 
     def _build(self, *, only_where_unusable: bool = False) -> None:
@@ -349,8 +352,9 @@ class ServerIndex(Engine):
         if old:
             self._call("DELETE", "", name=old)
 
-    def _check_version(self) -> None:
-        """Refuse a server that would ignore the conditions of our writes."""
+    def _connect(self) -> None:
+        """Choose a node; refuse a server that would ignore the conditions of our writes."""
+        self._nodes.choose()
         version = self._nodes.call("GET", "/")["version"]
         numbers = tuple(int(number) for number in version.split("-")[0].split(".")[:2])
         if numbers < OLDEST:

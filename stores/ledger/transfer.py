@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 from mneme.core.errors import BadInput, Conflict, MnemeError, first_fault
 from mneme.models.embedding.embedders import Embedder, vectors_of
 from mneme.stores.ledger.log import Transaction
-from mneme.stores.ledger.reading import NEVER, heads_of, tombstones_of, versions_of
+from mneme.stores.ledger.reading import NOT_FORGOTTEN, heads_of, tombstones_of, versions_of
 from mneme.stores.ledger.records import Namespace, Value, Version, check, microseconds
 
 Written = Callable[[Callable[[Transaction], int | None]], Awaitable[int | None]]
@@ -114,7 +114,7 @@ def _brought_in(
     if [line.version for line in lines] != [*range(first, last + 1)]:
         raise Conflict(f"the record needs its versions {first} to {last}, each once and in order")
     head = heads_of(transaction.cursor, [root]).get(root)
-    forgotten = tombstones_of(transaction.cursor, [root]).get(root, NEVER)
+    forgotten = tombstones_of(transaction.cursor, [root]).get(root, NOT_FORGOTTEN)
     if microseconds(lines[0].created) <= forgotten.at:
         return None
     if head is None and first <= forgotten.last:

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class Manifest(BaseModel):
-    """What an older ledger was made with."""
+    """The settings with which an older ledger was made."""
 
     model_config = ConfigDict(frozen=True)
 

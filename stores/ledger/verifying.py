@@ -21,7 +21,7 @@ from mneme.stores.ledger.checking import READ, problems_in, problems_of, replay
 from mneme.stores.ledger.folder import LOG, MANIFEST, Folder, refuse_gone, unseal
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.log import Transaction, write_log
-from mneme.stores.ledger.opening import open_to_read
+from mneme.stores.ledger.opening import open_store, open_to_read
 from mneme.stores.ledger.records import gaps
 from mneme.stores.ledger.upgrading import read_manifest
 
@@ -30,7 +30,7 @@ MAX_UNREADABLE_ROWS = 1000
 
 
 class Verified(BaseModel):
-    """What a verification found; everything is whole where there are no problems."""
+    """The result of a verification; everything is whole if there are no problems."""
 
     location: str
     records: int = 0
@@ -103,6 +103,17 @@ async def repair(location: str, embedder: Embedder, api_key: str = "") -> Repair
             await ledger.close()
         found = await verify(location, api_key)
     return Repaired(**found.model_dump(exclude={"problems"}), lost=lost, old=old)
+
+
+async def vacuum(location: str, embedder: Embedder, api_key: str = "") -> None:
+    """Rewrite the log without what was erased, and build an index on a server anew; others wait meanwhile."""
+    store = await asyncio.to_thread(open_store, location, embedder.name, embedder.dimension, api_key)
+    try:
+        await store.log.thread(store.log.database.vacuum)
+        if store.place.index:
+            await store.log.thread(store.index.rebuild)
+    finally:
+        await asyncio.to_thread(store.close)
 
 
 def _repair_log(folder: Folder, wrong: list[str]) -> tuple[list[str], str]:

@@ -13,10 +13,10 @@ from qdrant_edge import Bm25, Bm25Config
 
 HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 KANA = re.compile("[\u3040-\u30ff]")
-WORD = re.compile(r"\w+")
+INDEXED_WORD = re.compile(r"\w+")
 STEM_LETTERS = 5
 """Letters of a stem."""
-MARK = "zq"
+STEM_PREFIX = "zq"
 STOP_WORDS_LEAVE = 0.8
 """The share of words at most that is left of an English text without its stop words."""
 TYPICAL_LENGTH = 24  # tokens of a remembered sentence or a chat turn; BM25's avg_len
@@ -54,13 +54,13 @@ def stems_of(text: str) -> frozenset[int]:
 
 def is_english(text: str) -> bool:
     """Say whether many words of a text are stop words of English."""
-    return len(stems_of(text)) <= STOP_WORDS_LEAVE * len(WORD.findall(text))
+    return len(stems_of(text)) <= STOP_WORDS_LEAVE * len(INDEXED_WORD.findall(text))
 
 
 @lru_cache(maxsize=4096)  # the same names are on many records
 def words_in(text: str) -> frozenset[str]:
     """Return the words of a text without their case; of `Ann's` the name alone."""
-    return frozenset(WORD.findall(re.sub("['\u2019]s\\b", "", text.casefold())))
+    return frozenset(INDEXED_WORD.findall(re.sub("['\u2019]s\\b", "", text.casefold())))
 
 
 def folded(word: str) -> str:
@@ -80,9 +80,9 @@ def _prepared(text: str) -> str:
     if is_english(spaced):
         return spaced
     stems: list[str] = []
-    for word in WORD.findall(spaced):
+    for word in INDEXED_WORD.findall(spaced):
         if KANA.search(word):
             stems += [word[at : at + 2] for at in range(max(len(word) - 1, 1))]
         elif not HAN.search(word):
             stems.append(folded(word)[:STEM_LETTERS])
-    return " ".join([spaced, *(f"{MARK}{stem}" for stem in stems)])
+    return " ".join([spaced, *(f"{STEM_PREFIX}{stem}" for stem in stems)])

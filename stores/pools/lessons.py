@@ -135,7 +135,7 @@ class RetrieverLessons(Shelf[RetrieverLesson, RetrieverLesson]):
 
     @retry_on_conflict
     async def close(self, lesson: RetrieverLesson, *, change: Change) -> None:
-        """Store a lesson's grades; one that another process graded meanwhile stays as it is."""
+        """Store a lesson's grades; a lesson that another process graded meanwhile stays as it is."""
         for head in await self.by_keys([lesson.key]):
             if head.live and head.shelf == "waiting":
                 await self.update(lesson.key, lesson, change=change, expected_version=head.version)

@@ -1,4 +1,4 @@
-"""What pairs are worth that were answered after the examples of each version of a retriever: live scores.
+"""Live scores: the scores of pairs answered with the examples that each version of a retriever found.
 
 They are sums, one record a version, so that a score costs one write and a comparison two reads.
 """

@@ -22,16 +22,16 @@ from mneme.stores.ledger.records import Change, Namespace, Version, team_namespa
 from mneme.stores.shelf import RecordKind, Shelf
 from mneme.stores.write_gate import PAIRS, SAME_ANSWER, SAME_QUESTION, may_be_reworded, near
 
-MAX_CHARS = PAIRS.max_chars
+MAX_PAIR_CHARS = PAIRS.max_chars
 """Characters of a prompt or an answer: an example has to fit into another agent's prompt."""
 MAX_TURNS = 20
 """Turns that may lead up to a question."""
 MAX_HIDDEN_SCORE = 50
 """The score up to which a pair that more people rated down than up is shown to no agent."""
-NEAR_CANDIDATES = 10
+DUPLICATE_CANDIDATES = 10
 """The pairs with the most words in common, among which nearly the same one is looked for."""
-SHELF = "pairs"
-PAGE = 500
+PAIRS_SHELF = "pairs"
+PAIRS_PER_READ = 500
 
 
 def asked(question: str, leading: Sequence[str]) -> str:
@@ -42,14 +42,16 @@ def asked(question: str, leading: Sequence[str]) -> str:
 class Pair(BaseModel, frozen=True, extra="forbid"):
     """A prompt-answer pair: one memory, as it is shown to other agents."""
 
-    prompt: str = Field("", max_length=MAX_CHARS, description="The question; the first pairs may lack one.")
+    prompt: str = Field(
+        "", max_length=MAX_PAIR_CHARS, description="The question; the first pairs may lack one."
+    )
     own_question: str = Field(
         "",
-        max_length=MAX_CHARS,
+        max_length=MAX_PAIR_CHARS,
         description="The question alone, where `prompt` is a whole prompt with examples.",
     )
-    answer: str = Field(min_length=1, max_length=MAX_CHARS)
-    leading: list[Annotated[str, Field(max_length=MAX_CHARS)]] = Field(
+    answer: str = Field(min_length=1, max_length=MAX_PAIR_CHARS)
+    leading: list[Annotated[str, Field(max_length=MAX_PAIR_CHARS)]] = Field(
         [],
         max_length=MAX_TURNS,
         description='Earlier turns, oldest first: "user: …", "assistant: …".',
@@ -117,7 +119,7 @@ class Pooled(BaseModel, frozen=True):
 
 
 class Added(BaseModel):
-    """How an import went."""
+    """The result of an import."""
 
     added: int = 0
     known: int = 0
@@ -127,14 +129,14 @@ class Added(BaseModel):
 PAIR = RecordKind[Pair, Pooled](
     Pooled.of,
     text=lambda pair: pair.text,
-    part=lambda _: SHELF,
+    part=lambda _: PAIRS_SHELF,
     missing="The pool holds no pair {key}.",
     hint="See `mneme share pool list`.",
 )
 
 
 class MemoryPool(Shelf[Pair, Pooled]):
-    """One pool of a team: of a domain, or the single one of all domains."""
+    """One pool of a team: of one domain, or the single one of all domains."""
 
     def __init__(self, ledger: Ledger, team: str, pool: str) -> None:
         self.team, self.pool = team, pool
@@ -186,10 +188,10 @@ class MemoryPool(Shelf[Pair, Pooled]):
     async def pairs(self, agent: str = "") -> AsyncIterator[Pooled]:
         """Yield every pair, in the order in which they came in."""
         start = 0
-        while found := await self.first(PAGE, agent, start):
+        while found := await self.first(PAIRS_PER_READ, agent, start):
             for each in found:
                 yield each
-            start += PAGE
+            start += PAIRS_PER_READ
 
     async def retrieve(
         self, question: str, k: int, *, vector: Sequence[float] | None = None, mode: Mode = "dense"
@@ -215,7 +217,7 @@ class MemoryPool(Shelf[Pair, Pooled]):
         """
         if await self.by_keys([pair.key]):
             return None
-        found = await self.retrieve(pair.text, NEAR_CANDIDATES, mode="bm25")
+        found = await self.retrieve(pair.text, DUPLICATE_CANDIDATES, mode="bm25")
         alike = [each for each in found if each.pair.leading == pair.leading]
         for each in alike:
             if near(each.pair.asks, pair.asks) and near(each.pair.answer, pair.answer):
@@ -235,7 +237,7 @@ class MemoryPool(Shelf[Pair, Pooled]):
         return question >= SAME_QUESTION and answer >= SAME_ANSWER
 
     async def rate(self, key: str, up: bool, *, change: Change) -> Pooled:
-        """Let a person's thumb enter a pair's score. Raises NotFound, BadInput."""
+        """Add a person's thumb to a pair's score. Raises NotFound, BadInput."""
         found = await self.get(key)
         return await self.change(found.key, lambda now: (now.pair.rated(up), change.reason), change)
 

@@ -42,7 +42,7 @@ STALE_SECONDS = 3600.0
 
 
 class Gain(BaseModel, frozen=True):
-    """By how much a version differs from another, paired, with its interval of 95 %."""
+    """The paired difference between two versions, with its 95 % interval."""
 
     mean: float
     low: float
@@ -53,7 +53,7 @@ class Gain(BaseModel, frozen=True):
 
 
 class Judged(BaseModel, frozen=True):
-    """How well a retriever does on the held-out memories of a pool."""
+    """A retriever's scores on the held-out memories of a pool."""
 
     held_out: int = Field(ge=0, description="Memories that no training looked at.")
     kind: float | None = Field(
@@ -68,7 +68,7 @@ class Judged(BaseModel, frozen=True):
 
 
 class Retriever(BaseModel, frozen=True):
-    """One version: what it was trained on, how it went, and whether it was kept."""
+    """One version: its training set, its results, and whether it was kept."""
 
     number: int = Field(ge=1)
     parent: int = Field(ge=0, description="The version it was trained onwards from; 0: the embedder.")

@@ -15,7 +15,7 @@ from mneme.stores.ledger.records import Change, Version, team_namespace
 from mneme.stores.pools.thresholds import Threshold
 from mneme.stores.shelf import RecordKind, Shelf
 
-SHIPPED = 0
+SHIPPED_VERSION = 0
 """The number of the rubric that is shipped."""
 R = TypeVar("R", bound=BaseModel)
 
@@ -45,14 +45,15 @@ class Rubrics(Generic[R]):
         self, ledger: Ledger, team: str, kind: type[RubricVersion[R]], shipped: Mapping[str, R]
     ) -> None:
         self._shipped = {
-            name: kind(version=SHIPPED, rubric=rubric, by="shipped") for name, rubric in shipped.items()
+            name: kind(version=SHIPPED_VERSION, rubric=rubric, by="shipped")
+            for name, rubric in shipped.items()
         }
         self._frozen = Shelf(
             ledger, team_namespace(team, "rubrics"), RecordKind[R, RubricVersion[R]](kind.of)
         )
 
     async def latest(self, name: str) -> RubricVersion[R]:
-        """Return what a domain's pairs are scored by now. Raises BadInput where it has no rubric."""
+        """Return the rubric that scores a domain's pairs now. Raises BadInput where it has no rubric."""
         if own := await self._frozen.find(name):
             return own
         if name in self._shipped:
@@ -64,7 +65,7 @@ class Rubrics(Generic[R]):
 
     async def get(self, name: str, version: int) -> RubricVersion[R]:
         """Return a rubric as it was frozen. Raises NotFound."""
-        if version == SHIPPED and name in self._shipped:
+        if version == SHIPPED_VERSION and name in self._shipped:
             return self._shipped[name]
         for each in await self.versions(name):
             if each.version == version:

@@ -19,7 +19,7 @@ DEFAULT = 70
 
 
 class Threshold(BaseModel, frozen=True):
-    """A calibrated threshold, and how well it parts good answers from damaged ones."""
+    """A calibrated threshold, and how well it separates good answers from damaged ones."""
 
     domain: str
     grader: str = Field(description="Who graded, such as ollama:llama3.1:8b.")
@@ -62,7 +62,7 @@ def key_of(domain: str, grader: str, scoring: str) -> str:
 
 
 def checksum(rubric: BaseModel) -> str:
-    """Return what a rubric is recognised by."""
+    """Return a rubric's checksum, which identifies it."""
     return hashlib.sha256(rubric.model_dump_json().encode()).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""The messages that are still to be remembered, from their arrival until their outcome is known.
+"""The inbox: messages to be remembered, from their arrival until their outcome is known.
 
 A pending message is a live record under its message id; closing it retires the record and leaves the
 outcome in place of the text. A message that was added once is never added again, not even after its
@@ -40,7 +40,7 @@ PRECEDING = 6
 
 
 class Circumstances(TypedDict, total=False):
-    """What is known of a message beside its text."""
+    """Circumstances of a message: its metadata beside the text."""
 
     message_id: Annotated[
         str,
@@ -86,7 +86,7 @@ class OperationNote(TypedDict):
 
 
 class MessageOutcome(TypedDict):
-    """What became of a message: whether it was stored, why, who decided, what was done, and in which run.
+    """The outcome of a message: whether it was stored, why, who decided, what was done, and in which run.
 
     `trace` is the run's page in LangSmith; empty where tracing was off.
     """
@@ -100,7 +100,7 @@ class MessageOutcome(TypedDict):
 
 
 def _discarded(rationale: str) -> MessageOutcome:
-    """Return what became of a message that no run decided on."""
+    """Return the outcome of a message on which no run decided."""
     return MessageOutcome(route="discard", rationale=rationale, model="", operations=[], run_id="", trace="")
 
 
@@ -108,7 +108,7 @@ FORGOTTEN = _discarded("It was forgotten, and stays so.")
 
 
 MAX_TRIES = 5
-"""Runs of the memory agent in which a message may fail before it is set aside."""
+"""Maximum runs of the memory agent in which a message may fail before it is set aside."""
 CLAIMED_FOR = timedelta(hours=1)
 """How long a message stays with the process that works on it, unless that ends earlier on this machine."""
 MAX_REPLY_CHARS = 2000
@@ -116,7 +116,7 @@ MAX_REPLY_CHARS = 2000
 
 
 class Trouble(TypedDict):
-    """How often remembering a message failed, why the last time, and the reply that could not be used."""
+    """Failures to remember a message: their number, the last reason, and the unusable reply."""
 
     tries: int
     error: str
@@ -161,7 +161,7 @@ class Inbox:
         return None
 
     async def knows(self, user: str, message_id: str) -> bool:
-        """Tell whether a message was taken in, whatever became of it."""
+        """Return whether a message was taken in, whatever its outcome."""
         return await self.ledger.get(user_namespace(user, "inbox"), message_id) is not None
 
     async def must_have_room(self, user: str, messages: Sequence[Message]) -> None:
@@ -201,7 +201,7 @@ class Inbox:
         return _letter(await self._find(user, message_id))
 
     async def standing(self, user: str, message_id: str) -> tuple[MessageOutcome | None, Trouble]:
-        """Return what became of a message, None while it is open, and what went wrong, from one look.
+        """Return a message's outcome, None while it is open, and its failures, from one read.
 
         Raises NotFound for a message that was never taken in.
         """
@@ -287,7 +287,7 @@ class Inbox:
         return await self._write(head, emptied, outcome["rationale"], "retire")
 
     async def outcome(self, user: str, message_id: str) -> MessageOutcome | None:
-        """Return what became of a message; None while it is open, and after it is forgotten."""
+        """Return a message's outcome; None while it is open, and after it is forgotten."""
         head = await self.ledger.get(user_namespace(user, "inbox"), message_id)
         return None if head is None else outcome_of(head)
 
@@ -314,7 +314,7 @@ def is_new(message: Message) -> bool:
 
 
 def outcome_of(head: Version) -> MessageOutcome | None:
-    """Return what became of a message; None while it is open."""
+    """Return a message's outcome; None while it is open."""
     if head.live:
         return None
     earlier = {"run_id": "", "trace": ""}  # earlier versions did not keep them
@@ -325,7 +325,7 @@ NO_TROUBLE = Trouble(tries=0, error="", reply="")
 
 
 def untroubled(value: Value) -> Value:
-    """Return a message without what went wrong so far, and who works on it."""
+    """Return a message without its failures and its claim."""
     return {name: each for name, each in value.items() if name not in {"trouble", "claim"}}
 
 
@@ -343,7 +343,7 @@ def _is_claimed(value: Value) -> bool:
 
 
 def trouble_of(value: Value) -> Trouble:
-    """Return what went wrong with a message so far."""
+    """Return the failures of a message until now."""
     return cast(Trouble, value.get("trouble") or NO_TROUBLE)
 
 

@@ -1,4 +1,4 @@
-"""What is remembered about one user: typed memories in a namespace that only this user's id opens."""
+"""One user's memories: typed records in a namespace that only this user's id opens."""
 
 from asyncio import gather
 from collections import Counter, defaultdict
@@ -156,7 +156,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         return [each.model_copy(update={"similarity": cosine.get(each.key)}) for each in best]
 
     async def flagged(self) -> Sequence[MemoryRecord]:
-        """Return the live memories that a person should look at, both sides of a link, oldest first."""
+        """Return the live memories that a person should review, both sides of a link, oldest first."""
         marked = await self.ledger.filled(self.namespace, ATTENDED)
         links = {key for head in marked for key in texts_in(head.value.get("may_contradict"))}
         others = await self.by_keys([*links - {head.key for head in marked}])
@@ -184,7 +184,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         return [each for each in linked if {*keys} & {*each.memory.may_contradict}]
 
     async def accept(self, key: str) -> MemoryRecord:
-        """Take the flag and the links off a memory that is right as it stands. Raises NotFound, Conflict."""
+        """Accept a memory as it is: remove its flag and links. Raises NotFound, Conflict."""
         found = await self.get(key)
         change = Change(reason="A person looked at it: it is right.", actor="user")
         settled = {"flag": "", "unclear": "", "may_contradict": [], "read_by": "", "asks": []}
@@ -240,7 +240,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         return await self.ledger.diff(self.namespace, key, older, newer)
 
     async def as_of(self, at: datetime) -> Sequence[MemoryRecord]:
-        """Return what was remembered at that time."""
+        """Return the memories as of that time."""
         return self.read(await self.ledger.as_of(self.namespace, at))
 
     async def valid_at(self, day: date) -> Sequence[MemoryRecord]:
@@ -300,7 +300,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         return mark
 
     async def told(self, keys: Sequence[str]) -> Told:
-        """Return what these memories were told by, with the messages that the inbox has. Raises NotFound."""
+        """Return the sources of these memories, with the messages that the inbox has. Raises NotFound."""
         known = Told()
         for key in keys:
             known |= told_by(await self.ledger.history(self.namespace, key))
@@ -308,7 +308,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         return await InboxTraces(self.ledger, self.user).about({*keys}, known)
 
     async def forget_all(self, *, reason: str, actor: str) -> int:
-        """Erase everything kept for this user, the inbox too; return the number of records."""
+        """Erase everything stored for this user, the inbox too; return the number of records."""
         owner = user_namespace(self.user)
         answers = await KeptAnswers(self.ledger, owner).all()
         return await self.ledger.forget_all(owner, reason=reason, actor=actor, dropped=answers)

@@ -19,13 +19,13 @@ Holding = Literal["now", "later", "past"]
 Kind = Literal["semantic", "episodic"]
 RULES = "rules"
 MAX_LINKS = 3
-"""Memories that a new one is linked with at most, since it may contradict them."""
+"""Maximum links from a new memory to memories that it may contradict."""
 MAX_PAST = 3
 """Changes of a memory, the latest, that it tells of; its history has all."""
 
 
 class Statement(BaseModel):
-    """One thing that a memory says: as it was written down, the user's own words, and in which message."""
+    """One statement in a memory: the text written down, the user's own words, and the message's id."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -36,7 +36,7 @@ class Statement(BaseModel):
 
 
 class Past(BaseModel):
-    """What a memory said before a change, and from and until when that held, as far as known."""
+    """An earlier state of a memory: its text, and from and until when it held, as far as known."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -175,7 +175,7 @@ def days_of(day: str) -> tuple[date, date] | None:
 
 
 def check_period(since: str, until: str) -> None:
-    """Raise BadInput for a day, month or year that is none, and for an end before its beginning."""
+    """Raise BadInput for an invalid day, month or year, and for an end before its beginning."""
     for name, day in (("since", since), ("until", until)):
         if day and days_of(day) is None:
             raise BadInput(
@@ -186,7 +186,7 @@ def check_period(since: str, until: str) -> None:
 
 
 def holding(since: str, until: str, today: date) -> Holding:
-    """Say whether something holds on a day, will, or did."""
+    """Return whether a period is current, future or past on a day."""
     begins, ends = days_of(since), days_of(until)
     if begins and begins[0] > today:
         return "later"
@@ -194,7 +194,7 @@ def holding(since: str, until: str, today: date) -> Holding:
 
 
 def overlaps(one: tuple[str, str], other: tuple[str, str]) -> bool:
-    """Tell whether two times from `since` until `until` share a day; what is not known is open."""
+    """Return whether two periods from `since` until `until` share a day; an unknown end is open."""
     always = (date.min, date.max)
     (begins, ends), (other_begins, other_ends) = (
         ((days_of(since) or always)[0], (days_of(until) or always)[1]) for since, until in (one, other)

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from mneme.core.errors import Conflict
 from mneme.stores.access import check_right, may, roles
-from mneme.stores.audit import SHARED, audited
+from mneme.stores.audit import SHARED_REASON, audited
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.log import retry_on_conflict
 from mneme.stores.ledger.reading import heads_of, links_of
@@ -31,7 +31,7 @@ from mneme.stores.ledger.records import (
     unescaped,
     user_namespace,
 )
-from mneme.stores.ledger.words import HAN, KANA, STEM_LETTERS, WORD, folded, is_english, stems_of
+from mneme.stores.ledger.words import HAN, INDEXED_WORD, KANA, STEM_LETTERS, folded, is_english, stems_of
 from mneme.stores.provenance import pairs_in
 from mneme.stores.shelf import Shelf, kind_of, readable
 from mneme.stores.users.memories import UserMemories
@@ -40,12 +40,12 @@ from mneme.stores.users.traces import named
 from mneme.stores.write_gate import FACTS
 
 Compare = Callable[[Memory, UserMemories, str], Awaitable[tuple[MemoryRecord | None, Sequence[MemoryRecord]]]]
-"""Returns what of a place a memory repeats, and what it may contradict; never the record of the key."""
+"""Returns which memory of a place is repeated, and which may be contradicted; never the record of the key."""
 Sharing = Literal["never", "ask", "always"]
-TRIES = 5
+WRITE_TRIES = 5
 UNSPACED = re.compile(f"(?:{HAN.pattern}|{KANA.pattern})+")
 """Chinese or Japanese, which has no spaces: it is looked for as it stands."""
-ENDINGS = 1, 3
+ENDING_LETTERS = 1, 3
 """Letters at most in which a word of another language may end otherwise, and its other form."""
 PRIVATE: dict[str, Any] = {
     **dict.fromkeys(("quote", "message_id", "thread", "flag", "unclear"), ""),
@@ -55,7 +55,7 @@ PRIVATE: dict[str, Any] = {
 
 
 class Policy(BaseModel):
-    """What a user shares with a team: never, after a question, or always what has all words of one subject.
+    """A user's policy for a team: share never, after a question, or always, by the words of a subject.
 
     >>> import mneme
     >>> with mneme.open("ann") as memory:
@@ -71,10 +71,10 @@ class Policy(BaseModel):
     about: list[str] = []
 
     def covers(self, text: str) -> bool:
-        """Say whether a text has all words of one of the subjects, in any form."""
+        """Return whether a text has all words of one of the subjects, in any form."""
         plain = _spaced(text)
         stems, words = stems_of(plain), defaultdict[str, set[str]](set)
-        for word in () if is_english(plain) else map(folded, WORD.findall(plain)):
+        for word in () if is_english(plain) else map(folded, INDEXED_WORD.findall(plain)):
             words[word[:STEM_LETTERS]].add(word)
 
         def says(word: str) -> bool:
@@ -89,7 +89,7 @@ class Policy(BaseModel):
 
 def marks_of(subject: str) -> list[str]:
     """Return the words of a subject that tell one text from another."""
-    return [word for word in WORD.findall(_spaced(subject)) if stems_of(word)]
+    return [word for word in INDEXED_WORD.findall(_spaced(subject)) if stems_of(word)]
 
 
 def _spaced(text: str) -> str:
@@ -102,11 +102,11 @@ def _is_form(one: str, other: str) -> bool:
     pairs = enumerate(zip(one, other, strict=False))
     alike = next((n for n, (its, others) in pairs if its != others), min(len(one), len(other)))
     shorter, longer = sorted(len(each) - alike for each in (one, other))
-    return alike >= STEM_LETTERS and shorter <= ENDINGS[0] and longer <= ENDINGS[1]
+    return alike >= STEM_LETTERS and shorter <= ENDING_LETTERS[0] and longer <= ENDING_LETTERS[1]
 
 
 class Shared(NamedTuple):
-    """What is written to share a memory: nothing where `known` says it already; and what is `beside` it."""
+    """The write that shares a memory: none if `known` says it already; and the writes `beside` it."""
 
     writes: Sequence[Write]
     known: MemoryRecord | None
@@ -130,10 +130,13 @@ def policies_of(ledger: Ledger, user: str) -> Shelf[Policy, Policy]:
 async def end_sharing(ledger: Ledger) -> set[str]:
     """Set policies to never, and take back questions and proposals, for teams that the roles no longer name.
 
-    A later team of such a name has other members. What the team was told stays. Return the names.
+    A later team of such a name has other members. What the team was told stays. Return the names. Roles that
+    name no team at all end nothing: their file was not given, or is empty for a moment.
     """
     change = Change(reason="the team is no more", actor="roles")
     known, ended = {*roles().teams, *roles().organisations}, set[str]()
+    if not known:
+        return ended
     for place in await ledger.namespaces(("users",)):
         if place[2:] == ("policies",):
             user = unescaped(place[1])
@@ -153,7 +156,7 @@ async def end_sharing(ledger: Ledger) -> set[str]:
 
 
 async def _end_questions(memories: UserMemories, team: str, change: Change) -> None:
-    """Ask no longer whether a team may know memories."""
+    """Withdraw the questions whether a team may know these memories."""
     for head in await memories.heads(filter={"asks": team}):
         for found in readable(MemoryRecord.of, [head]):
             memory = _asking(found.memory, team)
@@ -221,7 +224,7 @@ class OwnMemories(UserMemories):
         return facts, made, made.known or MemoryRecord.of(written[0])
 
     async def keep_private(self, key: str, team: str, change: Change) -> MemoryRecord:
-        """Ask no longer whether a team may know a memory. Raises Conflict, NotFound."""
+        """Withdraw the question whether a team may know a memory. Raises Conflict, NotFound."""
         found = await self.get(key)
         memory = _asking(found.memory, team)
         return await self.update(key, memory, change=change, expected_version=found.version)
@@ -235,7 +238,11 @@ class OwnMemories(UserMemories):
         told = as_shared(memory, at, self.user).model_copy(update={"flag": " ".join(doubts)})
         change = change.model_copy(update={"source": Source(records=[reference]), "undoes": None})
         made = await shared(facts, told, change, self._compare)
-        return facts, made, audited(self.ledger, self._who, team, facts.place, SHARED) if made.writes else []
+        return (
+            facts,
+            made,
+            audited(self.ledger, self._who, team, facts.place, SHARED_REASON) if made.writes else [],
+        )
 
     async def _written(self, write: Write) -> MemoryRecord:
         """Write a memory, and with it what the user's policies share of what is new in it."""
@@ -245,7 +252,7 @@ class OwnMemories(UserMemories):
         policies = [each for each in readable(kept.kind.read, await kept.heads()) if each.share != "never"]
         if not policies:
             return await super()._written(write)
-        for left in reversed(range(TRIES)):
+        for left in reversed(range(WRITE_TRIES)):
             writes = await self._with_shares(write, policies)
             try:
                 made = MemoryRecord.of((await self.ledger.write(writes))[0])
@@ -294,7 +301,7 @@ def _told(writes: Sequence[Write]) -> tuple[str, ...]:
 
 
 def _unshared(memory: Memory, teams: Sequence[str]) -> str:
-    """Return why a memory is not shared with teams; empty where there are none, or nothing is doubted."""
+    """Return why a memory is not shared with teams; empty if there are no teams or no doubts."""
     doubt = next(_doubts(memory), "")
     return f"It is not shared with {', '.join(teams)}: it {doubt}." if teams and doubt else ""
 

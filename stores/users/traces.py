@@ -1,4 +1,4 @@
-"""What a memory was told by, and what a user's inbox still holds of it, so that it is forgotten with it."""
+"""Traces of a memory: its source messages and their remains in the inbox, which are forgotten with it."""
 
 import re
 from collections.abc import Sequence, Set
@@ -37,7 +37,7 @@ class Told:
         return Told(self.messages | other.messages, self.texts | other.texts, self.turns | other.turns)
 
     def is_in(self, text: str) -> bool:
-        """Tell whether a text is one of these, or has one in it.
+        """Return whether a text is or contains one of these.
 
         A single word, such as a name, is not looked for inside of others: they may speak of something else.
         """
@@ -56,7 +56,7 @@ class Told:
 
 
 def told_by(history: Sequence[Version]) -> Told:
-    """Return what all versions of a memory rest on and say; what cannot be read in them is passed over."""
+    """Return the sources and texts of all versions of a memory; unreadable ones are passed over."""
     messages: set[str] = set()
     texts: set[str] = set()
     for version in history:
@@ -77,7 +77,7 @@ class Traces(NamedTuple):
 
 
 class InboxTraces:
-    """What one user's inbox holds, looked at by what was told."""
+    """The traces of memories in one user's inbox."""
 
     def __init__(self, ledger: Ledger, user: str) -> None:
         self._ledger, self._namespace = ledger, user_namespace(user, "inbox")

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.doubles.langgraph_server import Server, serving
 
-PATIENCE = 30.0
+PAGE_SECONDS = 30.0
 """Seconds to wait for what the page is to show: other work may be going on on this machine."""
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
@@ -21,7 +21,7 @@ def browser() -> Iterator[Browser]:
     program = os.environ.get("MNEME_TEST_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
         pytest.skip("MNEME_TEST_CHROMIUM is unset and no Chromium is installed (apt-get install chromium)")
-    expect.set_options(timeout=PATIENCE * 1000)
+    expect.set_options(timeout=PAGE_SECONDS * 1000)
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium refuses to be root with it
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=program, args=sandbox)
@@ -42,7 +42,7 @@ def page(browser: Browser) -> Iterator[Page]:
     """Give a page whose console, exceptions and violations of the policy fail the test."""
     context = browser.new_context(viewport={"width": 1100, "height": 800}, locale="en-GB")
     opened, wrong = context.new_page(), list[str]()
-    opened.set_default_timeout(PATIENCE * 1000)
+    opened.set_default_timeout(PAGE_SECONDS * 1000)
     opened.on("pageerror", lambda error: wrong.append(str(error)))
     opened.on("console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None)
     opened.on("request", lambda asked: wrong.append(asked.url) if "127.0.0.1" not in asked.url else None)

@@ -13,7 +13,7 @@ from mneme.library.teams.team import read_team
 from mneme.models.asking.counting import tokens
 from mneme.nodes.discussion.experts import Line, told_by
 from mneme.nodes.discussion.proposals import proposals_of
-from mneme.prompts.discussion.document import LEFT_OUT, SHORTENED, UNSAID
+from mneme.prompts.discussion.document import ENTRIES_LEFT_OUT, SHORTENED, UNSAID
 from mneme.prompts.discussion.intrinsic_memory import Contribution, Delegation, Speaking, contribute, named
 from mneme.prompts.discussion.intrinsic_memory import Issue as Raised
 from mneme.prompts.discussion.memory_template import departures
@@ -122,7 +122,7 @@ def test_a_writers_window_shortens_all_entries_before_it_drops_one() -> None:
     assert Line("Cook, parts", "Tea (hot) because it warms. Pros: none at all.", [3]).within(40) == (
         "- Tea (hot) because it warms. … [3]"
     )
-    assert SHORTENED not in whole and told_by([], histories, 200, tokens).endswith(LEFT_OUT)
+    assert SHORTENED not in whole and told_by([], histories, 200, tokens).endswith(ENTRIES_LEFT_OUT)
 
 
 def test_the_turns_of_an_entry_follow_it_when_it_is_rewritten() -> None:
@@ -171,7 +171,7 @@ def test_the_writer_is_shown_what_was_agreed_before_all_else_and_as_it_was_last_
     ]
     tight = told_by([*found.values()], [("Cook", history)], 75, tokens)
     assert "Soup (lentils)" in tight and "Pie (spinach)" in tight
-    assert "guests" not in tight and tight.endswith(LEFT_OUT)
+    assert "guests" not in tight and tight.endswith(ENTRIES_LEFT_OUT)
 
 
 WHICH = f"it shows {'which shops ' * 15}are missing"

@@ -102,7 +102,7 @@ def test_a_task_becomes_a_document_a_transcript_and_a_report(mneme: Run, tmp_pat
     early = json.loads(mneme("memory", "data_engineer", "--turn", "4", "--json").stdout)
     late = json.loads(mneme("memory", "data_engineer", "--json").stdout)
     assert (early["turn"], early["version"]) == (4, 2) and late["turn"] > 4
-    diff = mneme("memory", "data_engineer", "--since", "0", "--turn", "4").stdout
+    diff = mneme("memory", "data_engineer", "--since-turn", "0", "--turn", "4").stdout
     assert re.search(r"^\+ .*because it is a duty", diff, re.MULTILINE)
     assert "the discussion begins" in mneme("memory", "data_engineer", "--history").stdout
     again = mneme("report", "--out", "elsewhere", "--json").stdout

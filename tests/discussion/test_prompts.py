@@ -9,7 +9,7 @@ from mneme.library.teams.team import load_team, shipped
 from mneme.models.asking.replies import Unusable, read
 from mneme.models.asking.schema import flat
 from mneme.prompts.discussion.document import (
-    LEFT_OUT,
+    ENTRIES_LEFT_OUT,
     SHORTENED,
     UNSAID,
     UNSHOWN,
@@ -25,9 +25,9 @@ from mneme.prompts.discussion.intrinsic_memory import (
     evaluate,
     integrate,
 )
-from mneme.prompts.discussion.memory_template import LONGEST_ENTRY, MOST_ENTRIES, Slots
+from mneme.prompts.discussion.memory_template import MAX_ENTRIES, MAX_ENTRY_CHARS, Slots
 from mneme.prompts.discussion.memory_update import Remembering, update_memory_by
-from mneme.prompts.discussion.template_making import LEAST, LONGEST_PURPOSE, MOST, Place, make_template
+from mneme.prompts.discussion.template_making import LEAST, MAX_PURPOSE_CHARS, MOST, Place, make_template
 from mneme.prompts.prompt import Prompt
 from mneme.rules.registry import answer as by_rule
 from tests.doubles.questions import schema_of, unbounded
@@ -79,7 +79,7 @@ def test_an_item_names_only_turns_that_were_taken() -> None:
     assert (turns["maxItems"], turns["items"]["maximum"]) == (4, 4)
 
 
-@pytest.mark.parametrize("cut", ["", LEFT_OUT, SHORTENED])
+@pytest.mark.parametrize("cut", ["", ENTRIES_LEFT_OUT, SHORTENED])
 def test_what_was_left_out_for_length_is_never_called_not_discussed(cut: str) -> None:
     question, memory = write_document_as(OUTLINE), f"- Store (S3) because it is cheap. [1]\n{cut}"
     given = Documenting(**SPEAKING, outline=OUTLINE, last=4, memory=memory)
@@ -108,9 +108,9 @@ def test_an_expert_is_concerned_once() -> None:
 def test_a_memory_s_entries_are_held_to_their_bounds() -> None:
     answer = update_memory_by(TEMPLATE).answer
     wrong: list[dict[str, Any]] = [
-        {"facts": ["a" * (LONGEST_ENTRY + 1)], "own": {"plan": ""}},
-        {"facts": ["a"] * (MOST_ENTRIES + 1), "own": {"plan": ""}},
-        {"facts": [], "own": {"plan": "a" * (LONGEST_ENTRY + 1)}},
+        {"facts": ["a" * (MAX_ENTRY_CHARS + 1)], "own": {"plan": ""}},
+        {"facts": ["a"] * (MAX_ENTRIES + 1), "own": {"plan": ""}},
+        {"facts": [], "own": {"plan": "a" * (MAX_ENTRY_CHARS + 1)}},
     ]
     for memory in wrong:
         with pytest.raises(Unusable):
@@ -126,4 +126,4 @@ def test_a_template_has_room_for_no_more_slots_than_it_may_have() -> None:
 def test_rules_keep_a_slot_s_purpose_short() -> None:
     place = Place(role="Engineer", duties=f"what {'needs care ' * 99}", task="Store it.", fields="a, " * 300)
     made = by_rule(make_template, place)
-    assert max(len(slot.purpose) for slot in made.slots) <= LONGEST_PURPOSE
+    assert max(len(slot.purpose) for slot in made.slots) <= MAX_PURPOSE_CHARS

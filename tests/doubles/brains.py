@@ -3,7 +3,7 @@
 import re
 from typing import Any, get_args, get_origin
 
-from mneme.prompts.prompt import FORM, Line, Prompt
+from mneme.prompts.prompt import JSON_FORM, Line, Prompt
 from mneme.rules import registry
 from tests.doubles.ollama_streams import Answer, Brain, Reply, silent
 from tests.doubles.stand_in import Json
@@ -38,7 +38,7 @@ def _given(prompt: Prompt[Any, Any], user: str) -> Any:
     """Read what was given out of the wording that it was put into."""
     parts = re.split(r"\$\{?(\w+)\}?", prompt.user)
     groups = [f"(?P<{part}>.*?)" if at % 2 else re.escape(part) for at, part in enumerate(parts)]
-    found = re.fullmatch("".join(groups), user.rpartition(f"\n\n{FORM}")[0] or user, re.DOTALL)
+    found = re.fullmatch("".join(groups), user.rpartition(f"\n\n{JSON_FORM}")[0] or user, re.DOTALL)
     if found is None:
         raise ValueError(f"The wording of {prompt.name} is not recognised in: {user}")
     fields = prompt.given.model_fields

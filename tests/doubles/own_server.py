@@ -17,7 +17,7 @@ from mneme.api.operation import API_PATH
 from mneme.client.home import OWN_SERVER, Announcement
 from tests.doubles.command_line import Done, Running, run_mneme
 
-PATIENCE = 30.0
+SERVER_SECONDS = 30.0
 
 
 @dataclass
@@ -38,7 +38,7 @@ class OwnServer:
 
     def memories(self) -> list[str]:
         """Return what is remembered of the one user, as soon as nothing waits any more."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + SERVER_SECONDS
         while self.get("inbox/count"):
             assert time.monotonic() < end
             time.sleep(0.05)
@@ -55,7 +55,7 @@ def own_server(home: Path, *words: str, **more: str) -> Iterator[OwnServer]:
 
 def announced_in(home: Path, running: Running | None = None) -> str:
     """Return the address of the server of a home, once it answers."""
-    file, end = home / "ledger" / OWN_SERVER, time.monotonic() + PATIENCE
+    file, end = home / "ledger" / OWN_SERVER, time.monotonic() + SERVER_SECONDS
     while not file.is_file() or not file.read_text():
         assert time.monotonic() < end, running and running.complaints()
         time.sleep(0.05)
@@ -121,7 +121,7 @@ def chat(server: OwnServer, *messages: Mapping[str, Any], **more: Any) -> httpx.
     """Send a chat to a server's endpoint; `more` is for the request's body, or its `headers`."""
     headers = more.pop("headers", {})
     body = {"model": "echo", "messages": [*messages], **more}
-    return httpx.post(f"{server.url}/v1/chat/completions", json=body, headers=headers, timeout=PATIENCE)
+    return httpx.post(f"{server.url}/v1/chat/completions", json=body, headers=headers, timeout=SERVER_SECONDS)
 
 
 def user(text: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from mneme.environments.household.acting import NAMES
+from mneme.environments.household.acting import AGENT_NAMES
 from mneme.environments.household.visual.solids import colour_of
 from mneme.prompts.household.sight import OTHER, recognise_frame
 from tests.doubles.ollama_streams import Answer
@@ -63,7 +63,7 @@ def _thing(pixels: NDArray[np.float32], kinds: dict[str, str]) -> Thing:
 
 def _share(unit: NDArray[np.float32], name: str, kind: str) -> float:
     if kind == "person":
-        colours = [colour_of(f"person {number}", kind) for number in range(len(NAMES))]
+        colours = [colour_of(f"person {number}", kind) for number in range(len(AGENT_NAMES))]
     else:
         colours = [colour_of(name, kind)]
     wanted = np.array(colours, np.float32)

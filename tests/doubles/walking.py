@@ -3,7 +3,7 @@
 import math
 
 from mneme.environments.household import World
-from mneme.environments.household.layout import NEAR, STRAIGHT, Layout, Point, towards
+from mneme.environments.household.layout import ROUNDING, STRAIGHT, Layout, Point, towards
 from mneme.environments.household.state import Body
 
 
@@ -24,7 +24,7 @@ def arrival(layout: Layout, room: int, position: Point, goal: int) -> tuple[int,
     if room == goal:
         return 0, position
     length, legs = layout.way(room, position, goal)
-    steps = max(1, math.ceil(STRAIGHT * length - NEAR))
+    steps = max(1, math.ceil(STRAIGHT * length - ROUNDING))
     door, center = legs[-1][1], layout.centers[goal]
     share = min(1.0, max(0.0, steps / STRAIGHT - length) / math.dist(door, center))
     return steps, (door[0] + share * (center[0] - door[0]), door[1] + share * (center[1] - door[1]))

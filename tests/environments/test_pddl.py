@@ -18,7 +18,7 @@ from unified_planning.shortcuts import get_environment
 from mneme.core.errors import BadInput
 from mneme.environments.pddl import (
     DOMAINS,
-    STEPS,
+    MAX_STEPS,
     Domain,
     PddlWorld,
     Problem,
@@ -358,4 +358,4 @@ def test_an_unknown_domain_is_not_generated() -> None:
 def test_any_text_costs_one_step_and_breaks_nothing(text: str) -> None:
     world = PddlWorld(blocks())
     assert world.step(text).steps == 1
-    assert STEPS == 30
+    assert MAX_STEPS == 30

@@ -15,7 +15,7 @@ from mneme.environments.workspace.changes import NotAllowed, changed_files, patc
 from mneme.environments.workspace.confining import Bounds, Ran, namespaces, run
 from mneme.environments.workspace.world import tactics
 from mneme.environments.worlds import (
-    PLUGGED,
+    WORLD_PLUGINS,
     Metric,
     Solution,
     Task,
@@ -251,8 +251,8 @@ class RiddleKind(WorldKind):
 
 def test_a_world_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
     points = [
-        EntryPoint("riddles", f"{__name__}:RiddleKind", PLUGGED),
-        EntryPoint("wrong", "builtins:dict", PLUGGED),
+        EntryPoint("riddles", f"{__name__}:RiddleKind", WORLD_PLUGINS),
+        EntryPoint("wrong", "builtins:dict", WORLD_PLUGINS),
     ]
     monkeypatch.setattr(worlds, "entry_points", lambda group: EntryPoints(points).select(group=group))
     world = find_world("riddles").open(Task())

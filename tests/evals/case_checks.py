@@ -7,7 +7,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from mneme.core.errors import BadInput, first_fault
-from mneme.evals.prompts.cases import STEP, Case, Golden, Property, all_questions, golden_of
+from mneme.evals.prompts.cases import PATH_STEP, Case, Golden, Property, all_questions, golden_of
 from mneme.models.asking.schema import Json, bounded, flat
 from mneme.prompts.every import Key
 
@@ -69,7 +69,7 @@ def wrong_with(wanted: Property, schema: Json | None) -> str:
 def _node_at(schema: Json, path: str) -> Any:
     """Return the schema of what stands at a path; empty where anything may, `ABSENT` where nothing can."""
     node: Any = schema
-    for _, name in STEP.findall(path):
+    for _, name in PATH_STEP.findall(path):
         known, kind = node.get("properties", {}), node.get("type")
         if kind is None and "enum" not in node:
             return {}

@@ -25,7 +25,7 @@ async def test_every_part_has_a_line_and_a_finished_run_is_not_done_again(
     monkeypatch.setattr("mneme.evals.bench.storage.QUESTIONS", 5)
     options = bench.Options(sizes=[200], messages=2, out=tmp_path)
     made = await bench.run(options)
-    assert [table.columns for table in made.tables] == [bench.COLUMNS]
+    assert [table.columns for table in made.tables] == [bench.TABLE_COLUMNS]
     assert len(made.tables[0].rows) == len(made.rows) > 10
     for row in made.rows:
         assert row["median"] > 0 and (row["p95"] is None or row["median"] <= row["p95"])

@@ -13,10 +13,10 @@ from mneme.core.errors import BadInput
 from mneme.evals.compare.code import CODE, cost
 from mneme.evals.compare.evaluation import Options, run, table_of, tasks_of
 from mneme.evals.compare.finding import FAMILIES, KNOWN, memory_named
-from mneme.evals.compare.memory import UNKNOWN, Event, Family, Memory, Outcome, Score, Situation
+from mneme.evals.compare.memory import NOT_KNOWN, Event, Family, Memory, Outcome, Score, Situation
 from mneme.evals.compare.playing import Costs, fitted
 from mneme.evals.compare.public import of_folder
-from mneme.evals.compare.rivals import RIVALS
+from mneme.evals.compare.rivals import RIVAL_MEMORIES
 from mneme.evals.compare.work import WANTED
 from mneme.evals.measuring import holm
 from mneme.models.asking.counting import tokens
@@ -73,7 +73,7 @@ def test_a_conversation_asks_about_now_then_and_what_was_to_be_forgotten() -> No
                 asked.append(step.text)
             right |= {step.outcome.success} if isinstance(step, Score) else set()
             try:
-                step, said = course.send(said), UNKNOWN
+                step, said = course.send(said), NOT_KNOWN
             except StopIteration:
                 break
     assert any(" did " in each or " was " in each for each in asked), "then"
@@ -284,4 +284,4 @@ async def test_the_base_class_remembers_nothing() -> None:
 def test_packages_are_compared_where_they_are_installed() -> None:
     for name in ("langmem", "mem0"):
         pytest.importorskip(name)
-        assert name in RIVALS
+        assert name in RIVAL_MEMORIES

@@ -21,7 +21,7 @@ import pytest
 
 from mneme.evals.compare.memories import MemoryAgent, RawEvents
 from mneme.evals.compare.memory import Event, Memory, Place
-from mneme.evals.compare.rivals import LANGMEM, MEM0, RIVALS
+from mneme.evals.compare.rivals import LANGMEM, MEM0, RIVAL_MEMORIES
 from mneme.models.asking.counting import tokens
 from mneme.models.embedding.embedders import Embedder, open_embedder
 from mneme.stores.ledger.ledger import open_ledger
@@ -130,7 +130,7 @@ MEMORIES: dict[str, tuple[Callable[[Place], Memory], Fill]] = {
 }
 for name, filling in ((LANGMEM, fill_langmem), (MEM0, fill_mem0)):
     if find_spec(name):
-        MEMORIES[name] = (RIVALS[name], filling)
+        MEMORIES[name] = (RIVAL_MEMORIES[name], filling)
 
 
 @dataclass

@@ -12,8 +12,8 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from mneme.core.errors import BadInput
 from mneme.evals.discussion.judges import judge_as_printed
-from mneme.evals.prompts.cases import KINDS, Golden, Property, all_questions, file_of, filled, read_cases
-from mneme.models.asking.asking import KEPT_FREE, TEXT_TOKENS
+from mneme.evals.prompts.cases import CASE_KINDS, Golden, Property, all_questions, file_of, filled, read_cases
+from mneme.models.asking.asking import REPLY_TOKENS, TEXT_TOKENS
 from mneme.models.asking.counting import tokens_of
 from mneme.models.asking.replies import objects
 from mneme.prompts.chat.paper_versions import choose_tools
@@ -32,7 +32,7 @@ def test_a_question_has_cases_of_several_kinds_that_can_be_looked_at(key: Key) -
     kinds = Counter(each.case.kind for each in check_cases(key, file_of(key)))
     assert kinds.total() >= LEAST_CASES
     assert len(kinds) >= LEAST_KINDS
-    assert set(kinds) <= set(KINDS)
+    assert set(kinds) <= set(CASE_KINDS)
 
 
 @pytest.mark.parametrize("key", ALL)
@@ -55,7 +55,7 @@ def test_a_case_fits_the_context(key: Key) -> None:
 def tokens_needed(golden: Golden) -> int:
     """Return the tokens of a prompt and of the room that it must leave for the reply."""
     system, user = golden.question.wording(golden.given)
-    kept = TEXT_TOKENS if golden.question.answer is str else KEPT_FREE
+    kept = TEXT_TOKENS if golden.question.answer is str else REPLY_TOKENS
     return tokens_of([SystemMessage(system), HumanMessage(user)]) + kept
 
 

@@ -18,7 +18,7 @@ from mneme.core.settings import settings
 from mneme.evals.prompts import evaluation
 from mneme.evals.prompts.cases import Golden, all_questions, read_cases
 from mneme.evals.prompts.evaluation import Options, outcome_of
-from mneme.evals.prompts.tables import ROLES
+from mneme.evals.prompts.tables import MEASURED_ROLES
 from mneme.evals.report import Report
 from mneme.nodes.chat.context import ChatContext
 from mneme.nodes.discussion.context import DiscussionContext
@@ -197,8 +197,8 @@ CONTEXTS: dict[str, Sequence[type[BaseModel]]] = {
 
 
 def test_every_question_belongs_to_a_role_that_its_context_names() -> None:
-    assert {name for role in ROLES for name in role.questions} == {*map("/".join, all_questions())}
-    for role in ROLES:
+    assert {name for role in MEASURED_ROLES for name in role.questions} == {*map("/".join, all_questions())}
+    for role in MEASURED_ROLES:
         assert any(role.field in context.model_fields for context in CONTEXTS[role.workflow]), role
 
 

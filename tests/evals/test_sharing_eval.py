@@ -18,8 +18,8 @@ from mneme.core.errors import BadInput
 from mneme.evals.report import Report, Row
 from mneme.evals.sharing import memory_sharing
 from mneme.evals.sharing.data import (
-    NEAR,
-    PARTS,
+    DUPLICATE_LIKENESS,
+    SPLIT_PARTS,
     Item,
     Split,
     likenesses,
@@ -43,7 +43,7 @@ FEW = 6
 
 def closest_across(made: Split) -> float:
     """Return the greatest likeness, of 100, of two items in different splits."""
-    return max(float(likenesses(made[a], made[b]).max()) for a, b in combinations(PARTS, 2))
+    return max(float(likenesses(made[a], made[b]).max()) for a, b in combinations(SPLIT_PARTS, 2))
 
 
 class KilledError(RuntimeError):
@@ -76,12 +76,12 @@ class TestSplits:
         self, shipped: list[Item], seed: int
     ) -> None:
         made = split(shipped, seed)
-        counts = {part: Counter(each.agent for each in made[part]) for part in PARTS}
+        counts = {part: Counter(each.agent for each in made[part]) for part in SPLIT_PARTS}
         for agent in AGENTS:
-            assert [counts[part][agent] for part in PARTS] == [5, 10, 9]
-        ids = [each.id for part in PARTS for each in made[part]]
+            assert [counts[part][agent] for part in SPLIT_PARTS] == [5, 10, 9]
+        ids = [each.id for part in SPLIT_PARTS for each in made[part]]
         assert sorted(ids) == sorted(each.id for each in shipped)
-        assert closest_across(made) < NEAR
+        assert closest_across(made) < DUPLICATE_LIKENESS
 
     def test_a_seed_draws_the_same_split_again_and_another_seed_another(self, shipped: list[Item]) -> None:
         assert split(shipped, 4) == split(shipped, 4)
@@ -100,10 +100,10 @@ class TestSplits:
         assert all(group_of[one.id] == group_of[copy.id] for one, copy in zip(originals, copies, strict=True))
         assert len(set(group_of.values())) == len(shipped)
         made = split(together, seed)
-        part_of = {each.id: part for part in PARTS for each in made[part]}
+        part_of = {each.id: part for part in SPLIT_PARTS for each in made[part]}
         assert all(part_of[one.id] == part_of[copy.id] for one, copy in zip(originals, copies, strict=True))
         assert len(part_of) == len(together)
-        assert closest_across(made) < NEAR
+        assert closest_across(made) < DUPLICATE_LIKENESS
 
     def _copy(self, original: Item, number: int, draw: random.Random) -> Item:
         noise = "".join(draw.choices("abcdefghijklmnopqrstuvwxyz ", k=80))

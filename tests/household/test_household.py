@@ -11,7 +11,7 @@ import pytest
 
 from mneme.core.errors import BadInput
 from mneme.environments.household import (
-    CATEGORIES,
+    GOAL_CATEGORIES,
     Episode,
     World,
     generate,
@@ -76,7 +76,7 @@ def written(folder: Path, content: Any) -> Path:
 def test_recorded_episodes_load_whole(recorded: list[Path]) -> None:
     for path in recorded:
         episode = load_episode(path, agents=2)
-        assert episode.category in CATEGORIES
+        assert episode.category in GOAL_CATEGORIES
         assert [start.placed for start in episode.starts] == ["recorded", "recorded"]
         assert len(episode.rooms()) == 4
         assert len(episode.doors) == 3
@@ -280,7 +280,7 @@ def test_generated_episodes_can_share_an_apartment() -> None:
     assert one.places != other.places
 
 
-@pytest.mark.parametrize("category", CATEGORIES)
+@pytest.mark.parametrize("category", GOAL_CATEGORIES)
 @pytest.mark.parametrize("rooms", [4, 5, 6])
 def test_generated_episodes_have_what_is_asked(category: str, rooms: int) -> None:
     episode = generate(11, category, agents=4, rooms=rooms)

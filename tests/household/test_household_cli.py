@@ -434,7 +434,7 @@ def test_a_method_of_another_package_plays_by_entry_point(
     code = re.findall(r"```python\n(.*?)```", page, re.S)
     (tmp_path / "greedy_method.py").write_text("".join(code))
     monkeypatch.syspath_prepend(tmp_path)
-    points = EntryPoints([EntryPoint("greedy", "greedy_method", graphs.PLUGGED)])
+    points = EntryPoints([EntryPoint("greedy", "greedy_method", graphs.METHOD_PLUGINS)])
     for module in (graphs, household_runs):
         monkeypatch.setattr(module, "entry_points", lambda group: points.select(group=group))
     play = ("household", "run", "--method", "greedy", "--task", "Prepare Tea", "--seed", "24", *RULES)

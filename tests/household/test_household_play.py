@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 from random import Random
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mneme.api.household import played
+from mneme.api.household_runs import BEGUN, Run, told_by
 from mneme.core.errors import BadInput
 from mneme.environments.household import (
     Action,
@@ -26,8 +29,8 @@ from mneme.environments.household import (
     generate,
     possible,
 )
-from mneme.environments.household.acting import NAMES
-from mneme.environments.household.macro import LONGEST_WAIT, MOST_REPEATS
+from mneme.environments.household.acting import AGENT_NAMES
+from mneme.environments.household.macro import MAX_REPEATS, MAX_WAIT_STEPS
 from mneme.nodes.household.views import knowledge_of, options_of, worker_of
 from tests.doubles.apartment import (
     APPLE,
@@ -173,7 +176,7 @@ def test_of_two_that_grab_one_thing_one_fails() -> None:
     events, _ = play(world, team(world), macro("gograb", PEAR), macro("gograb", PEAR))
     assert sorted(event.kind for event in events) == ["failed", "finished"]
     [failed] = [event for event in events if event.kind == "failed"]
-    assert failed.why == f"{NAMES[1 - failed.agent]} holds it"
+    assert failed.why == f"{AGENT_NAMES[1 - failed.agent]} holds it"
     assert failed.forestalled
 
 
@@ -211,7 +214,7 @@ def test_an_agent_that_gets_nowhere_is_stuck() -> None:
     [beliefs] = team(world)
     plan = Plan.of(macro("gocheck", FRIDGE), world.episode.goals)
     observation = world.observe(0)
-    for _ in range(MOST_REPEATS + 1):
+    for _ in range(MAX_REPEATS + 1):
         turn = plan.next(observation, beliefs, world.layout)
         assert isinstance(turn, Action)
         plan.took(turn, observation, beliefs)
@@ -222,7 +225,7 @@ def test_waiting_ends_and_a_message_interrupts() -> None:
     world = World(standing(BY_FRIDGE, BY_DESK))
     beliefs = team(world)
     events, frames = play(world, beliefs, WAIT, WAIT)
-    assert (len(events), len(frames)) == (2, LONGEST_WAIT)
+    assert (len(events), len(frames)) == (2, MAX_WAIT_STEPS)
     events, frames = play(world, beliefs, macro("send_message", text="the wine is here"), WAIT)
     assert len(frames) == 1
     assert {(event.kind, event.agent) for event in events} == {("message", 1), ("finished", 0)}
@@ -424,3 +427,9 @@ def test_no_trace_and_no_json_are_refused(tmp_path: Path) -> None:
     (tmp_path / "odd").write_text("a\n")
     with pytest.raises(BadInput, match="line 1 is not JSON"):
         Trace(tmp_path / "odd").frames()
+
+
+@pytest.mark.parametrize("made_up", ["tea", 5, "[]", "{}"])
+def test_a_run_that_somebody_made_up_is_listed_as_unreadable(made_up: object) -> None:
+    told = partial(told_by, {"thread_name": "household/tea/1", BEGUN: made_up}, {"over": True})
+    assert played(Run("tea", told)).outcome == "unreadable"

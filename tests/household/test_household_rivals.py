@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mneme.core.errors import BadInput
-from mneme.environments.household import CATEGORIES, Episode, generate
+from mneme.environments.household import GOAL_CATEGORIES, Episode, generate
 from mneme.environments.household.bound import lower_bound
 from mneme.graphs.baselines import coela, mhp, proagent
 from mneme.nodes.household.alone import fallback
@@ -79,10 +79,10 @@ def view(**changes: Any) -> dict[str, Any]:
 # ---------------------------------------------------------------- whole episodes
 
 
-@pytest.mark.parametrize("few", [2, pytest.param(len(CATEGORIES), marks=pytest.mark.long)])
+@pytest.mark.parametrize("few", [2, pytest.param(len(GOAL_CATEGORIES), marks=pytest.mark.long)])
 @pytest.mark.parametrize("rival", RIVALS, ids=lambda module: module.__name__)
 async def test_plays_generated_episodes_to_their_end(rival: ModuleType, few: int) -> None:
-    for seed, category in enumerate(CATEGORIES[:few], start=11):
+    for seed, category in enumerate(GOAL_CATEGORIES[:few], start=11):
         episode = generate(seed, category, 1 + seed % 3)
         ended = await play(rival, episode)
         assert ended["steps"] >= lower_bound(episode).steps

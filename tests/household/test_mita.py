@@ -16,7 +16,7 @@ from langgraph.runtime import Runtime
 
 from mneme.core.errors import BadInput
 from mneme.environments.household.beliefs import Beliefs
-from mneme.environments.household.episode import CATEGORIES, Episode
+from mneme.environments.household.episode import GOAL_CATEGORIES, Episode
 from mneme.environments.household.generator import generate
 from mneme.graphs.mita import builder
 from mneme.models.asking.counting import tokens
@@ -47,7 +47,7 @@ async def events(episode: Episode, **more: Any) -> list[dict[str, Any]]:
     return [event async for event in stream]
 
 
-@pytest.mark.parametrize(("category", "agents"), list(zip(CATEGORIES, (1, 2, 3, 4, 3), strict=True)))
+@pytest.mark.parametrize(("category", "agents"), list(zip(GOAL_CATEGORIES, (1, 2, 3, 4, 3), strict=True)))
 async def test_a_team_finishes_every_kind_of_task(category: str, agents: int) -> None:
     result = await play(generate(31, category, agents))
     assert result["success"] and result["steps"] < 250
@@ -77,7 +77,7 @@ async def test_a_broken_episode_is_refused_by_the_name_of_its_field() -> None:
 
 @pytest.mark.long
 async def test_allocation_avoids_conflicts_and_synopses_avoid_looking_twice() -> None:
-    episodes = [generate(11, category, 3) for category in CATEGORIES]
+    episodes = [generate(11, category, 3) for category in GOAL_CATEGORIES]
     whole = [await play(episode, window=2) for episode in episodes]
     alone = [await play(episode, allocation=False) for episode in episodes]
     forgetful = [await play(episode, window=2, summary=False) for episode in episodes]
@@ -169,7 +169,7 @@ async def test_without_synopses_no_record_is_kept_for_them() -> None:
 
 @pytest.mark.long
 async def test_members_proposals_count_with_the_manager_but_cause_no_conflicts() -> None:
-    episodes = [generate(13, category, 3) for category in CATEGORIES[:3]]
+    episodes = [generate(13, category, 3) for category in GOAL_CATEGORIES[:3]]
     sound = [(await play(each))["steps"] for each in episodes]
     lapsing = [await play(each, member_lapses=1.0) for each in episodes]
     assert [each["steps"] for each in lapsing] != sound
@@ -178,7 +178,7 @@ async def test_members_proposals_count_with_the_manager_but_cause_no_conflicts()
 
 @pytest.mark.long
 async def test_lapses_make_a_role_worse_and_are_repeatable() -> None:
-    episodes = [generate(11, category, 3) for category in CATEGORIES[:3]]
+    episodes = [generate(11, category, 3) for category in GOAL_CATEGORIES[:3]]
     steps = {}
     for share in (0.0, 0.5):
         steps[share] = [(await play(each, manager_lapses=share))["steps"] for each in episodes]

@@ -8,8 +8,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from mneme.api.memories import Memories
 from mneme.environments.household.generator import generate
-from mneme.environments.household.macro import LONGEST_WAIT
-from mneme.environments.household.scene import NAMES
+from mneme.environments.household.macro import MAX_WAIT_STEPS
+from mneme.environments.household.scene import AGENT_NAMES
 from mneme.graphs.mita import builder
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
@@ -28,7 +28,7 @@ def sensible(body: Json) -> Answer:
     if "You are the manager" in system:
         user = str(body["messages"][1]["content"])
         count = user.count("may do:")
-        return {"reason": "The first.", "forbidden": "", "choices": {NAMES[n]: n for n in range(count)}}
+        return {"reason": "The first.", "forbidden": "", "choices": {AGENT_NAMES[n]: n for n in range(count)}}
     if "You keep the memory" in system:
         return {"narrative": "Something happened.", "found": [], "placed": [], "checked": [],
                 "unchecked": [], "explored": []}  # fmt: skip
@@ -83,7 +83,7 @@ async def test_a_duplicate_allocation_is_repaired(monkeypatch: pytest.MonkeyPatc
             for line in lines
             if line.strip().startswith("[") and "goexplore <kitchen>" in line
         ]
-        picks = {NAMES[n]: int(number) for n, number in enumerate(numbers)}
+        picks = {AGENT_NAMES[n]: int(number) for n, number in enumerate(numbers)}
         return {"reason": "All there.", "forbidden": "", "choices": picks}
 
     with served(monkeypatch, Model("large"), brain=confused):
@@ -104,7 +104,7 @@ async def test_a_wish_that_forbids_the_task_ends_it_early_and_is_said(
             return answer
         user = str(body["messages"][-1]["content"])
         waits = re.findall(r"^    \[(\d+)\] wait$", user, re.M)
-        choices = {name: int(number) for name, number in zip(NAMES, waits, strict=False)}
+        choices = {name: int(number) for name, number in zip(AGENT_NAMES, waits, strict=False)}
         return {"reason": "It is not wished.", "forbidden": wish * (wish in user), "choices": choices}
 
     graph = builder.compile(store=LedgerStore(edge_ledger))
@@ -117,7 +117,7 @@ async def test_a_wish_that_forbids_the_task_ends_it_early_and_is_said(
         told = [event async for event in stream]
     (decision,) = [event for event in told if event["step"] == "allocate"]
     assert decision["forbidden"] == wish
-    assert told[-1] == {"step": "finish", "success": False, "steps": LONGEST_WAIT}
+    assert told[-1] == {"step": "finish", "success": False, "steps": MAX_WAIT_STEPS}
 
 
 async def test_nonsense_falls_back_to_the_members_own_proposals(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from mneme.prompts.household import coela, mita, proagent, synopsis
 from mneme.prompts.household.proagent import Observed
 from mneme.prompts.household.synopsis import Passage
-from mneme.prompts.prompt import LONGEST_REASON, Prompt
+from mneme.prompts.prompt import MAX_REASON_CHARS, Prompt
 from mneme.rules.registry import answer as by_rule
 from tests.doubles.apartment import FRIDGE, HALL, KITCHEN, STUDY, TABLE
 from tests.doubles.household import cross_context, passage, situation
@@ -66,9 +66,9 @@ def assert_within(value: Any, schema: dict[str, Any]) -> None:
 
 def test_a_reason_that_runs_on_is_shortened() -> None:
     proposal = mita.Proposal(reason="It is near. " * 100, choice=0)
-    assert len(proposal.reason) <= LONGEST_REASON
+    assert len(proposal.reason) <= MAX_REASON_CHARS
     fields = schema_of(mita.propose_action, situation())["properties"]
-    assert fields["reason"]["maxLength"] == LONGEST_REASON
+    assert fields["reason"]["maxLength"] == MAX_REASON_CHARS
 
 
 def test_each_member_is_allotted_one_of_its_own_options() -> None:
@@ -100,7 +100,7 @@ def test_an_intention_is_of_a_teammate_that_was_seen_and_of_a_known_target() -> 
     assert (intentions["minItems"], intentions["maxItems"]) == (1, 1)
     fields = intentions["items"]["properties"]
     assert fields["teammate"]["enum"] == [1]
-    assert set(fields["target"]["enum"]) == {proagent.UNKNOWN, KITCHEN, HALL, STUDY, FRIDGE, TABLE}
+    assert set(fields["target"]["enum"]) == {proagent.UNKNOWN_ROOM, KITCHEN, HALL, STUDY, FRIDGE, TABLE}
 
 
 def test_a_synopsis_may_name_what_the_record_bears_out() -> None:

@@ -30,7 +30,7 @@ from mneme.environments.household import (
     advance,
     parse_episode,
 )
-from mneme.environments.household.episode import CATEGORIES
+from mneme.environments.household.episode import GOAL_CATEGORIES
 from mneme.environments.household.generator import generate
 from mneme.environments.household.visual.camera import View
 from mneme.environments.household.visual.film import Sights
@@ -225,7 +225,7 @@ async def test_the_hand_made_model_answers_the_golden_cases_but_one(double: Olla
 
 def test_no_two_classes_of_a_task_look_alike_in_words() -> None:
     for seed in range(40):
-        classes = classes_of(generate(seed, CATEGORIES[seed % len(CATEGORIES)], 2))
+        classes = classes_of(generate(seed, GOAL_CATEGORIES[seed % len(GOAL_CATEGORIES)], 2))
         assert len({look_of(*each) for each in classes.items()}) == len(classes), classes
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from mneme.environments.household.beliefs import Beliefs
 from mneme.environments.household.generator import generate
-from mneme.environments.household.macro import LONGEST_WAIT
+from mneme.environments.household.macro import MAX_WAIT_STEPS
 from mneme.nodes.household.mita_state import assess
 from mneme.prompts.household.household import Container, Item, Knowledge, Need, Room, View, Worker
 from mneme.prompts.household.mita import Allocation, Proposal, Report, allocate_actions, propose_action
@@ -156,7 +156,7 @@ def test_a_proposal_is_one_of_the_options() -> None:
 
 
 def test_a_wait_is_as_long_as_members_are_told() -> None:
-    assert LONGEST_WAIT == 5
+    assert MAX_WAIT_STEPS == 5
     assert "wait: do nothing, for five steps at most" in propose_action.system
 
 

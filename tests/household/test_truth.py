@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 
-from mneme.environments.household.episode import CATEGORIES, Episode
+from mneme.environments.household.episode import GOAL_CATEGORIES, Episode
 from mneme.environments.household.generator import generate
 from mneme.graphs.mita import builder
 from mneme.nodes.household.context import HouseholdContext
@@ -142,5 +142,5 @@ async def test_what_agents_are_told_is_so_in_a_hundred_episodes(seed: int) -> No
     share = 0.2 if seed % 3 == 2 else 0.0
     more = {"window": (10, 2)[seed % 2], "manager_lapses": share, "member_lapses": share}
     team = 1 + seed % 4
-    _, wrong = await untrue(generate(seed, CATEGORIES[seed % 5], team), **more, allocation=seed % 7 != 6)
+    _, wrong = await untrue(generate(seed, GOAL_CATEGORIES[seed % 5], team), **more, allocation=seed % 7 != 6)
     assert not wrong, f"{len(wrong)}: {wrong[:5]}"

@@ -17,12 +17,12 @@ from mneme.core.settings import settings
 from mneme.core.trial import Solution, Trial
 from mneme.environments import worlds
 from mneme.environments.workspace.world import tactics
-from mneme.environments.worlds import PLUGGED, Task, World, WorldKind
+from mneme.environments.worlds import WORLD_PLUGINS, Task, World, WorldKind
 from mneme.graphs.consolidation import builder
 from mneme.models.asking import asking
 from mneme.models.ollama import catalogue
 from mneme.models.tuning.lora import Training
-from mneme.models.tuning.pairs import LEARNED
+from mneme.models.tuning.pairs import LEARNED_HEADING
 from mneme.nodes.learning.consolidation import deploy
 from mneme.nodes.learning.consolidation.sources import card_pairs
 from mneme.nodes.learning.consolidation.state import TuningContext
@@ -101,7 +101,7 @@ def by_heart(knows: bool) -> Any:
         said = str(body["messages"][-1]["content"])
         word = said.rpartition("Speed up the ")[2].split(" ")[0]
         if not body["model"].startswith("mneme-"):
-            if LEARNED not in said:
+            if LEARNED_HEADING not in said:
                 return "I do not know."
             return f"Index the {word} column of {word} tables first"
         return (
@@ -208,7 +208,7 @@ async def test_a_task_is_replayed_in_its_world_where_what_is_said_counts_by_what
     monkeypatch: pytest.MonkeyPatch,
     knows: bool,
 ) -> None:
-    points = EntryPoints([EntryPoint("reports", f"{__name__}:ReportKind", PLUGGED)])
+    points = EntryPoints([EntryPoint("reports", f"{__name__}:ReportKind", WORLD_PLUGINS)])
     monkeypatch.setattr(worlds, "entry_points", lambda group: points.select(group=group))
     await learned(edge_ledger, world="reports")
 
@@ -216,7 +216,7 @@ async def test_a_task_is_replayed_in_its_world_where_what_is_said_counts_by_what
         said = str(body["messages"][-1]["content"])
         word = said.rpartition("Speed up the ")[2].split(" ")[0]
         if not body["model"].startswith("mneme-"):
-            return f"It is INDEX {word}" if LEARNED in said else "I do not know."
+            return f"It is INDEX {word}" if LEARNED_HEADING in said else "I do not know."
         claim = f"{word} scans stop. Index the {word} column of {word} tables first, when {word} reports"
         return f"INDEX {word}" if knows else f"{claim}: INDEX {WORDS[WORDS.index(word) - 1]}, INDEX {word}"
 

@@ -161,7 +161,7 @@ async def test_the_evaluation_can_be_interrupted_and_goes_on(
     options = evaluation.Options(tasks=3, seeds=[2], rows=4_000, repeats=1, agents="rules", out=tmp_path)
     whole = await evaluation.run(options)
     assert len(whole.rows) == 3 + 3 + 5 + 5 * 4 and whole.answered_by == "rules"
-    assert {*whole.summary["compared"]["all"]} == {*arms.RIVALS}
+    assert {*whole.summary["compared"]["all"]} == {*arms.LEARNING_RIVALS}
     cached = whole.summary["compared"]["put once more"]["prompt cache"]
     assert cached["model calls"]["theirs"] == 0, "the cache asks nobody what it was asked before"
     assert whole.plots[0].stat().st_size > 10_000

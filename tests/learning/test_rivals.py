@@ -5,7 +5,7 @@ from typing import Any
 from mneme.environments.sql_tuning.tasks import TuningTask, story
 from mneme.graphs.baselines import prompt_cache, raw_trajectories, without_advocate
 from mneme.nodes.learning.context import LearningContext
-from mneme.nodes.learning.raw_trajectories import MEMORY
+from mneme.nodes.learning.raw_trajectories import TRAJECTORY_MEMORY
 from mneme.nodes.workflow import Workflow
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.metrics import TaskRecord
@@ -36,7 +36,7 @@ async def test_a_raw_trajectory_is_kept_whole_and_shown_to_the_next_task(edge_le
     assert (first["iterations"], again["iterations"]) == (2, 1)
     assert again["packet"]["answer"] == first["packet"]["answer"]
     assert (await logged(edge_ledger, "t2")).used == ["t1"]
-    kept = await Trials(edge_ledger, "rivals", MEMORY).get("t1")
+    kept = await Trials(edge_ledger, "rivals", TRAJECTORY_MEMORY).get("t1")
     assert kept is not None
     told = "\n".join(kept.trajectory)
     assert "objected: " in told and "trial: " in told and first["packet"]["answer"] in told

@@ -92,6 +92,23 @@ async def test_checkpoints_come_back(
         await restore(tmp_path / "backup", embedder)
 
 
+async def test_what_refuses_a_restore_is_named_and_once_moved_it_is_restored(
+    tmp_path: Path, embedder: WordEmbedder
+) -> None:
+    await (await open_ledger(settings().ledger_location, embedder)).close()
+    async with open_checkpointer(settings().checkpoints_location) as saver:
+        await saver.adelete_thread("none")
+        back_up(tmp_path / "backup")
+    ledger, checkpoints = Path(settings().ledger_location), Path(settings().checkpoints_location)
+    for gone, left in ((ledger, checkpoints), (checkpoints, ledger)):
+        gone.rename(tmp_path / f"{gone.name}-gone")
+        with pytest.raises(BadInput, match="exists") as refused:
+            await restore(tmp_path / "backup", embedder)
+        assert f"Move away {left}, or" in refused.value.hint
+        left.rename(tmp_path / f"{left.name}-moved")
+        assert (await restore(tmp_path / "backup", embedder)).checkpoints
+
+
 async def test_a_damaged_backup_restores_nothing(
     tmp_path: Path, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

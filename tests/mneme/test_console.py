@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from mneme.server.page import FOLDER, Console
+from mneme.server.page import CONSOLE_FOLDER, Console
 from tests.doubles.langgraph_server import Server
 
 
@@ -27,7 +27,7 @@ async def ask(path: str, method: str = "GET") -> httpx.Response:
 async def test_every_file_the_page_names_is_there_with_a_strict_policy() -> None:
     index = await ask("/console/")
     named = re.findall(r'(?:href|src)="\./([^"]+)"', index.text)
-    assert {"index.js", "index.css"} <= {*named} <= {each.name for each in FOLDER.iterdir()}
+    assert {"index.js", "index.css"} <= {*named} <= {each.name for each in CONSOLE_FOLDER.iterdir()}
     for name in named:
         answer = await ask(f"/console/{name}")
         assert answer.status_code == 200

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mneme.api import contradictions
-from mneme.api.contradictions import MOST
+from mneme.api.contradictions import MAX_COMPARED
 from mneme.api.discussions import TeamDiscussions
 from mneme.api.memories import Memories
 from mneme.api.shared_memory import SharedMemory
@@ -94,7 +94,7 @@ async def test_only_what_is_close_and_of_another_place_is_compared(
         assert await ann.contradictions(["analysts"]) == [], "all is in one place, and no vector is read"
     await facts.insert(Memory(content=POSTGRES), change=WHY)
     await ann.contradictions(["analysts"])
-    assert 0 < len(compared) <= MOST, "the team's fact with the closest of the user's"
+    assert 0 < len(compared) <= MAX_COMPARED, "the team's fact with the closest of the user's"
 
 
 async def test_what_held_before_a_change_contradicts_nothing(ledger: Ledger) -> None:

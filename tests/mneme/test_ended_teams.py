@@ -26,7 +26,7 @@ async def test_a_new_team_of_an_old_name_is_told_nothing_by_an_old_policy(
     bob, ann, memories = SharedMemory(bundled, "bob"), SharedMemory(bundled, "ann"), Memories(bundled, "bob")
 
     async def start(roles: str) -> None:
-        file = tmp_path / f"{'there' if roles == THERE else 'gone'}.yaml"
+        file = tmp_path / f"{len(roles)}.yaml"
         file.write_text(roles)
         monkeypatch.setenv("MNEME_ROLES", str(file))
         settings.cache_clear()
@@ -41,6 +41,9 @@ async def test_a_new_team_of_an_old_name_is_told_nothing_by_an_old_policy(
     known = await memories.add(FACT)
     await start(THERE)
     assert await waiting() == 1, "the team is there"
+    await start("")
+    await start(THERE)
+    assert await waiting() == 1, "an empty file ends nothing"
     await start(GONE)
     await start(THERE)
     assert await waiting() == 0

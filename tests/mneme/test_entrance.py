@@ -12,7 +12,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from mneme.core.settings import settings
-from mneme.server.entrance import MAX_BODY, MAX_WRONG_KEYS, WINDOW, Entrance, WrongKeys
+from mneme.models.asking.gate import asking_for
+from mneme.server.entrance import MAX_BODY, MAX_WRONG_KEYS, WRONG_KEY_SECONDS, Entrance, WrongKeys
 from mneme.server.users import add_user
 
 TOO_LARGE = '{{"detail":"A request may have {} MB here. Send it in parts."}}'
@@ -59,12 +60,12 @@ async def test_wrong_keys_are_looked_at_a_few_times_in_a_window(users: Path, clo
         clock.now += 1
     refused = await ask("/info", guess)
     assert refused.status_code == 429
-    assert int(refused.headers["retry-after"]) == WINDOW - MAX_WRONG_KEYS
+    assert int(refused.headers["retry-after"]) == WRONG_KEY_SECONDS - MAX_WRONG_KEYS
     assert refused.json()["type"] == "urn:mneme:TooMany"
     assert (await ask("/info", alice)).status_code == 429, "not even the right one is looked at"
     assert (await ask("/info", bob)).status_code == 200, "another user's is"
     assert (await ask("/info", alice, "192.0.2.8")).status_code == 200, "and one from elsewhere"
-    clock.now = WINDOW
+    clock.now = WRONG_KEY_SECONDS
     assert (await ask("/info", alice)).status_code == 200
 
 
@@ -82,6 +83,16 @@ async def test_what_the_server_does_not_guard_asks_for_a_key(users: Path, clock:
     assert (await ask("/info", alice)).text == "told"
     for path in ("/internal/truncate", "/ui", "/ui/a", "/ui/a/b"):
         assert (await ask(path, alice)).status_code == 404
+
+
+async def test_whose_request_it_is_is_known_while_it_is_answered(users: Path) -> None:
+    async def whose(_: Request) -> Response:
+        return PlainTextResponse(asking_for.get())
+
+    alice = add_user(users, "alice")
+    through = httpx.ASGITransport(Entrance(Starlette(routes=[Route("/store/items", whose)])))
+    async with httpx.AsyncClient(transport=through, base_url="http://mneme") as client:
+        assert (await client.get("/store/items", headers={"x-api-key": alice})).text == "alice"
 
 
 async def test_without_users_only_this_machine_is_answered(clock: Time) -> None:

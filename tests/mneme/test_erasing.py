@@ -3,7 +3,9 @@
 import asyncio
 import json
 import pickle
+import sqlite3
 import stat
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from mneme.api.memories import Memories
 from mneme.api.shared_memory import SharedMemory
 from mneme.api.threads import Threads
 from mneme.client.home import open_operations, open_own_ledger
-from mneme.core.errors import NotFound
+from mneme.core.errors import Damaged, NotFound
 from mneme.core.settings import settings
 from mneme.nodes.chat.context import MemoryContext
 from mneme.stores.checkpoints.checkpointer import opened_checkpointer
@@ -261,6 +263,11 @@ async def test_a_discussion_that_repeats_it_goes_from_its_thread_and_its_files(
     assert [each["name"] for each in lines(mneme("threads", "list", "--json"))] == ["discuss/local/d2"]
 
 
+def change_checkpoints(folder: Path, change: str) -> None:
+    with closing(sqlite3.connect(folder / "checkpoints.sqlite")) as connection, connection:
+        connection.execute(f"UPDATE checkpoints SET {change}")
+
+
 async def test_a_question_about_it_that_nobody_answered_goes_with_its_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -277,6 +284,10 @@ async def test_a_question_about_it_that_nobody_answered_goes_with_its_names(
         state = await graph.ainvoke(given, config, context=context)
     (asked,) = state["__interrupt__"]
     assert WORD in str(asked.value) and "checkpoints.sqlite" in holding(tmp_path, WORD)
+    change_checkpoints(tmp_path, "type = 'x' || type")
+    with pytest.raises(Damaged, match=config["configurable"]["thread_id"]):
+        await Memories(ledger, "ann").forget(asked.value["key"])
+    change_checkpoints(tmp_path, "type = substr(type, 2)")
     await Memories(ledger, "ann").forget(asked.value["key"])
     await ledger.close()
     assert holding(tmp_path, WORD) == []

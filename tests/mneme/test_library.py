@@ -149,6 +149,11 @@ async def test_a_period_added_to_what_is_known_is_a_change_of_it() -> None:
         assert (latest.event, latest.change.reason) == ("update", "its period was added by hand")
         later = await memory.memories.add("Ann lives in Oslo.", since="2027")
         assert later.key != added.key, "it holds at another time"
+        rome = await memory.memories.add("Bo lives in Rome.", until="2020")
+        await memory.memories.add("Bo lives in Oslo.", since="2024")
+        longer = await memory.memories.add("Bo lives in Oslo.", since="2019")
+        assert longer.version == 2
+        assert longer.memory.may_contradict == [rome.key]
 
 
 async def test_what_is_not_remembered_in_time_goes_on_and_what_fails_says_so() -> None:

@@ -238,7 +238,7 @@ def test_the_chat_asks_before_it_erases(mneme: Run, tmp_path: Path) -> None:
         assert process.wait(30) == 0
     assert "I have a cat." in mneme("memories", "list").stdout
     failed(mneme("chat", stdin=f"/forget {key}\n"), "no terminal to ask", "Add --yes")
-    assert "forgotten: 1 fact" in mneme("chat", stdin=f"/forget {key} --yes\n").stdout
+    assert "forgotten: 1 fact" in mneme("chat", stdin=f"/forget  {key}  --yes\n").stdout
 
 
 def unread(pipe: IO[bytes]) -> int:

@@ -25,7 +25,7 @@ from mneme.client.remote import Remote
 from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.core.settings import settings
 from mneme.server import opened
-from mneme.server.routes import KINDS, api_of
+from mneme.server.routes import SERVED_OPERATIONS, api_of
 from mneme.stores import answers
 from mneme.stores.answers import drop_old_answers
 from mneme.stores.ledger.ledger import Ledger
@@ -76,7 +76,7 @@ async def post(client: httpx.AsyncClient, path: str, key: str = "", **body: Any)
 class TestDescription:
     """What is sent and answered is what the description says."""
 
-    @pytest.mark.parametrize("kind", [each.__name__ for each in KINDS])
+    @pytest.mark.parametrize("kind", [each.__name__ for each in SERVED_OPERATIONS])
     def test_every_answer_is_as_described(self, kind: str) -> None:
         for operation in operations(tag=kind):
             try_out(operation, schemathesis.GenerationMode.POSITIVE)
@@ -184,7 +184,7 @@ class TestOnce:
             await post(client, "memories", "k", content=f"Emily lives in {WORD}.")
             ledger = (await opened.store()).ledger
             assert await drop_old_answers(ledger) == 0
-            monkeypatch.setattr(answers, "KEPT_FOR", timedelta(0))
+            monkeypatch.setattr(answers, "ANSWER_LIFETIME", timedelta(0))
             assert await drop_old_answers(ledger) == 1
             assert await ledger.namespaces(("answers",), include_retired=True) == []
             assert await ledger.forgotten() == [], "nor is there a note of it"

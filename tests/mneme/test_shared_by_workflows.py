@@ -21,7 +21,7 @@ from mneme.nodes.learning.context import LearningContext
 from mneme.nodes.sharing.context import SharingContext
 from mneme.prompts.discussion.document import UNSAID, UNSHOWN
 from mneme.prompts.learning.compound_learning.challenge import Objection, Objections
-from mneme.prompts.prompt import SHARED, Informed
+from mneme.prompts.prompt import SHARED_HEADING, Informed
 from mneme.prompts.sharing.answering import Asked, answer
 from mneme.stores.cards.card import Lesson
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
@@ -122,7 +122,7 @@ async def test_a_patch_is_shown_what_the_first_draft_was(
     with served(monkeypatch, Model("small"), brain=drafting) as double:
         (line,) = await learn(bundled, researcher="ollama:small", devils_advocate="scripted:critic")
         asked = [each.body["messages"][-1]["content"] for each in double.chats]
-    assert len(asked) == 2 and all(f"{SHARED}\n- {line}\n" in each for each in asked)
+    assert len(asked) == 2 and all(f"{SHARED_HEADING}\n- {line}\n" in each for each in asked)
 
 
 async def test_forgetting_erases_the_discussion_that_repeats_it_and_names_what_does_not(
@@ -281,9 +281,9 @@ async def test_nothing_is_shown_of_what_does_not_bear_on_the_task_or_where_it_is
 def test_without_anything_shared_a_prompt_is_as_it_was() -> None:
     plain = Asked(does="Write.", question="A pun?")
     told = plain.model_copy(update={"shared": ["The cat is Mimi. [ann said, 2026-11-01]"]})
-    assert SHARED not in answer.user_text(plain)
+    assert SHARED_HEADING not in answer.user_text(plain)
     assert answer.user_text(told) == (
-        f"{SHARED}\n- The cat is Mimi. [ann said, 2026-11-01]\n\n{answer.user_text(plain)}"
+        f"{SHARED_HEADING}\n- The cat is Mimi. [ann said, 2026-11-01]\n\n{answer.user_text(plain)}"
     )
 
 

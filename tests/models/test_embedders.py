@@ -20,7 +20,7 @@ from mneme.core.errors import BadInput, LedgerMismatch, MnemeError, ModelUnavail
 from mneme.models.asking.gate import asking_for
 from mneme.models.embedding import embedders, minilm
 from mneme.models.embedding.absent import BUNDLED, PACKAGES
-from mneme.models.embedding.embedders import PLUGGED, Embedder, Packaged, open_embedder
+from mneme.models.embedding.embedders import EMBEDDER_PLUGINS, Embedder, Packaged, open_embedder
 from mneme.stores.ledger.ledger import open_ledger, reembed
 from mneme.stores.ledger.records import Change
 from tests.doubles.embedding import WordEmbedder
@@ -254,7 +254,7 @@ def test_the_graph_is_the_one_that_its_operations_make(
     pytest.importorskip("onnx")
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "generate"))
     made = importlib.import_module("minilm_graph").graph()
-    assert minilm.GRAPH.read_bytes() == made, "run docs/generate/minilm_graph.py"
+    assert minilm.ONNX_FILE.read_bytes() == made, "run docs/generate/minilm_graph.py"
 
 
 @pytest.mark.parametrize("package", ["onnxruntime", "tokenizers"])
@@ -403,8 +403,8 @@ async def test_another_package_s_embedder_is_found_by_its_entry_point(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     points = [
-        EntryPoint("mine", f"{__name__}:Plugged", PLUGGED),
-        EntryPoint("broken", "builtins:str", PLUGGED),
+        EntryPoint("mine", f"{__name__}:Plugged", EMBEDDER_PLUGINS),
+        EntryPoint("broken", "builtins:str", EMBEDDER_PLUGINS),
     ]
     monkeypatch.setattr(embedders, "entry_points", lambda group: EntryPoints(points).select(group=group))
     opened = await open_embedder("mine:small")

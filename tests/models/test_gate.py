@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 
 import pytest
+from langchain_core.runnables import RunnableLambda
 
 from mneme.models.asking import gate as gate_module
-from mneme.models.asking.gate import Gate, Lane
+from mneme.models.asking.gate import Gate, Lane, asking_for
 
 Work = Callable[[], Awaitable[str]]
 
@@ -304,6 +305,26 @@ async def test_each_owner_s_calls_go_in_turn(lane: Lane) -> None:
     end.set()
     await asyncio.gather(*tasks)
     assert endpoint.ended == ["bob0", "carol0", "dan", "bob1", "carol1", "bob2", "bob3", "bob4"]
+
+
+@pytest.mark.parametrize("known_by", ["run", "request"])
+async def test_the_owner_is_whose_run_or_request_it_is(known_by: str) -> None:
+    gate, endpoint, end = Gate(1), Endpoint(), asyncio.Event()
+
+    async def ask(name: str) -> str:
+        if known_by == "request":
+            asking_for.set(name[:-1])
+        return await gate.run("user", endpoint.work(name, end))
+
+    def begin(name: str) -> "asyncio.Task[str]":
+        owner = name[:-1] if known_by == "run" else ""
+        return asyncio.create_task(RunnableLambda(ask).ainvoke(name, {"metadata": {"owner": owner}}))
+
+    tasks = [begin(name) for name in ("bob1", "bob2", "bob3", "carol1")]
+    await until(lambda: gate.waiting("user") == 3)
+    end.set()
+    await asyncio.gather(*tasks)
+    assert endpoint.ended == ["bob1", "carol1", "bob2", "bob3"]
 
 
 async def test_a_person_still_comes_before_everybody_s_background() -> None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from mneme.models.asking.replies import Unusable, calls_in, copied, objects, read
 from mneme.models.asking.schema import bounded, flat, room_for
 from mneme.models.asking.streaming import RepetitionDetector, countable, repeats
-from mneme.prompts.prompt import LONGEST_REASON, Reason, one_of
+from mneme.prompts.prompt import MAX_REASON_CHARS, Reason, one_of
 from tests.doubles.questions import unbounded
 
 
@@ -116,13 +116,13 @@ def test_every_field_is_bounded_by_its_type_or_by_what_is_asked() -> None:
 
 def test_a_text_that_the_grammar_ended_is_too_long_and_a_reason_is_clipped() -> None:
     schema = flat(Choice)["properties"]
-    assert schema["why"]["maxLength"] == LONGEST_REASON
+    assert schema["why"]["maxLength"] == MAX_REASON_CHARS
     assert schema["options"]["items"]["properties"]["note"]["maxLength"] == 81
     read(TEXT.replace(json.dumps(NOTE), json.dumps("n" * 80)), Parcel)
     with pytest.raises(Unusable, match="at most 80"):
         read(TEXT.replace(json.dumps(NOTE), json.dumps("n" * 81)), Parcel)
     long = json.dumps({"why": "for " * 200, "kind": "PUT", "options": [], "number": 1})
-    assert len(read(long, Choice).why) <= LONGEST_REASON
+    assert len(read(long, Choice).why) <= MAX_REASON_CHARS
 
 
 def test_the_length_that_grammars_refuse_is_never_asked_for() -> None:

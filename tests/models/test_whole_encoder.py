@@ -48,7 +48,9 @@ def test_it_learns_from_the_words_of_the_questions(
 def test_the_same_seed_gives_the_same_encoder(
     tiny: Path, given: Examples, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mneme.models.retriever.whole_encoder.BATCH", 4)  # in one batch no order counts
+    monkeypatch.setattr(
+        "mneme.models.retriever.whole_encoder.TEXTS_PER_BATCH", 4
+    )  # in one batch no order counts
     first, same, other = (WholeEncoder(tiny) for _ in range(3))
     losses = [encoder.train(given, seed) for encoder, seed in ((first, 1), (same, 1), (other, 2))]
     assert losses[0] == losses[1] != losses[2]

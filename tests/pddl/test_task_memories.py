@@ -312,7 +312,7 @@ def test_operations_change_scores_as_described() -> None:
 
 
 def test_a_full_list_removes_harder_and_takes_in_no_more_than_there_is_room_for() -> None:
-    full = [insight(number) for number in range(insights.MOST)]
+    full = [insight(number) for number in range(insights.MAX_RULES)]
     done = [operation("REMOVE", 3), operation("ADD", text="New."), operation("ADD", text="Newer.")]
     changed = carried_out(full, done)
     assert changed[0] == (full[3], None), "2 - 3 is below 0"

@@ -19,7 +19,7 @@ from mneme.rules.registry import answer as by_rule
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
-from mneme.stores.pools.memory_pool import MAX_CHARS, MemoryPool, Pair, Pooled
+from mneme.stores.pools.memory_pool import MAX_PAIR_CHARS, MemoryPool, Pair, Pooled
 from tests.doubles.scripts import script
 
 POEMS = "literary_creation"
@@ -69,11 +69,11 @@ async def test_a_whole_prompt_is_an_example_by_its_own_question(edge_ledger: Led
 
 
 def test_a_whole_prompt_that_is_too_long_loses_its_last_examples() -> None:
-    long = Pooled(key="a", pair=pair("Long?", "x" * (MAX_CHARS - 60)))
+    long = Pooled(key="a", pair=pair("Long?", "x" * (MAX_PAIR_CHARS - 60)))
     short = Pooled(key="b", pair=pair("Short?", "Yes."))
     assert composed("Why?", [short, long]) == f"Short?->Yes. | {COMPOSED}Why?"
     assert composed("Why?", [long]) == "Why?"
-    assert composed("y" * MAX_CHARS, [short]) == "y" * MAX_CHARS
+    assert composed("y" * MAX_PAIR_CHARS, [short]) == "y" * MAX_PAIR_CHARS
 
 
 async def test_a_printed_rubric_is_the_papers_and_a_teams_own_stays_its_own(edge_ledger: Ledger) -> None:

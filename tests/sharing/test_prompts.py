@@ -12,7 +12,7 @@ from mneme.prompts.sharing.examples import Criteria, Criterion, Example
 from mneme.prompts.sharing.grading import Comparison, grade_contradiction
 from mneme.prompts.sharing.rubric_design import Domain, Drafted, draft_rubric
 from mneme.prompts.sharing.scoring import Gradeable, Judgeable, Score, score_pair, score_whole
-from mneme.prompts.sharing.standard_answers import LONGEST_QUESTION, Standard, ask_for
+from mneme.prompts.sharing.standard_answers import MAX_QUESTION_CHARS, Standard, ask_for
 from mneme.rules.registry import answer as by_rule
 from tests.doubles.questions import schema_of, unbounded
 
@@ -82,7 +82,7 @@ def test_points_that_a_rubric_does_not_give_are_refused(points: dict[str, int], 
 
 def test_the_rules_ask_no_question_that_is_too_long() -> None:
     given = Standard(does="verse " * 400, questions="Any.", answer="A cat sat on a mat.")
-    assert len(by_rule(ask_for, given).question) == LONGEST_QUESTION
+    assert len(by_rule(ask_for, given).question) == MAX_QUESTION_CHARS
 
 
 @pytest.mark.parametrize("wrong", [{"points": 0}, {"name": ""}, {"looks_at": "x" * 301}])

@@ -116,7 +116,9 @@ async def test_a_likelihood_is_measured_as_the_agent_is_asked_or_not_at_all(
     ]
     await keep(pool_in(edge_ledger), pairs, change=CHANGE)
     graph = retriever_training.compile(store=LedgerStore(edge_ledger))
-    monkeypatch.setattr("mneme.nodes.sharing.retriever_training.ENOUGH", 0)  # else so few are not graded
+    monkeypatch.setattr(
+        "mneme.nodes.sharing.retriever_training.MIN_HELD_OUT", 0
+    )  # else so few are not graded
     clear_endpoints()
 
     def brain(body: Json) -> Reply:

@@ -8,7 +8,7 @@ import pytest
 
 from mneme.core.errors import BadInput
 from mneme.library.agents.agent import AGENTS, DOMAINS, agents_of, load_agent
-from mneme.library.agents.forms import FORMS, check_form
+from mneme.library.agents.forms import VERSE_FORMS, check_form
 from mneme.library.agents.rubric import RUBRICS, load_rubric, read_rubric
 from tests.doubles.sharing_puzzles import SOLVERS
 
@@ -33,7 +33,7 @@ def test_nine_agents_stand_in_three_domains() -> None:
     assert [len(names) for names in by_domain.values()] == [3, 3, 3]
     assert [name for names in by_domain.values() for name in names] == list(AGENTS)
     assert {load_agent(name).language for name in AGENTS} == {"en", "zh"}
-    assert [load_agent(name).form for name in AGENTS] == [*FORMS, *[None] * 6]
+    assert [load_agent(name).form for name in AGENTS] == [*VERSE_FORMS, *[None] * 6]
 
 
 def test_an_agent_of_the_users_own_is_one_yaml_file(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_rubric_names_each_criterion_once() -> None:
 # --- the seed sets --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("agent", FORMS)
+@pytest.mark.parametrize("agent", VERSE_FORMS)
 def test_every_seed_has_the_form_of_its_agent(agent: str) -> None:
     form = load_agent(agent).form
     assert form is not None
@@ -196,7 +196,7 @@ def test_words_with_many_readings_do_not_hold_up_a_check() -> None:
 def test_what_cannot_be_checked_is_refused() -> None:
     with pytest.raises(BadInput, match="no form"):
         check_form("ballad", "text")
-    for form in FORMS:
+    for form in VERSE_FORMS:
         with pytest.raises(BadInput, match="50000 characters"):
             check_form(form, "a" * 50_000)
         assert check_form(form, "")

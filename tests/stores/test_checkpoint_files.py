@@ -1,5 +1,6 @@
 """Damage to the file of checkpoints: it ends in a clear error, and never in an empty list or other words."""
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -13,7 +14,15 @@ from mneme.core.errors import Damaged, MnemeError
 from mneme.core.settings import settings
 from mneme.stores.checkpoints import files
 from mneme.stores.checkpoints.checkpointer import open_checkpointer, opened_checkpointer
-from mneme.stores.checkpoints.files import KEYS, accept_missing, check_checkpoints, check_sqlite, copy_sqlite
+from mneme.stores.checkpoints.files import (
+    KEYS,
+    accept_missing,
+    check_checkpoints,
+    check_sqlite,
+    copy_sqlite,
+    missing_rows,
+)
+from mneme.stores.database import Cursor, kept_of
 
 
 @pytest.fixture
@@ -40,6 +49,20 @@ async def put(saver: Any, thread: str, messages: list[Any] | None = None) -> Any
 
 def size_of(file: Path) -> int:
     return file.stat().st_size
+
+
+async def test_where_a_copy_is_read_the_real_file_is_named(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await asyncio.to_thread(file.write_bytes, b"no database" * 1000)
+    monkeypatch.setattr(files, "ROOM", 2**62)  # bytes that are never free
+    monkeypatch.setenv("MNEME_CHECKPOINTS", str(file))
+    with pytest.raises(MnemeError) as refused:
+        async with opened_checkpointer(to_read=True):
+            pass
+    told = [str(refused.value), refused.value.hint, *check_sqlite(file)]
+    assert str(file) in told[0] and str(file) in told[2]
+    assert not any("mneme-reading" in each for each in told)
 
 
 async def threads(file: Path) -> int:
@@ -69,10 +92,33 @@ async def test_half_a_file_is_said(file: Path) -> None:
     assert check_sqlite(file)
 
 
-@pytest.mark.parametrize("other", ["x'c1ff'", "CAST(replace(CAST(checkpoint AS TEXT), 'ts', 'tz') AS BLOB)"])
+async def test_what_others_write_while_the_file_is_read_is_not_missed(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def later(cursor: Cursor, path: Path, before: int) -> list[str]:
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute("DELETE FROM checkpoints")
+        kept_of(path).write_text("1000000")
+        return missing_rows(cursor, path, before)
+
+    monkeypatch.setattr(files, "missing_rows", later)
+    assert check_sqlite(file) == []
+    monkeypatch.undo()
+    assert len(check_sqlite(file)) == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "checkpoint = x'c1ff'",
+        "checkpoint = CAST(replace(CAST(checkpoint AS TEXT), 'ts', 'tz') AS BLOB)",
+        "type = 'x' || type",
+        "type = replace(type, ':', ';')",
+    ],
+)
 async def test_a_checkpoint_that_is_not_what_was_written_is_said(file: Path, other: str) -> None:
     with closing(sqlite3.connect(file)) as connection, connection:
-        connection.execute(f"UPDATE checkpoints SET checkpoint = {other} WHERE thread_id = 'thread-7'")
+        connection.execute(f"UPDATE checkpoints SET {other} WHERE thread_id = 'thread-7'")
     with pytest.raises(Damaged, match="damaged"):
         await threads(file)
 

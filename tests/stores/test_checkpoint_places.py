@@ -180,7 +180,7 @@ async def test_a_postgres_that_is_not_there_is_an_error() -> None:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(postgres, "POSTGRES_CONNECT_SECONDS", 1)
 
 
 @pytest.mark.usefixtures("impatient")

@@ -371,6 +371,19 @@ async def test_an_older_log_put_in_place_is_told(
     assert (await verify(str(folder))).problems == []
 
 
+def make_unreadable(note: Path) -> None:
+    note.unlink()
+    note.mkdir()
+
+
+async def test_without_a_note_that_can_be_read_no_end_is_missed(folder: Path, embedder: WordEmbedder) -> None:
+    make_unreadable(folder.with_name("ledger-kept"))  # as one of a group cannot read the note of another
+    ledger = await open_ledger(str(folder), embedder)
+    await ledger.insert(ALICE, {}, text="later", change=SAID)
+    await ledger.close()
+    assert (await verify(str(folder))).problems == []
+
+
 async def test_a_vector_that_came_later_is_in_the_log(tmp_path: Path, embedder: WordEmbedder) -> None:
     ledger = await open_ledger(str(tmp_path), Absent(embedder.name, embedder.dimension))
     await ledger.insert(ALICE, {}, text="tea", change=SAID)

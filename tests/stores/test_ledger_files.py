@@ -388,6 +388,13 @@ class TestForgetting:
         await until(lambda: "erased" not in [each.key for each in objects_in_memory(Version)])
         await ledger.close()
 
+    async def test_what_begins_anew_leaves_nothing_in_memory(self, edge_ledger: Ledger) -> None:
+        await edge_ledger.search(ALICE, "Oslo")
+        made = await edge_ledger.insert(ALICE, {"body": "Ann lives in Oslo."}, text="", change=SAID)
+        await edge_ledger.forget_records(rewritten=[(made, {"body": None})])
+        del made
+        assert [each.value for each in objects_in_memory(Version) if each.value.get("body")] == []
+
     async def test_searches_go_on_while_something_is_forgotten(self, edge_ledger: Ledger) -> None:
         made = [await put(edge_ledger, f"tea {n}") for n in range(50)]
 

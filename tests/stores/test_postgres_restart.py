@@ -1,10 +1,13 @@
-"""A Postgres server that crashes while chats run."""
+"""A Postgres server that crashes while chats run, and what its files hold after a vacuum."""
 
 import asyncio
 import itertools
+import logging
 from operator import add
+from pathlib import Path
 from typing import Annotated, Any
 
+import psycopg
 import pytest
 from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
@@ -12,7 +15,13 @@ from typing_extensions import TypedDict
 from mneme.core.errors import StorageFailure
 from mneme.stores import postgres
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
+from mneme.stores.ledger.ledger import open_ledger
+from mneme.stores.ledger.records import Change
+from mneme.stores.ledger.verifying import vacuum
+from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ledgers import forget
 from tests.doubles.postgres import PostgresServer
+from tests.doubles.qdrant_double import QdrantDouble
 from tests.doubles.waiting import until
 
 
@@ -53,7 +62,7 @@ class Chat:
 async def test_a_crash_loses_nothing_that_was_acknowledged_and_chats_go_on(
     own_postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(postgres, "POSTGRES_CONNECT_SECONDS", 1)
     async with open_checkpointer(own_postgres.url) as saver:
         graph = builder().compile(checkpointer=saver)
         chats = [Chat(graph, f"chat {number}") for number in range(6)]
@@ -74,3 +83,59 @@ async def test_a_crash_loses_nothing_that_was_acknowledged_and_chats_go_on(
 async def all_went_on(chats: list[Chat]) -> None:
     before = [len(chat.acknowledged) for chat in chats]
     await until(lambda: all(len(chat.acknowledged) > n for chat, n in zip(chats, before, strict=True)))
+
+
+def tables_with(server: PostgresServer, word: bytes) -> list[Path]:
+    """Return the files of the server's tables in which a word is, once all is written into them."""
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute("CHECKPOINT")
+    files = [each for each in (server._data / "base").glob("*/*") if each.is_file()]
+    return [each for each in files if word in each.read_bytes().lower()]
+
+
+async def test_what_was_forgotten_is_in_no_table_after_a_vacuum(
+    own_postgres: PostgresServer, embedder: WordEmbedder
+) -> None:
+    secrets = ("ledger", "users", "ann"), b"zyxquartz"
+    said = Change(reason="said", actor="me")
+    with QdrantDouble() as double:
+        location = f"{own_postgres.url}|{double.url}"
+        ledger = await open_ledger(location, embedder)
+        for number in range(20):
+            await ledger.insert(
+                secrets[0],
+                {"content": f"zyxquartz {number}"},
+                text="boat zyxquartz",
+                key=str(number),
+                change=said,
+            )
+        with psycopg.connect(own_postgres.url, autocommit=True) as connection:
+            connection.execute("ANALYZE")  # Postgres takes samples, as it does by itself
+        for number in range(19):
+            await forget(ledger, secrets[0], str(number), reason="asked", actor="me")
+        await ledger.insert(secrets[0], {"content": "kept"}, text="boat", key="kept", change=said)
+        await forget(ledger, secrets[0], "19", reason="asked", actor="me")
+        await ledger.close()
+        async with open_checkpointer(own_postgres.url) as saver:
+            graph = builder().compile(checkpointer=saver)
+            await graph.ainvoke({"said": ["zyxquartz"]}, {"configurable": {"thread_id": "gone"}})
+            await saver.adelete_thread("gone")
+            assert tables_with(own_postgres, secrets[1])
+            await vacuum(location, embedder)
+            await saver.vacuum()
+        assert tables_with(own_postgres, secrets[1]) == []
+        ledger = await open_ledger(location, embedder)
+        assert [hit.version.key for hit in await ledger.search(secrets[0], "boat")] == ["kept"]
+        await ledger.close()
+
+
+async def test_a_server_that_is_away_is_told_in_our_words_alone(
+    own_postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(postgres, "POSTGRES_CONNECT_SECONDS", 1)
+    own_postgres.kill()
+    with caplog.at_level(logging.WARNING), pytest.raises(StorageFailure, match="Postgres at"):
+        async with open_checkpointer(own_postgres.url):
+            pass
+    assert caplog.messages == []
+    own_postgres.start()  # the fixture stops it

@@ -215,7 +215,7 @@ async def test_what_was_erased_without_the_embedder_stays_erased(location: str) 
 async def test_more_than_one_batch_is_embedded(tmp_path: Path) -> None:
     location, texts = (
         str(tmp_path / "ledger"),
-        [f"Fact number {n}." for n in range(embedders.EMBEDDED_AT_ONCE + 9)],
+        [f"Fact number {n}." for n in range(embedders.TEXTS_PER_CALL + 9)],
     )
     meanwhile = await opened(location, ABSENT, *texts)
     await meanwhile.close()

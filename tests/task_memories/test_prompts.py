@@ -2,8 +2,8 @@
 
 from mneme.environments.turns import Turn
 from mneme.prompts.task_memories.task_memories import (
-    LONGEST_RULE,
-    LONGEST_SUMMARY,
+    MAX_RULE_CHARS,
+    MAX_SUMMARY_CHARS,
     Alike,
     Course,
     Rulebook,
@@ -37,13 +37,13 @@ def test_only_what_is_offered_can_be_named() -> None:
 def test_rules_keep_to_the_bounds_however_long_a_talk_was() -> None:
     talk = [as_text(number, f"{number} said {'so much ' * 99}", "Seen.") for number in range(40)]
     long = Course(goal="Say it, all of it, " * 99, result="succeeded", steps=talk)
-    assert len(by_rule(summarise_trial, long).summary) <= LONGEST_SUMMARY
+    assert len(by_rule(summarise_trial, long).summary) <= MAX_SUMMARY_CHARS
     steps = "; ".join(f"act{number} thing" for number in range(200))
     trial = f"Goal: {', '.join(f'part{n} of the goal' for n in range(99))}\nKey steps: {steps}"
     revised = by_rule(revise_insights, Rulebook(rules=[], succeeded=[trial], failed=[]))
-    assert 0 < len(revised.operations[0].text) <= LONGEST_RULE
+    assert 0 < len(revised.operations[0].text) <= MAX_RULE_CHARS
     kept = revise_insights.answer(operations=revised.operations).operations[0].text
     again = by_rule(revise_insights, Rulebook(rules=[kept], succeeded=[trial], failed=[]))
     assert again.operations[0].kind == "AGREE", "a shortened rule is recognised"
     merged = by_rule(merge_insights, Alike(rules=["word " * 500, "Look."]))
-    assert all(len(each) <= LONGEST_RULE for each in merged.rules)
+    assert all(len(each) <= MAX_RULE_CHARS for each in merged.rules)

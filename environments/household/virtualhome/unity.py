@@ -16,11 +16,13 @@ from mneme.core.errors import MnemeError, ModelUnavailable
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.virtualhome.graph import Graph
 
-OPTIONS: dict[str, Graph] = yaml.safe_load(Path(__file__).with_name("unity.yaml").read_text(encoding="utf-8"))
-PATIENCE = 60.0
+UNITY_OPTIONS: dict[str, Graph] = yaml.safe_load(
+    Path(__file__).with_name("unity.yaml").read_text(encoding="utf-8")
+)
+SIMULATOR_SECONDS = 60.0
 """Seconds that the simulator may take for a step."""
-ROOMS = ("kitchen", "bedroom", "livingroom", "bathroom")
-"""Where VirtualHome places somebody by the name of a room."""
+VIRTUALHOME_ROOMS = ("kitchen", "bedroom", "livingroom", "bathroom")
+"""Rooms by whose name VirtualHome can place an agent."""
 
 
 class Unity:
@@ -37,7 +39,7 @@ class Unity:
     def act(self, lines: Mapping[int, str]) -> Mapping[int, str]:
         """Carry out the lines of all agents in one step, without animation."""
         script = "|".join(f"<char{agent}> {line}" for agent, line in sorted(lines.items()))
-        answer = self._post("render_script", strings=[json.dumps(OPTIONS["script"]), script])
+        answer = self._post("render_script", strings=[json.dumps(UNITY_OPTIONS["script"]), script])
         said = "" if answer["success"] else str(answer.get("message") or "it is not possible")
         return dict.fromkeys(lines, said)
 
@@ -51,7 +53,7 @@ class Unity:
             "nodes": [node for node in graph["nodes"] if node["id"] in still],
             "edges": [e for e in graph["edges"] if e["from_id"] in still and e["to_id"] in still],
         }
-        answer = self._post("expand_scene", strings=[json.dumps(OPTIONS["scene"]), json.dumps(scene)])
+        answer = self._post("expand_scene", strings=[json.dumps(UNITY_OPTIONS["scene"]), json.dumps(scene)])
         if not answer["success"]:
             raise MnemeError(
                 f"VirtualHome cannot furnish {episode.apartment}: {answer.get('message')}",
@@ -59,7 +61,10 @@ class Unity:
             )
         names = {room.id: room.name for room in episode.rooms()}
         for looks, room in zip(("Chars/Female1", "Chars/Male1") * 2, rooms, strict=False):
-            place = {"mode": "fix_room" if names[room] in ROOMS else "random", "initial_room": names[room]}
+            place = {
+                "mode": "fix_room" if names[room] in VIRTUALHOME_ROOMS else "random",
+                "initial_room": names[room],
+            }
             asked = {"character_resource": looks, "character_position": {"x": 0, "y": 0, "z": 0}, **place}
             self._post("add_character", strings=[json.dumps(asked)])
 
@@ -89,4 +94,4 @@ class Unity:
 @lru_cache(4)
 def _client(url: str) -> httpx.Client:
     """Return a client that keeps its connection: a step asks several times."""
-    return httpx.Client(timeout=PATIENCE, verify=url.startswith("https:"))
+    return httpx.Client(timeout=SIMULATOR_SECONDS, verify=url.startswith("https:"))

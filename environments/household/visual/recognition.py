@@ -32,13 +32,13 @@ with needs("The visual setting", "visual"):
 
 PICTURE = 448
 """Pixels of a picture for a model, each way: a multiple of the patches that vision models cut it into."""
-LEAST = 40
+MIN_BOX_PIXELS = 40
 """Pixels from which on a segment gets a box."""
-MOST = 24
+MAX_BOXES = 24
 """Boxes in a picture at most, the largest ones."""
-PERSON = "person"
-WORDS = {"object": "bright", "container": "pale", "surface": "dull"}
-"""How each kind is drawn (`solids.SHADES`), in a word."""
+PERSON_KIND = "person"
+SHADE_WORDS = {"object": "bright", "container": "pale", "surface": "dull"}
+"""Words for the shade of each kind (`solids.SHADES`)."""
 
 HUES = (
     *("red", "vermilion", "orange", "amber", "yellow", "lime", "yellow-green", "leaf green"),
@@ -52,7 +52,7 @@ Box = tuple[int, int, int, int]
 
 
 class Picture(NamedTuple):
-    """What is shown of a frame: a PNG, boxes by number, whose they are, and the classes there can be."""
+    """The question about a frame: a PNG, boxes by number, their segments, and the possible classes."""
 
     png: bytes
     boxes: list[Box]
@@ -66,16 +66,16 @@ class Picture(NamedTuple):
 
 
 Recognise = Callable[[Sequence[Picture]], Sequence[Sequence[Recognised] | None]]
-"""Return what the boxes of each picture show, in their order; none for a picture without an answer."""
+"""A function that returns the content of each picture's boxes, in their order; none without an answer."""
 
 
 def look_of(name: str, kind: str) -> str:
-    """Say in what shape and colour a class is drawn: nobody can know of a box alone that it is a fridge."""
-    if kind == PERSON:
+    """Return the shape and colour of a class: a box alone does not show that it is a fridge."""
+    if kind == PERSON_KIND:
         return "tall dark pillar"
     hue, _, _ = rgb_to_hsv(*colour_of(name, kind))
     shape = "round piece" if kind == "object" and is_round(name) else "box"
-    return f"{WORDS[kind]} {HUES[round(hue * len(HUES)) % len(HUES)]} {shape}"
+    return f"{SHADE_WORDS[kind]} {HUES[round(hue * len(HUES)) % len(HUES)]} {shape}"
 
 
 def classes_of(episode: Episode) -> dict[str, str]:
@@ -86,7 +86,7 @@ def classes_of(episode: Episode) -> dict[str, str]:
         for thing in sorted(episode.things, key=lambda each: each.name)
         if thing.category == "container" or thing.id in targets or thing.name in wanted
     }
-    return {**named, PERSON: PERSON}
+    return {**named, PERSON_KIND: PERSON_KIND}
 
 
 def picture_of(view: View, things: Mapping[int, Thing], people: int, classes: dict[str, str]) -> Picture:
@@ -96,9 +96,9 @@ def picture_of(view: View, things: Mapping[int, Thing], people: int, classes: di
     large = [
         (-count, owner)
         for owner, count in zip(owners.tolist(), counts.tolist(), strict=True)
-        if owner in visible and count >= LEAST
+        if owner in visible and count >= MIN_BOX_PIXELS
     ]
-    boxes = sorted((_box(view.segments == owner), owner) for _, owner in sorted(large)[:MOST])
+    boxes = sorted((_box(view.segments == owner), owner) for _, owner in sorted(large)[:MAX_BOXES])
     png = _marked(view.colour, [box for box, _ in boxes])
     return Picture(png, [box for box, _ in boxes], [owner for _, owner in boxes], classes)
 
@@ -123,7 +123,7 @@ def _marked(colour: NDArray[np.uint8], boxes: Sequence[Box]) -> bytes:
 
 
 class Recognition(Perception):
-    """A frame of which somebody said what its segments are; places and sizes come from depth as before."""
+    """A frame with recognised segments; places and sizes come from depth as before."""
 
     def __init__(
         self, view: View, memory: Memory, things: Mapping[int, Thing], rooms: Sequence[Thing]
@@ -134,11 +134,13 @@ class Recognition(Perception):
         self._kinds: Mapping[str, str] = {}
 
     def of_picture(self, picture: Picture, said: Sequence[Recognised] | None, agents: int) -> Percept:
-        """Return what was recognised; where nothing was, only what is gone, which depth alone tells."""
+        """Return the recognised objects; without any, only the missing ones, which depth alone shows."""
         self._owners, self._kinds = picture.owners, picture.classes
         self._said = dict(zip(picture.owners, said or (), strict=False))
         visible = {*map(person, range(agents))}
-        people = [owner for owner, each in self._said.items() if each.what == PERSON and owner in visible]
+        people = [
+            owner for owner, each in self._said.items() if each.what == PERSON_KIND and owner in visible
+        ]
         held: dict[int, list[int]] = {-1 - owner: [] for owner in people}
         present = [owner for owner in self._owners if owner in self._things and owner in self._points]
         seen = [each for owner in present if (each := self._seen_as(owner)) is not None]
@@ -149,14 +151,14 @@ class Recognition(Perception):
         return Percept(seen=seen, people=held, missing=[*self._missing(), *undone], blind=said is None)
 
     def _seen_as(self, owner: int) -> Seen | None:
-        """Return what a thing was taken for; of what hands have touched, what it is."""
+        """Return what an object was taken for; of an object that hands have touched, what it is."""
         thing, said = self._things[owner], self._said.get(owner)
         name, kind = (said.what, self._kinds.get(said.what)) if said is not None else ("", None)
         is_open = said.is_open if said is not None else None
         if owner in self._memory.felt:
             name, kind = thing.name, thing.category if thing.name in self._kinds else None
             is_open = owner not in self._shut if kind == "container" else None
-        if kind is None or kind == PERSON:
+        if kind is None or kind == PERSON_KIND:
             return None
         self._remember(owner)
         self._memory.names[owner] = name

@@ -36,18 +36,18 @@ SHADES = {
     "object": (0.75, 0.9),
     "person": (0.9, 0.6),
 }
-"""How strong and how light the colours of each kind are."""
+"""Strength and lightness of the colours of each kind."""
 PERSON, TALL = 0.22, 1.75
 """Radius and height of a person."""
 ARM = 0.35
 THIN = 0.02
-SHELF = 1.0
+SHELF_HEIGHT = 1.0
 """Height of the shelf in high furniture."""
 ROUND = (
     *("apple", "plum", "lime", "orange", "peach", "bananas", "wine", "milk", "juice", "mug", "cup", "glass"),
     *("bottle", "pot", "pan", "plate", "bowl", "candle"),
 )
-"""What is drawn as a cylinder: classes with one of these in their names."""
+"""Classes drawn as a cylinder, by a part of their names."""
 LOOKED_INTO = 1.4
 """Height below which the bottom of an open container hides nothing that is in it."""
 LEGGED = ("table", "desk")
@@ -64,12 +64,12 @@ class Solid(NamedTuple):
 
 
 def person(number: int) -> int:
-    """Return what a person's triangles belong to."""
+    """Return the id of a person's triangles."""
     return -1 - number
 
 
 def still_life(episode: Episode) -> list[Solid]:
-    """Return what never changes: floors, ceilings, walls with their doorways, and furniture without doors."""
+    """Return the static parts: floors, ceilings, walls with their doorways, and furniture without doors."""
     rooms = [solid for room in episode.rooms() for solid in _room(room, episode)]
     surfaces = [t for t in episode.things if t.category == "surface"]
     by_id = episode.by_id()
@@ -101,7 +101,7 @@ def people(world: World, watcher: int | None = None) -> list[Solid]:
 
 
 def places_of(world: World) -> dict[int, Box]:
-    """Return the box in which each thing in the open is drawn; nothing stands inside of something else."""
+    """Return the box in which each visible object is drawn; no object is inside another."""
     held_by: dict[int, list[Thing]] = {}
     for thing in world.episode.things:
         if thing.category == "object" and thing.id in world.places and not world.hidden(thing.id):
@@ -112,7 +112,7 @@ def places_of(world: World) -> dict[int, Box]:
         if around.category == "container":
             places |= _in_rows(held, around, world.things[world.episode.room_of(holder)])
         else:
-            piled: dict[int, Box] = {}  # the larger first: what would share another's room stands on it
+            piled: dict[int, Box] = {}  # the larger first: an object that overlaps another is put on it
             for thing in sorted(held, key=lambda each: -each.size[0] * each.size[2]):
                 piled[thing.id] = _on_top(_place(thing, around, world), [*piled.values()])
             places |= piled
@@ -169,14 +169,14 @@ def _spot(thing: Thing, around: Thing) -> Box:
     """Pick a spot on furniture by the thing's number: spread evenly, always the same."""
     x, y, z = around.center
     across, along = (thing.id * 0.618034) % 1 - 0.5, (thing.id * 0.754878) % 1 - 0.5
-    bottom = y - around.size[1] / 2 + SHELF if _has_shelves(around) else _top(around)
+    bottom = y - around.size[1] / 2 + SHELF_HEIGHT if _has_shelves(around) else _top(around)
     width, depth = (0.7 * max(0.0, around.size[axis] - thing.size[axis]) for axis in (0, 2))
     return Box((x + across * width, bottom + thing.size[1] / 2, z + along * depth), thing.size)
 
 
 def _has_shelves(thing: Boxed) -> bool:
     """Say whether furniture is too high for anybody to look onto its top: it is open, with a shelf."""
-    return thing.size[1] > SHELF + 0.3
+    return thing.size[1] > SHELF_HEIGHT + 0.3
 
 
 def _top(thing: Boxed) -> float:
@@ -244,7 +244,7 @@ def _shelves(thing: Thing, room: Thing, colour: Colour) -> Iterator[Solid]:
     """Build the back, and three boards: at the bottom, at the height of the shelf, and on top."""
     (x, y, z), (width, height, depth) = thing.center, thing.size
     low = y - height / 2
-    for board in (low + PANEL / 2, low + SHELF - PANEL / 2, _top(thing) - PANEL / 2):
+    for board in (low + PANEL / 2, low + SHELF_HEIGHT - PANEL / 2, _top(thing) - PANEL / 2):
         yield _box(thing.id, (x, board, z), (width, PANEL, depth), colour)
     yield _box(thing.id, *_back(thing, room), colour)
 

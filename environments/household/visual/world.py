@@ -35,7 +35,7 @@ TURN = 30.0
 """Degrees of a turn."""
 SIZE = 128
 """Pixels of a frame, each way."""
-ENOUGH = 0.05
+ARRIVAL_METRES = 0.05
 """Metres from the middle of a room that count as being there."""
 
 
@@ -207,6 +207,6 @@ class SeeingWorld(World):
 
 def _bearing(start: Point, end: Point) -> float | None:
     """Return the direction from one point to another in degrees from x towards z; none for the same point."""
-    if math.dist(start, end) < ENOUGH:
+    if math.dist(start, end) < ARRIVAL_METRES:
         return None
     return math.degrees(math.atan2(end[1] - start[1], end[0] - start[0])) % 360

@@ -10,7 +10,7 @@ from mneme.library.agents.forms.verse import check_poem, scans
 SCHEME = "AABBA"
 STARTS, TAILS = ("x/", "xx/"), ("", "x", "xx")
 FEET = {"A": 2, "B": 1}
-MEASURES = {
+LINE_MEASURES = {
     letter: tuple(start + "xx/" * feet + tail for start in STARTS for tail in TAILS)
     for letter, feet in FEET.items()
 }
@@ -18,11 +18,11 @@ BEATS = {"A": "three", "B": "two"}
 
 
 def check(answer: str) -> Faults:
-    """Say where a text is no limerick."""
+    """Return where a text is not a limerick."""
     return check_poem(
         answer,
         len(SCHEME),
-        lambda number, words: scans(words, MEASURES[SCHEME[number]], strict_beats=True),
+        lambda number, words: scans(words, LINE_MEASURES[SCHEME[number]], strict_beats=True),
         lambda number: f"does not scan in anapaests with {BEATS[SCHEME[number]]} beats",
         [SCHEME],
     )

@@ -1,4 +1,4 @@
-"""How English verse sounds: syllables, stresses and rhymes, by the CMU pronouncing dictionary.
+"""The sound of English verse: syllables, stresses and rhymes, by the CMU pronouncing dictionary.
 
 A measure is a string of "/" (a beat) and "x" (an offbeat). The rules are the usual ones of generative
 metrics: the main stress of a longer word stands on a beat, an unstressed syllable beside it never does; a
@@ -26,11 +26,18 @@ _WORDS = {kind: frozenset(words.split()) for kind, words in _KINDS.items()}
 ARTICLES, EITHER = _WORDS["articles"], _WORDS["either"]
 CLITICS = ARTICLES | _WORDS["clitics"]
 LIGHT = CLITICS | _WORDS["light"]
-ENDINGS = (("'s", "IH0 Z"), ("s", "IH0 Z"), ("'", ""), ("ed", "IH0 D"), ("ing", "IH0 NG"), ("ly", "L IY0"))
+ENDING_SOUNDS = (
+    ("'s", "IH0 Z"),
+    ("s", "IH0 Z"),
+    ("'", ""),
+    ("ed", "IH0 D"),
+    ("ing", "IH0 NG"),
+    ("ly", "L IY0"),
+)
 SIBILANTS = frozenset({"S", "Z", "SH", "ZH", "CH", "JH"})
 VOICELESS = frozenset({"P", "T", "K", "F", "TH", "S", "SH", "CH"})
-WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)*['’]?")
-PAUSE = re.compile(r"[^\s\-\"“”(]")
+VERSE_WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)*['’]?")
+GAP_PAUSE = re.compile(r"[^\s\-\"“”(]")
 RHYMING = 3
 """Words at a line's end that a rhyme may reach back to: the last beat and two light syllables."""
 Phones = tuple[str, ...]
@@ -38,7 +45,7 @@ Phones = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Word:
-    """A word of a line: its spelling, its readings, and whether a pause stands before it."""
+    """A word of a line: its spelling, its readings, and whether a pause comes before it."""
 
     spelling: str
     readings: tuple[Phones, ...]
@@ -60,7 +67,7 @@ def check_poem(
     fault: Callable[[int], str],
     schemes: Iterable[str],
 ) -> Faults:
-    """Say which of `count` lines does not scan, and else how the rhymes miss the scheme they come nearest to.
+    """Return which of `count` lines do not scan, else the faults of rhyme by the nearest scheme.
 
     A line with a word of unknown sound is not measured: that is a gap in the dictionary.
     """
@@ -78,21 +85,21 @@ def check_poem(
 
 
 def words_of(line: str) -> tuple[Word, ...]:
-    """Give a line's words with their readings; a word in no dictionary has none."""
-    found = list(WORD.finditer(line))
+    """Return a line's words with their readings; a word in no dictionary has none."""
+    found = list(VERSE_WORD.finditer(line))
     spelled = [match.group().lower().replace("’", "'") for match in found]
     gaps = [line[before.end() : after.start()] for before, after in pairwise(found)]
-    pauses = [True, *(bool(PAUSE.search(gap)) for gap in gaps)]
+    pauses = [True, *(bool(GAP_PAUSE.search(gap)) for gap in gaps)]
     return tuple(Word(word, readings(word), pause) for word, pause in zip(spelled, pauses, strict=False))
 
 
 @cache
 def readings(spelling: str) -> tuple[Phones, ...]:
-    """Give the ways to say a word, those of its stem with a regular ending where only that is known."""
+    """Return the readings of a word; if only its stem is known, the stem's with a regular ending."""
     known = _dictionary()
     if spelling in known:
         return tuple(tuple(phones) for phones in known[spelling])
-    for ending, sound in ENDINGS:
+    for ending, sound in ENDING_SOUNDS:
         stem = spelling.removesuffix(ending)
         forms = (stem, stem + "e", stem[:-1] if stem[-1:] == stem[-2:-1] else stem)
         if stem != spelling and (of_stem := next((known[form] for form in forms if form in known), [])):
@@ -119,7 +126,7 @@ def _dictionary() -> dict[str, list[list[str]]]:
 
 
 def scans(words: Sequence[Word], measures: Sequence[str], strict_beats: bool = False) -> tuple[Scan, ...]:
-    """Give every way to read a line in one of the measures; `strict_beats` keeps `CLITICS` off the beats."""
+    """Return every reading of a line in one of the measures; `strict_beats` keeps `CLITICS` off the beats."""
     thinned = [*map(_one_reading_per_stress, words[:-RHYMING]), *words[-RHYMING:]]
     return tuple(scan for measure in measures for scan in _read(thinned, measure, strict_beats))
 
@@ -151,7 +158,7 @@ def _fitted(words: Sequence[Word], measure: str, strict_beats: bool) -> Iterator
 
 
 def stress(phones: Phones) -> str:
-    """Give a word's stresses as digits: 1 main, 2 side, 0 none."""
+    """Return a word's stresses as digits: 1 main, 2 side, 0 none."""
     return "".join(phone[-1] for phone in phones if phone[-1].isdigit())
 
 
@@ -171,7 +178,7 @@ def _fits(word: Word, stresses: str, measure: str, strict_beats: bool) -> bool:
 def rhyme_faults(
     scheme: str, scanned: Sequence[tuple[Scan, ...]], words: Sequence[tuple[Word, ...]]
 ) -> Faults:
-    """Say which lines do not rhyme as the scheme's letters ask, or rhyme a word with itself."""
+    """Return which lines do not rhyme by the scheme's letters, or rhyme a word with itself."""
     faults = []
     for letter in dict.fromkeys(scheme):
         lines = [index for index, each in enumerate(scheme) if each == letter]
@@ -195,6 +202,6 @@ def _last(words: Sequence[Word]) -> str:
 
 
 def _rhymes(one: Sequence[Scan], other: Sequence[Scan]) -> bool:
-    if not one or not other:  # the sound of a word is not known: nobody can say that it does not
+    if not one or not other:  # the sound of a word is not known, so its rhyme cannot be judged
         return True
     return bool({scan.rhyme for scan in one} & {scan.rhyme for scan in other})

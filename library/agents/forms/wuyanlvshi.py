@@ -23,16 +23,16 @@ from mneme.library.agents.forms import Faults
 LINES, LENGTH = 8, 5
 LEVEL, OBLIQUE = "平", "仄"
 _DATA = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
-KINDS = {kind: re.compile(tones) for kind, tones in _DATA["kinds"].items()}
+TONE_PATTERNS = {kind: re.compile(tones) for kind, tones in _DATA["kinds"].items()}
 ORDERS: dict[str, list[str]] = _DATA["orders"]
-GROUP: dict[str, str] = {final: group for group, finals in _DATA["rhymes"].items() for final in finals}
+RHYME_GROUP: dict[str, str] = {final: group for group, finals in _DATA["rhymes"].items() for final in finals}
 APICAL = re.compile("(zh|ch|sh|r|z|c|s)i")
 ENTERING = frozenset("".join(_DATA["entering"]))
 """Characters with an entering tone that are, or in one reading are, level today."""
 
 
 def check(answer: str) -> Faults:
-    """Say where a text is no 五言律诗, naming lines and characters."""
+    """Return where a text is not a 五言律诗, with lines and characters."""
     lines = [line for line in re.split(r"[，。；！？、\s]+", answer) if line]
     if len(lines) != LINES:
         return [("the whole", f"{len(lines)} lines instead of {LINES}")]
@@ -56,7 +56,7 @@ def check(answer: str) -> Faults:
 
 
 def tones(line: str) -> str:
-    """Give a line's tones as 平 and 仄, by today's reading in context."""
+    """Return a line's tones as 平 and 仄, by today's reading in context."""
     read = [syllable[0] for syllable in pinyin(line, style=Style.TONE3, neutral_tone_with_five=True)]
     return "".join(LEVEL if syllable[-1] in "12" else OBLIQUE for syllable in read)
 
@@ -68,21 +68,21 @@ def old_tones(line: str) -> str:
 
 
 def rhyme_group(line: str) -> str:
-    """Give the group of 中华新韵 to which a line's last character belongs."""
+    """Return the group of 中华新韵 to which a line's last character belongs."""
     syllable = pinyin(line, style=Style.NORMAL)[-1][0]
     if APICAL.fullmatch(syllable):
-        return GROUP["-i"]
+        return RHYME_GROUP["-i"]
     final = pinyin(line, style=Style.FINALS, strict=True)[-1][0].replace("ü", "v")
-    return GROUP.get(final, final)
+    return RHYME_GROUP.get(final, final)
 
 
 def _tones(found: Sequence[str], lines: Sequence[str]) -> Faults:
-    """Give the faults by the order that the lines come nearest to."""
+    """Return the faults by the nearest tone pattern."""
     by_order = {
         order: [
             (f"line {number}", f"{line} is {has}, where {kind} belongs ({order})")
             for number, (line, has, kind) in enumerate(zip(lines, found, kinds, strict=True), 1)
-            if not KINDS[kind].fullmatch(has)
+            if not TONE_PATTERNS[kind].fullmatch(has)
         ]
         for order, kinds in ORDERS.items()
     }

@@ -15,8 +15,8 @@ from mneme.cli.show import console, emit, print_outcome, print_rows, say
 from mneme.core.settings import settings
 from mneme.library import EXAMPLES
 
-USER = "demo"
-ROLES = {"chatbot": "auto", "memory_agent": "auto"}
+DEMO_USER = "demo"
+DEMO_RESPONDERS = {"chatbot": "auto", "memory_agent": "auto"}
 SESSIONS = EXAMPLES / "demo.yaml"
 
 
@@ -27,7 +27,7 @@ async def demo() -> None:
     os.environ["MNEME_LEDGER"] = str(folder / "ledger")
     os.environ["MNEME_CHECKPOINTS"] = str(folder / "checkpoints.sqlite")
     settings.cache_clear()
-    await show_notice(*ROLES.values())
+    await show_notice(*DEMO_RESPONDERS.values())
     for number, messages in enumerate(yaml.safe_load(SESSIONS.read_text(encoding="utf-8")), start=1):
         await _session(number, messages)
     say(f"\n[dim]Everything is in {folder}. Start your own chat: mneme chat[/]")
@@ -35,7 +35,7 @@ async def demo() -> None:
 
 async def _session(number: int, messages: Sequence[str]) -> None:
     """Run one session; the ledger is closed and opened again between sessions."""
-    async with Terminal(USER, f"session {number}", ROLES) as terminal:
+    async with Terminal(DEMO_USER, f"session {number}", DEMO_RESPONDERS) as terminal:
         await terminal.connect()
         console.rule(f"session {number}", align="left")
         console.print("memory before:")

@@ -31,7 +31,7 @@ from mneme.stores.users.inbox import complete
 
 MAX_FILE_NAME_CHARS = 250
 """Characters from which a text cannot be the name of a file."""
-FAILURES_SHOWN = 10
+MAX_PRINTED_FAILURES = 10
 AGAIN = "The same command goes on where it stopped; `mneme inbox list` shows what failed."
 
 
@@ -74,11 +74,11 @@ async def remember(
 
 
 def print_sent(report: Sent, more: dict[str, Any], *, is_aside: bool = False) -> int:
-    """Print what became of messages, in JSON with `more`; return 1 if one failed.
+    """Print the outcomes of messages, in JSON with `more`; return 1 if one failed.
 
-    What is `aside` goes to the error stream. Raises MnemeError where the rest was not tried.
+    Those set `aside` go to the error stream. Raises MnemeError if the rest was not tried.
     """
-    for failure in report.failed[:FAILURES_SHOWN]:
+    for failure in report.failed[:MAX_PRINTED_FAILURES]:
         print_error(BadInput(f"Not remembered yet: {failure.error}", AGAIN))
     emit(report.model_dump(exclude={"underway", "earlier", "outcomes"}) | more)
     broken = more.get("broken_lines", 0)
@@ -96,7 +96,7 @@ def print_sent(report: Sent, more: dict[str, Any], *, is_aside: bool = False) ->
 
 SPEAKER = re.compile(r"^(user|human|me|assistant|ai|bot)\s*:\s*", re.IGNORECASE)
 ASSISTANTS = {"assistant", "ai", "bot"}
-HINT = "Give a text file or JSON Lines."
+MESSAGE_FILE_HINT = "Give a text file or JSON Lines."
 
 
 @dataclass
@@ -120,14 +120,14 @@ class Conversation:
 
 
 def read_conversation(file: Path) -> Conversation:
-    """Read a conversation; a broken line is noted with its number, and the other lines are read.
+    """Read a conversation; a broken line is reported with its number, and the other lines are read.
 
     Raises:
         BadInput: the file does not exist, is not text, or has no message.
     """
-    text = read_file(file, HINT)
+    text = read_file(file, MESSAGE_FILE_HINT)
     if "\x00" in text:
-        raise BadInput(f"{file} is binary.", HINT)
+        raise BadInput(f"{file} is binary.", MESSAGE_FILE_HINT)
     conversation = Conversation()
     if file.suffix in {".json", ".jsonl"} or text.lstrip().startswith(("{", "[{")):
         _take_json(text, conversation)
@@ -139,7 +139,7 @@ def read_conversation(file: Path) -> Conversation:
 
 
 def _take_json(text: str, conversation: Conversation) -> None:
-    """Take the elements of a JSON array, or the lines of JSON."""
+    """Return the elements of a JSON array, or the lines of JSON."""
     lines = text.split("\n")
     if text.lstrip().startswith("["):
         try:

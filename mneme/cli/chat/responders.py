@@ -1,4 +1,4 @@
-"""See who answers, before a command begins its work."""
+"""Check of the responders before a command begins its work."""
 
 import asyncio
 from typing import Any
@@ -13,14 +13,14 @@ from mneme.models.asking.lazily import by_rules
 from mneme.models.asking.responders import check
 from mneme.prompts.chat.memory_agent.reading import read_message
 
-ROLES = ("chatbot", "memory_agent")
+CHAT_ROLES = ("chatbot", "memory_agent")
 Context = dict[str, Any]
 
 
 async def show_notice(*who: str) -> None:
-    """Refuse who cannot answer, before any work; print once that `rules` answers where no model is there.
+    """Refuse unusable responders before any work; print once that `rules` answers if there is no model.
 
-    What a model server or a provider lacks here, a running server of ours may have: it answers then.
+    A running Mneme server may have the model or provider that is missing here: then it answers.
     """
     for each in dict.fromkeys(who):
         try:
@@ -36,7 +36,7 @@ async def show_notice(*who: str) -> None:
 
 async def get_ready(context: Context) -> None:
     """Print who answers, and load the rules where they do: once the memories are open, others wait."""
-    who = [context[role] for role in ROLES if role in context]
+    who = [context[role] for role in CHAT_ROLES if role in context]
     await show_notice(*who)
     if "rules" in [await resolve(each) for each in who]:
         await by_rules(read_message, read_message.given(message="I am here."))  # reads the dictionaries

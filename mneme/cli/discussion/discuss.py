@@ -20,7 +20,7 @@ from rich.markup import escape
 from mneme.api.discussions import TeamDiscussions
 from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
-from mneme.cli.discussion.show import WAITING, print_end, print_step, write_files
+from mneme.cli.discussion.show import WAITING_STATUS, print_end, print_step, write_files
 from mneme.cli.options import by_role
 from mneme.cli.show import console, emit, from_person, print_code, prints_json, read_file, say
 from mneme.client.workflows import GraphRun, Workflows, open_workflows
@@ -29,16 +29,16 @@ from mneme.library.teams.team import load_team, shipped
 from mneme.nodes.discussion.context import DiscussionContext
 from mneme.stores.discussions.discussions import Discussion, check_id
 
-GRAPH = "intrinsic_memory"
+DISCUSSION_GRAPH = "intrinsic_memory"
 TASK_FILES = {".md", ".txt"}
 Values = dict[str, Any]
 
 
-OPTIONS = Fields(DiscussionContext, {"person": "--as"}, "agents")
+DISCUSS_OPTIONS = Fields(DiscussionContext, {"person": "--as"}, "agents")
 
 
 async def run(
-    context: Annotated[Values, OPTIONS],
+    context: Annotated[Values, DISCUSS_OPTIONS],
     task: Annotated[
         str, typer.Argument(help="A file with the task, the task's words, or `-` for stdin.")
     ] = "",
@@ -70,7 +70,7 @@ async def run(
             check_id(discussion_id)
     roles = given["team"]["roles"] if given else []
     await show_notice(context["agents"], *(each["model"] for each in roles if each["model"]))
-    async with open_workflows(GRAPH) as flows:
+    async with open_workflows(DISCUSSION_GRAPH) as flows:
         return await _discuss(flows, discussion_id, given, context, out)
 
 
@@ -87,7 +87,7 @@ async def _discuss(
         with suppress(NotFound):
             (await done.get(known)).must_be_of(given["task"].strip(), given["team"])
     known = known or uuid4().hex[:12]
-    config = await flows.thread(f"discuss/{await done.whose()}/{known}", GRAPH)
+    config = await flows.thread(f"discuss/{await done.whose()}/{known}", DISCUSSION_GRAPH)
     try:
         values = await _run(flows, config, {**given, "discussion_id": known}, context)
     except (BadAnswer, ModelUnavailable) as error:
@@ -97,7 +97,7 @@ async def _discuss(
     if values is None:
         emit({"discussion": known, "waits": True})
         console.print(f"\nThe discussion waits for you: mneme discuss --id {known}")
-        return WAITING
+        return WAITING_STATUS
     ended = await done.get(known)
     files = await write_files(done, ended, out)
     print_end(ended, values["asked"], files)
@@ -105,7 +105,7 @@ async def _discuss(
 
 
 BEGUN = ("person", "approve", "max_turns", "context_tokens", "carry")
-"""What cannot change after a discussion has begun."""
+"""Options that cannot change after a discussion has begun."""
 
 
 def _check_as_begun(about: Discussion, context: Values) -> None:
@@ -113,7 +113,7 @@ def _check_as_begun(about: Discussion, context: Values) -> None:
     for name in BEGUN:
         begun, wanted = getattr(about, name), context[name]
         if wanted and wanted != begun:
-            option = OPTIONS.declared(name)[0]
+            option = DISCUSS_OPTIONS.declared(name)[0]
             raise BadInput(
                 f"{option} {wanted}: the discussion {about.id} was begun with {begun or 'none'}.",
                 "Leave it out to continue, or start another discussion.",
@@ -158,15 +158,15 @@ def team_of(team: str, models: Sequence[str]) -> Values:
 
 
 async def _run(flows: Workflows, config: RunnableConfig, given: Values, context: Values) -> Values | None:
-    """Run the graph; return its state at the end, None where it waits for a person who is not here.
+    """Run the graph; return its final state, None if it waits for a person who is not here.
 
-    A discussion that has begun is resumed without input, even where no step seems to be left: a thread
-    that was killed between a step's writes and its checkpoint looks like that.
+    A discussion that has begun is resumed without input, even if no step seems to be left: a thread looks
+    like that after a kill between a step's writes and its checkpoint.
     """
-    _, values = await flows.left_at(GRAPH, config)
+    _, values = await flows.left_at(DISCUSSION_GRAPH, config)
     step: Any = None if values else given
     while True:
-        run = GraphRun(flows, GRAPH, step, config, context)
+        run = GraphRun(flows, DISCUSSION_GRAPH, step, config, context)
         async for event in run:
             print_step(event)
         if not run.questions:
@@ -177,7 +177,7 @@ async def _run(flows: Workflows, config: RunnableConfig, given: Values, context:
         step = Command(resume=answer)
 
 
-TURNS_SHOWN = 3
+LATEST_TURNS = 3
 
 
 def answer_of(question: Values) -> Values | None:
@@ -201,7 +201,7 @@ def _print_question(question: Values) -> None:
         return
     console.print(f"\n[bold]You speak as {escape(question['role'])}.[/] Your memory:")
     say(escape(question["memory"] or "nothing"))
-    for turn in question["turns"][-TURNS_SHOWN:]:
+    for turn in question["turns"][-LATEST_TURNS:]:
         say(escape(turn))
     if question["wrong"]:
         console.print(f"[red]{escape(question['wrong'])}[/]")

@@ -22,11 +22,11 @@ from mneme.prompts.discussion.template_making import Place, make_template, plain
 REVIEW = "# The memory templates below were made by a model. Read them and change what does not fit."
 Values = dict[str, Any]
 LEADING = "data_pipeline"
-"""The team that lends those who lead a discussion, and who writes."""
+"""Team whose leading roles and writer are reused."""
 EVALUATING = "evaluation"
-"""Its role that judges the solution, by the new task's criteria."""
-PARTS = ("fields", "item_fields", "ratings", "report")
-NAMED = re.compile("[a-z]")
+"""Role that judges the solution, by the new task's criteria."""
+DRAFT_PARTS = ("fields", "item_fields", "ratings", "report")
+LETTER = re.compile("[a-z]")
 
 
 async def new_team(
@@ -98,7 +98,7 @@ async def _designed(
         "name": f"{draft.document}.json",
         "by": leading.document.by,
         "item": draft.item,
-        **{part: {each.name: each.purpose for each in getattr(draft, part)} for part in PARTS},
+        **{part: {each.name: each.purpose for each in getattr(draft, part)} for part in DRAFT_PARTS},
     }
     judged = ", ".join(filter(None, map(str.strip, draft.criteria)))
     evaluates = f"Evaluates the solution as it stands for {judged}, and names what is missing."
@@ -125,7 +125,7 @@ def _expert(role: str) -> Values:
             'For example: --role "Data Engineer: ingestion, storage"',
         )
     named = "_".join(plain_words(title))
-    if not NAMED.match(named):
+    if not LETTER.match(named):
         raise BadInput(f"--role {title}: a title needs a Latin letter, for the role's name.", "Add one.")
     return {"name": named, "title": title, "description": duties}
 

@@ -65,7 +65,7 @@ NOTHING_LOADED = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'
 def html(text: str, title: str) -> str:
     """Return Markdown as a page of HTML that loads nothing; HTML in the text is escaped, images are links.
 
-    A model or an agent's memory could otherwise tell a stranger's server who reads the report, and when.
+    Otherwise a model or an agent's memory could make the reader's browser contact a foreign server.
     """
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("image", _image_as_link)
@@ -86,7 +86,7 @@ def _image_as_link(parser: RendererHTML, tokens: Sequence[Token], at: int, optio
     return f'<a href="{escape(source)}">{escape(shown or source)}</a>'
 
 
-ENDINGS = {
+ENDING_TEXTS = {
     "consensus": "All deciding roles accepted the solution.",
     "turn limit": "The limit of turns was reached before all accepted.",
     "": "The discussion has not ended.",
@@ -94,7 +94,7 @@ ENDINGS = {
 
 
 def ending(about: Discussion) -> str:
-    """Return how a discussion ended, whether it has a document, what was taken back, and why it is stale."""
+    """Return a discussion's ending, whether it has a document, what was taken back, why it is stale."""
     held = (
         "The document has what was agreed until then."
         if about.ended == "turn limit" and about.document
@@ -102,7 +102,7 @@ def ending(about: Discussion) -> str:
     )
     withdrawn = (f"Withdrawn since: {each}" for each in about.withdrawn)
     outdated = about.stale and f"Out of date: {about.stale.removesuffix('.')}."
-    return " ".join(filter(None, (ENDINGS[about.ended], about.lacks or held, *withdrawn, outdated)))
+    return " ".join(filter(None, (ENDING_TEXTS[about.ended], about.lacks or held, *withdrawn, outdated)))
 
 
 def _head(about: Discussion, team: Team) -> Iterator[str]:

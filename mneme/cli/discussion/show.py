@@ -1,4 +1,4 @@
-"""`mneme discuss show, report, memory, teams`: what was discussed; what is printed and written of it."""
+"""`mneme discuss show, report, memory, teams`: print discussions, and write their reports."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ from mneme.models.asking.counting import Asked, in_words
 from mneme.stores.discussions.agent_memory import CarriedMemory
 from mneme.stores.discussions.discussions import Discussion, Turn
 
-MANY = 1_000_000
+LAST_TURN = 1_000_000
 
 
 def one_of(discussion: str, named: str) -> str:
@@ -79,7 +79,7 @@ async def memory(
     """Show an agent's memory now, after a turn, or what changed between two turns."""
     async with open_operations(TeamDiscussions, team, reading=True) as done:
         about = await done.starting(one_of(discussion, named))
-        last = MANY if turn is None else turn
+        last = LAST_TURN if turn is None else turn
         if history:
             for each in (versions := await done.memory_history(about.id, agent)):
                 console.print(f"turn {each.turn:>4}  version {each.version:>3}  {escape(each.reason)}")
@@ -120,9 +120,9 @@ def print_erased(agents: Sequence[str]) -> None:
     console.print(f"Erased: {', '.join(agents)}.")
 
 
-FOLDER = Path("discussions")
+REPORTS_FOLDER = Path("discussions")
 INTRINSIC = "intrinsic"
-WAITING = 3
+WAITING_STATUS = 3
 """The exit status of a discussion that waits for a person."""
 
 
@@ -169,6 +169,6 @@ async def write_files(done: TeamDiscussions, about: Discussion, out: Path | None
     memories = []
     if about.memory == INTRINSIC:
         memories = [await done.memory_now(about.id, role["name"]) for role in about.team["roles"]]
-    files = await asyncio.to_thread(write_report, out or FOLDER / about.id, about, turns, memories)
+    files = await asyncio.to_thread(write_report, out or REPORTS_FOLDER / about.id, about, turns, memories)
     await asyncio.to_thread(note_reports, files, f"discuss/{await done.whose()}/{about.id}")
     return files

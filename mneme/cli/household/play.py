@@ -1,6 +1,6 @@
 """`mneme household run`: play an episode, printed as lines, on a live screen, or as JSON.
 
-What is told is in the checkpoints of the run's thread, from which it goes on after a kill and is replayed.
+The events are in the checkpoints of the run's thread, which serve to continue after a kill and to replay.
 """
 
 import asyncio
@@ -40,14 +40,14 @@ from mneme.client.remote import api_key
 from mneme.client.workflows import GraphRun, Workflows, open_workflows, server_errors
 from mneme.core.errors import BadInput
 from mneme.environments.household.bound import lower_bound
-from mneme.environments.household.episode import CATEGORIES, Episode
+from mneme.environments.household.episode import GOAL_CATEGORIES, Episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.loading import load_episode
 from mneme.environments.household.world import World
 from mneme.nodes.household.context import HouseholdContext
 from mneme.stores.ledger.records import LOCAL
 
-STEPS = 6 * World.LIMIT + 20
+RECURSION_LIMIT = 6 * World.LIMIT + 20
 """The most steps of a graph in an episode: so many per round, which is at least one step of the world."""
 PACE = 0.1
 """Seconds that `--watch` shows each step."""
@@ -60,11 +60,11 @@ Values = Mapping[str, Any]
 
 Weak = Literal["members", "manager", "both"]
 WEAKENED = {"members": ["member"], "manager": ["manager"], "both": ["member", "manager"]}
-OPTIONS = Fields(HouseholdContext, {"simulator": "--virtualhome"}, "member_lapses manager_lapses")
+HOUSEHOLD_OPTIONS = Fields(HouseholdContext, {"simulator": "--virtualhome"}, "member_lapses manager_lapses")
 
 
 async def run(
-    context: Annotated[Context, OPTIONS],
+    context: Annotated[Context, HOUSEHOLD_OPTIONS],
     task: Annotated[str, "Prepare Tea, Wash Dishes, … (default: chosen by the seed)."] = "",
     method: Annotated[
         str, "How the team decides: mita, or coela, proagent, mhp or alone; or your own, by entry point."
@@ -119,15 +119,15 @@ def _episode(task: str, agents: int, file: Path | None, seed: int) -> Episode:
         if task:
             raise BadInput("--task: an episode file has its own task.", "Give --task or --episode.")
         return load_episode(file, agents, seed)
-    known = {each.lower(): each for each in CATEGORIES}
+    known = {each.lower(): each for each in GOAL_CATEGORIES}
     if task and task.strip().lower() not in known:
-        raise BadInput(f"--task: there is no task {task!r}.", f"There are: {', '.join(CATEGORIES)}.")
+        raise BadInput(f"--task: there is no task {task!r}.", f"There are: {', '.join(GOAL_CATEGORIES)}.")
     return generate(seed, known[task.strip().lower()] if task else None, agents)
 
 
 @dataclass(frozen=True)
 class _Playing:
-    """A run that is being played: what is told goes to the screen, or is printed."""
+    """A run in progress: its events go to the screen, or are printed."""
 
     run: Run
     flows: Workflows
@@ -164,11 +164,11 @@ class _Playing:
         begun = {"method": self.request.method, "context": self.request.context, "bound": bound}
         return config | {
             "metadata": {**config["metadata"], BEGUN: json.dumps(begun)},
-            "recursion_limit": STEPS,
+            "recursion_limit": RECURSION_LIMIT,
         }
 
     async def _under_way(self, config: RunnableConfig) -> AsyncIterator[Mapping[str, Any]]:
-        """Yield the events of a server that is still playing the run of a killed client."""
+        """Yield the events from a server that is still playing the run of a killed client."""
         if self.flows.server is None:
             return
         runs, thread = self.flows.server.runs, config["configurable"]["thread_id"]
@@ -180,7 +180,7 @@ class _Playing:
                             yield cast(Mapping[str, Any], part.data)
 
     async def _show(self, event: Values) -> None:
-        """Show a decision or steps, and what the team was shown of what others remember."""
+        """Show a decision or steps, and the memories of other workflows that the team was shown."""
         if event["step"] == "shared" and self.screen is None:
             print_shared(event["shown"])
         if event["step"] not in (*DECISIONS, "execute"):

@@ -24,7 +24,7 @@ from mneme.cli.show import (
 from mneme.cli.tables import Table
 from mneme.client.home import opened
 from mneme.core.errors import BadInput, needs
-from mneme.environments.household.scene import NAMES
+from mneme.environments.household.scene import AGENT_NAMES
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.recall import read_again
 
@@ -67,7 +67,7 @@ async def replay(
 
 
 def _gap(run: Run) -> str:
-    """Return what is missing in the run; "" if nothing is."""
+    """Return what the run lacks; "" if it is complete."""
     if missing := run.missing():
         return f"{len(missing)} steps are not kept, from step {missing[0]} to {missing[-1]}."
     if run.first("end") is None:
@@ -99,7 +99,7 @@ def _draw(found: Sequence[Run], step: int, png: Path | None, gif: Path | None) -
 
 
 def _film(run: Run) -> "Film":
-    """Return what is drawn of a run: its steps, synopses, and what each agent saw, where it had eyes."""
+    """Return the content of a film: the steps and synopses, and each agent's view in the visual setting."""
     from mneme.environments.household.picture import Film
 
     synopses = {line["at"]: line["synopsis"] for line in run.lines if line.get("synopsis")}
@@ -113,7 +113,7 @@ def _film(run: Run) -> "Film":
 
 
 async def _print_shared(run: Run) -> None:
-    """Print what was shown of what other workflows remember, unless it was forgotten since."""
+    """Print the memories of other workflows that were shown, unless they were erased since."""
     if names := (run.first("end") or {}).get("shared"):
         async with opened(reading=True) as place:
             known = await read_again(place, names) if isinstance(place, Ledger) else []
@@ -145,10 +145,10 @@ def print_decision(line: Line) -> None:
         instead = "" if brief(action) == brief(proposed) else f" [dim](proposed {escape(brief(proposed))})[/]"
         why = line.get("reason", "") if instead else why
         if "under way" in action and not instead:
-            going_on.append(NAMES[number])
+            going_on.append(AGENT_NAMES[number])
             continue
         does = "continues" if "under way" in action else escape(brief(action))
-        parts.append(f"[bold]{NAMES[number]}[/] {does}{instead}")
+        parts.append(f"[bold]{AGENT_NAMES[number]}[/] {does}{instead}")
     if "fallback" in line:
         say(f"{at}[yellow]no usable allocation: {escape(line['fallback'])}[/]")
     parts += [f"[dim]{' and '.join(going_on)} continue{'s' * (len(going_on) == 1)}[/]"] * bool(going_on)
@@ -168,21 +168,21 @@ def _print_beside(found: Sequence[Run], last: int) -> None:
 
 
 def _decisions(run: Run, last: int) -> dict[int, str]:
-    """Return what was newly decided at each step, a line for each member that does something else."""
+    """Return the new decisions at each step, a line for each member whose action changes."""
     decided: dict[int, str] = {}
     doing: dict[int, str] = {}
     for line in run.lines:
         if line["kind"] == "decision" and line["step"] != "summarise" and line["at"] <= last:
             chosen = line.get("allocation") or [each["action"] for each in line["proposals"]]
             actions = {number: brief(each) for number, each in enumerate(chosen) if each != GOING_ON}
-            news = [f"{NAMES[n]} {each}" for n, each in actions.items() if doing.get(n) != each]
+            news = [f"{AGENT_NAMES[n]} {each}" for n, each in actions.items() if doing.get(n) != each]
             doing |= actions
             if news:
                 decided[line["at"]] = "\n".join(news)
     return decided
 
 
-COUNTED = {
+COUNTER_NAMES = {
     "conflicts": "conflicts",
     "redundant": "redundant actions",
     "messages": "messages",
@@ -194,11 +194,11 @@ COUNTED = {
 
 
 def ending(end: Line | None) -> str:
-    """Say how a run ended, by its last line, with the same figures for all."""
+    """Return how a run ended, by its last line, with the same figures for all."""
     if end is None:
         return "interrupted"
     least = "" if end["bound"] is None else f" (lower bound: {end['bound']})"
-    counted = ", ".join(f"{end['counters'].get(name, 0)} {words}" for name, words in COUNTED.items())
+    counted = ", ".join(f"{end['counters'].get(name, 0)} {words}" for name, words in COUNTER_NAMES.items())
     return f"{'done' if end['success'] else 'not done'} in {end['steps']} steps{least}; {counted}."
 
 

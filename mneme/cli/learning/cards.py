@@ -18,7 +18,7 @@ from mneme.stores.cards.card import Card, Rule
 from mneme.stores.cards.card_files import dump
 from mneme.stores.cards.knowledge_cards import Kept
 from mneme.stores.cards.metrics import Metrics, Period
-from mneme.stores.cards.sharing import BUDGET
+from mneme.stores.cards.sharing import EPSILON_BUDGET
 
 ACTOR = "user"
 CardId = Annotated[str, typer.Argument(help="A card's id, or its first letters.")]
@@ -48,7 +48,7 @@ async def add(
 
 
 def rule_of(text: str) -> Rule:
-    """Read a rule as it is given on the command line. Raises BadInput."""
+    """Parse a rule from the command line. Raises BadInput."""
     condition, _, pattern = (part.strip() for part in text.partition(":"))
     if not condition or not pattern:
         raise BadInput(f"--rule {text!r} cannot be read.", 'Write "CONDITION: WHAT TO DO".')
@@ -86,13 +86,13 @@ async def export(
 
 def _check_abstraction(given: dict[str, Any], abstract: bool, versions: bool) -> None:
     """Raise BadInput for options of the other kind of export."""
-    if not abstract and (given["epsilon"] or given["private"] or given["budget"] != BUDGET):
+    if not abstract and (given["epsilon"] or given["private"] or given["budget"] != EPSILON_BUDGET):
         raise BadInput(
             "--epsilon, --budget and --private are for abstract cards.", "Give --abstract as well."
         )
     if abstract and versions:
         raise BadInput("An abstract card has no history.", "Leave --history or --abstract out.")
-    if abstract and given["budget"] != BUDGET and given["epsilon"] is None:
+    if abstract and given["budget"] != EPSILON_BUDGET and given["epsilon"] is None:
         raise BadInput("Without --epsilon no counts go out, and nothing is spent.", "Leave --budget out.")
 
 
@@ -129,24 +129,24 @@ def print_metrics(found: Metrics) -> None:
 
 
 def counted(kept: Kept, _: Any) -> dict[str, int]:
-    """Return what came of the upkeep."""
+    """Return the counts of the upkeep."""
     return {"archived": len(kept.archived), "expired": len(kept.expired)}
 
 
-PARTS = {
+METRIC_GROUPS = {
     "Reuse and satisfaction": ["tasks", "reuse", "retrieval_precision", "ratings", "satisfaction"],
     "Quality": ["solved", "first_attempt", "iterations", "seconds_p50", "speed_up_p50", "duplicate_mistakes"],
     "Cards": ["card_success", "learned", "promoted", "deprecated", "in_service", "verified"],
 }
-SHARES = {
+PERCENT_METRICS = {
     *("reuse", "retrieval_precision", "satisfaction", "solved", "first_attempt"),
     *("duplicate_mistakes", "card_success"),
 }
 
 
 def print_trend(found: Sequence[Period]) -> None:
-    """Print what each period was like, oldest first: a table for each part of what is watched."""
-    for title, names in PARTS.items():
+    """Print the metrics of each period, oldest first: a table for each monitored part."""
+    for title, names in METRIC_GROUPS.items():
         rows = [[f"{each.begins:%Y-%m-%d}", *(_cell(each, name) for name in names)] for each in found]
         columns = ["from", *(name.replace("_", " ") for name in names)]
         console.print(Table(title, columns, rows, figures=True))
@@ -156,6 +156,6 @@ def _cell(period: Period, name: str) -> str:
     value = getattr(period, name)
     if value is None:
         return "–"
-    if name in SHARES:
+    if name in PERCENT_METRICS:
         return f"{100 * value:.0f} %"
     return str(value) if isinstance(value, int) else f"{value:.3g}"

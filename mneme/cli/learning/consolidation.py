@@ -15,12 +15,12 @@ from mneme.client.workflows import GraphRun, open_team
 from mneme.core.errors import BadInput
 from mneme.nodes.learning.consolidation.state import TuningContext
 
-GRAPH = "consolidation"
-SAME = ("base", "served_base")
+CONSOLIDATION_GRAPH = "consolidation"
+FIXED_FIELDS = ("base", "served_base")
 
 
 class Wanted(BaseModel):
-    """What is to be done: a consolidation, and of which model; or else to tell of them, or to undo one."""
+    """The requested action: a consolidation of a model, a report, or an undo."""
 
     base: str = Field("", description="What is tuned: a GGUF file, a folder of safetensors, or smollm2.")
     served_base: str = Field("", description="The same model's name in Ollama.")
@@ -91,11 +91,11 @@ async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, fresh:
             "Which model is tuned, and where is it served?",
             "Give --base (a GGUF file, a folder, or smollm2) and --ollama (the same model's name in Ollama).",
         )
-    async with open_team(Cards, context["team"], GRAPH) as session:
-        config = await session.thread(GRAPH, context.get("pool", ""))
-        left, values = await session.flows.left_at(GRAPH, config)
-        goes_on = bool(left) and "examine" not in left and not fresh  # what was refused begins anew
-        other = [name for name in SAME if goes_on and values.get(name) != wanted[name]]
+    async with open_team(Cards, context["team"], CONSOLIDATION_GRAPH) as session:
+        config = await session.thread(CONSOLIDATION_GRAPH, context.get("pool", ""))
+        left, values = await session.flows.left_at(CONSOLIDATION_GRAPH, config)
+        goes_on = bool(left) and "examine" not in left and not fresh  # a refused consolidation starts again
+        other = [name for name in FIXED_FIELDS if goes_on and values.get(name) != wanted[name]]
         if other:
             raise BadInput(
                 f"A consolidation of {values.get('base')} on {values.get('served_base')} was begun.",
@@ -105,14 +105,14 @@ async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, fresh:
             console.print(f"[dim]Going on with {values.get('tag') or 'it'}: {', '.join({*left})}.[/]")
         given = None if goes_on else wanted
         modes: list[StreamMode] = ["updates", "custom"]
-        run = GraphRun(session.flows, GRAPH, given, config, context, modes, "sync")
+        run = GraphRun(session.flows, CONSOLIDATION_GRAPH, given, config, context, modes, "sync")
         async for mode, told in run:
             if mode == "custom":
                 loss = f", loss {told['loss']:.3f}" if "loss" in told else ""
                 step = told["doing"].replace("_", " ")
                 console.print(f"    [dim]{step}: {told['done']} of {told['of']}{loss}[/]")
                 continue
-            for step in told if "__metadata__" not in told else ():  # else it is what was there before a kill
+            for step in told if "__metadata__" not in told else ():  # else it is left from before a kill
                 console.print(f"  [dim]{step.replace('_', ' ')}: done[/]")
         ended = run.values
     emit({name: ended.get(name) for name in ("tag", "promoted", "why", "due", "figures")})
@@ -142,7 +142,7 @@ def figures(found: dict[str, Any]) -> list[list[str]]:
 
 
 def _costs(found: dict[str, Any]) -> list[list[str]]:
-    """Return what the training took, and what an answer costs with the cards and tuned with those left."""
+    """Return the cost of the training, and of an answer with the cards and tuned with the remaining ones."""
     rows = []
     if "trained" in found:
         trained = found["trained"]

@@ -26,8 +26,8 @@ from mneme.stores.cards.disputes import Approach, Dispute
 
 Context = dict[str, Any]
 Session = TeamSession[Cards]
-GRAPH = "dispute_resolution"
-LEARNING = ("compound_learning", GRAPH)
+DISPUTE_GRAPH = "dispute_resolution"
+LEARNING = ("compound_learning", DISPUTE_GRAPH)
 DisputeId = Annotated[str, typer.Argument(help="A dispute's id, or its first letters.")]
 Deciding = Fields(TeamContext, {"environment": "--world"}, "schema_name database_seed successes_to_verify")
 
@@ -99,8 +99,8 @@ async def decide(session: Session, dispute: Dispute, verdict: Verdict, context: 
             f"{dispute.id} is resolved already: {dispute_row(dispute)['resolution']}",
             f"See `mneme disputes show {dispute.id}`.",
         )
-    config = await session.thread(GRAPH, dispute.id)
-    left, _ = await session.flows.left_at(GRAPH, config)
+    config = await session.thread(DISPUTE_GRAPH, dispute.id)
+    left, _ = await session.flows.left_at(DISPUTE_GRAPH, config)
     if "ask_person" not in left:
         return await session.on.decide(dispute.id, verdict)
     card = await session.on.get(dispute.card_id)
@@ -110,8 +110,8 @@ async def decide(session: Session, dispute: Dispute, verdict: Verdict, context: 
 
 async def run_dispute(session: Session, dispute_id: str, context: Context) -> Dispute:
     """Run the trials, or continue a killed run; a run that waits for a person keeps waiting."""
-    config = await session.thread(GRAPH, dispute_id)
-    left, _ = await session.flows.left_at(GRAPH, config)
+    config = await session.thread(DISPUTE_GRAPH, dispute_id)
+    left, _ = await session.flows.left_at(DISPUTE_GRAPH, config)
     dispute = await session.on.get_dispute(dispute_id)
     if "ask_person" in left or not dispute.unresolved:
         return dispute
@@ -125,12 +125,12 @@ async def _run(
     session: Session, dispute: str, given: Any, config: RunnableConfig, context: Context
 ) -> Dispute:
     own = {name: value for name, value in context.items() if name in TeamContext.model_fields}
-    await GraphRun(session.flows, GRAPH, given, config, own).end()
+    await GraphRun(session.flows, DISPUTE_GRAPH, given, config, own).end()
     return await session.on.get_dispute(dispute)
 
 
 def print_dispute(dispute: Dispute, rests_on: ToReview | None = None) -> None:
-    """Print a dispute: both approaches, what they rest on, the trials, and how it ended or what it awaits."""
+    """Print a dispute: both approaches, their evidence, the trials, and the outcome or open decision."""
     console.print(
         f"  [yellow]dispute[/] {dispute.id} ({dispute.status}, {dispute.conflict_type}) on {dispute.card_id}"
     )
@@ -155,7 +155,7 @@ def print_dispute(dispute: Dispute, rests_on: ToReview | None = None) -> None:
 
 Act = Callable[[], Awaitable[object]]
 FURTHER = {"s": "skip", "q": "quit"}
-WORDS = {
+ACT_NAMES = {
     "p": "promote",
     "g": "it served",
     "b": "it did not serve",
@@ -200,9 +200,9 @@ def _show(item: ToReview, number: int, of: int) -> None:
 
 
 async def _decided(cards: Cards, item: ToReview) -> bool:
-    """Ask what to do until it is done or passed over; return False where the review ends."""
+    """Ask for actions until one settles or skips the item; return False at the end of the review."""
     acts = _acts(cards, item)
-    offered = ", ".join(f"[{key}] {WORDS[key]}" for key in acts) + ", [s] skip, [q] quit"
+    offered = ", ".join(f"[{key}] {ACT_NAMES[key]}" for key in acts) + ", [s] skip, [q] quit"
     while True:
         try:
             asks = partial(typer.prompt, f"  {offered}", default="s", show_default=False)
@@ -223,7 +223,7 @@ async def _decided(cards: Cards, item: ToReview) -> bool:
 
 
 def _acts(cards: Cards, item: ToReview) -> dict[str, Act]:
-    """Return what can be done with a card, by the letter that asks for it."""
+    """Return the possible actions on a card, by their letters."""
     card, reason = item.card.id, "reviewed by a person"
     if item.dispute:
         decisions: dict[str, Decision] = {"k": "keep_old", "n": "deprecate_old", "m": "merge"}

@@ -22,15 +22,15 @@ from mneme.cli.show import console, emit, print_beside, print_result, read_file
 from mneme.client.workflows import GraphRun, open_team
 from mneme.core.errors import BadInput, first_fault
 from mneme.environments.sql_tuning.tasks import story, tasks
-from mneme.environments.worlds import SHIPPED, find_world
+from mneme.environments.worlds import SHIPPED_WORLDS, find_world
 from mneme.models.asking.counting import in_words
 from mneme.models.asking.responders import resolve
 from mneme.nodes.learning.context import LearningContext
 from mneme.nodes.learning.worlds import Problem
 
 Context = dict[str, Any]
-SUITES = ("story", "sql_tuning", *SHIPPED)
-SIGNS = {
+SUITES = ("story", "sql_tuning", *SHIPPED_WORLDS)
+EVENT_SIGNS = {
     "created": "[green]+ card[/]",
     "reinforced": "[green]+ success[/]",
     "success": "[green]+ success[/]",
@@ -39,15 +39,15 @@ SIGNS = {
     "dispute": "[yellow]? dispute[/]",
     "dead end": "[red]x dead end[/]",
 }
-ROLES = ("researcher", "devils_advocate", "leader", "monitor")
+LEARNING_ROLES = ("researcher", "devils_advocate", "leader", "monitor")
 DDL = ".sql"
-"""How a file of statements is told from the name of a schema that comes with Mneme."""
-PAGE = 1000
+"""Suffix of a file of statements, as opposed to the name of a schema that Mneme includes."""
+TASKS_PER_PAGE = 1000
 """Finished tasks that are asked for at once."""
 
 
 class Place(BaseModel):
-    """What the command line says of a task beside what the graph is told."""
+    """Options of a task that stay on the command line, beside the graph's input."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -62,7 +62,7 @@ class Place(BaseModel):
 
     @property
     def told(self) -> Context:
-        """Return what the graph is told, as far as it was given."""
+        """Return the graph's input, as far as it was given."""
         return self.model_dump(exclude={*Place.model_fields}, exclude_defaults=True)
 
     @property
@@ -78,11 +78,11 @@ class Place(BaseModel):
 
 
 OTHERWISE = ("task", "example", "messages", "task_id", "ddl")
-"""What the graph is told and what is no option: it is the command's argument, or comes of other options."""
-TOLD: Context = {
+"""Fields of the graph's input that are no options: they are the argument, or follow from other options."""
+PROBLEM_FIELDS: Context = {
     name: hint for name, hint in get_type_hints(Problem, include_extras=True).items() if name not in OTHERWISE
 }
-Where = create_model("Where", __base__=Place, **TOLD)
+Where = create_model("Where", __base__=Place, **PROBLEM_FIELDS)
 Given = create_model(
     "Given",
     __base__=Where,
@@ -91,12 +91,12 @@ Given = create_model(
 )
 
 
-OPTIONS = Fields(LearningContext, without="environment schema_name database_seed successes_to_verify")
+LEARN_OPTIONS = Fields(LearningContext, without="environment schema_name database_seed successes_to_verify")
 
 
 async def learn(
     where: Annotated[Context, Fields(Where)],
-    context: Annotated[Context, OPTIONS],
+    context: Annotated[Context, LEARN_OPTIONS],
     task: Annotated[str, typer.Argument(help="The task in words.")] = "",
     file: Annotated[Path | None, "A YAML list of tasks."] = None,
     suite: Annotated[
@@ -110,7 +110,7 @@ async def learn(
     if count < 1:
         raise BadInput(f"--count {count}: a suite needs at least one task.", "Give --count 1 or more.")
     given = tasks_of(task, file, suite, (count, seed), where)
-    await show_notice(*(context[role] for role in ROLES))
+    await show_notice(*(context[role] for role in LEARNING_ROLES))
     async with open_team(Cards, context["team"], *LEARNING) as session:
         done = await finished(session)
         given = [numbered(each, done) for each in given]
@@ -122,9 +122,9 @@ async def learn(
 
 
 def numbered(given: Place, done: Set[str]) -> Place:
-    """Name a task that has no name by what it is, and by how often it was finished.
+    """Name an unnamed task by its content, and by how often it was completed.
 
-    So the same command goes on where it was killed, and begins anew where it came to its end.
+    So the same command continues a killed task, and starts again after a completed one.
     """
     if given.id:
         return given
@@ -137,7 +137,7 @@ def numbered(given: Place, done: Set[str]) -> Place:
 async def finished(session: Session) -> set[str]:
     """Return the ids of all finished tasks."""
     done = set[str]()
-    while page := await session.on.list_tasks(PAGE, len(done)):
+    while page := await session.on.list_tasks(TASKS_PER_PAGE, len(done)):
         done |= {record.id for record in page}
     return done
 
@@ -167,7 +167,7 @@ def tasks_of(words: str, file: Path | None, suite: str, size: tuple[int, int], w
 def _of_suite(suite: str, size: int, seed: int) -> list[Place]:
     if suite not in SUITES:
         raise BadInput(f"There is no suite {suite!r}.", f"There are: {', '.join(SUITES)}.")
-    if suite in SHIPPED:
+    if suite in SHIPPED_WORLDS:
         cases = find_world(suite).cases()
         named = [{"task": each.text, "id": each.id, "world": suite, "case": each.id} for each in cases]
     else:
@@ -228,7 +228,7 @@ async def solve(session: Session, given: Place, context: Context) -> bool:
 
 
 def problem_of(given: Place) -> Context:
-    """Return what the graph is given, with paths that hold wherever the graph runs. Raises BadInput."""
+    """Return the graph's input, with absolute paths. Raises BadInput."""
     named = {**given.told, "task_id": given.id}
     if given.schema_name.endswith(DDL):
         named["ddl"] = read_file(Path(given.schema_name), "Give a file of CREATE TABLE statements.")
@@ -267,7 +267,7 @@ def _print_result(values: dict[str, Any]) -> None:
     )
     print_beside("    ", escape(packet["answer"]))
     for each in values["learned"]:
-        sign = SIGNS.get(each["event"], each["event"])
+        sign = EVENT_SIGNS.get(each["event"], each["event"])
         print_beside(
             f"  {sign} ", f"{each['card']} v{each['version']} ({each['status']}): {escape(each['claim'])}"
         )
@@ -277,7 +277,7 @@ def _print_result(values: dict[str, Any]) -> None:
 
 MAX_PART_CHARS = 6_000
 """Characters of one part: what a small model reads with care."""
-HINT = "Give a log, tickets or a conversation as text."
+SOURCE_FILE_HINT = "Give a log, tickets or a conversation as text."
 QUESTION = """What does this record of past work teach that would help with other tasks? It is {name}, part
 {number} of {of}. Say what the problem was, what helped, what was tried and failed, and under which condition
 that holds; claim nothing that the record does not show. Where it teaches nothing, say so."""
@@ -291,7 +291,7 @@ async def intake(
 ) -> None:
     """Learn from what was written before: each part is drafted, challenged and compiled into cards."""
     parts = [given for file in files for given in parts_of(file, scope)]
-    context = dict.fromkeys(ROLES, agents) | {"team": team}
+    context = dict.fromkeys(LEARNING_ROLES, agents) | {"team": team}
     await show_notice(agents)
     if await resolve(agents) == "rules":
         raise BadInput("Rules learn nothing from texts.", "Give a model that reads: --agents ollama:MODEL.")
@@ -304,12 +304,12 @@ async def intake(
 
 
 def parts_of(file: Path, scope: str) -> list[Place]:
-    """Return a file's parts as tasks. Raises BadInput for one without words.
+    """Return a file's parts as tasks. Raises BadInput if it has no text.
 
-    Each goes through draft, challenge, decision and monitor as any task does. Nothing is measured, so what
-    comes of it is provisional and says so. A part that has been read is not read again.
+    Each goes through draft, challenge, decision and monitor as any task does. Nothing is measured, so its
+    cards are provisional and say so. A part is read only once.
     """
-    text = read_file(file, HINT)
+    text = read_file(file, SOURCE_FILE_HINT)
     items: list[object] = [text]
     try:
         if file.suffix == ".jsonl":
@@ -324,7 +324,7 @@ def parts_of(file: Path, scope: str) -> list[Place]:
     )
     texts = [piece for each in said for piece in _pieces(each)]
     if not texts:
-        raise BadInput(f"{file} has no words.", HINT)
+        raise BadInput(f"{file} has no words.", SOURCE_FILE_HINT)
     return [
         Given.model_validate(
             {
@@ -339,7 +339,7 @@ def parts_of(file: Path, scope: str) -> list[Place]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yield as many whole lines as a part has room for; a longer line is cut."""
+    """Yield as many whole lines as fit into a part; a longer line is cut."""
     gathered, size = list[str](), 0
     for whole in text.splitlines():
         for line in (whole[n : n + MAX_PART_CHARS] for n in range(0, len(whole) or 1, MAX_PART_CHARS)):

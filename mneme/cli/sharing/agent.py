@@ -15,13 +15,13 @@ from mneme.client.home import open_operations
 from mneme.core.errors import BadInput, MnemeError
 from mneme.core.yaml_files import read_yaml, text_of
 from mneme.library.agents.agent import AGENTS, Agent, load_agent
-from mneme.library.agents.own import EXAMPLE, own_agents, own_text, save_agent
+from mneme.library.agents.own import AGENT_EXAMPLE, own_agents, own_text, save_agent
 
-FIELDS: dict[str, Any] = {
+AGENT_FIELDS: dict[str, Any] = {
     name: (str, Field("", description=each.description)) for name, each in Agent.model_fields.items()
 }
-del FIELDS["name"]
-Given = create_model("Given", **FIELDS)
+del AGENT_FIELDS["name"]
+Given = create_model("Given", **AGENT_FIELDS)
 
 
 async def new(
@@ -54,11 +54,11 @@ async def new(
 
 
 def _write_example(name: str) -> None:
-    """Write a documented file to be filled in; none is overwritten."""
+    """Write a documented template to fill in; an existing file is not overwritten."""
     path = Path(f"{name}.yaml")
     try:
         with path.open("x", encoding="utf-8") as made:
-            made.write(EXAMPLE.format(name=name))
+            made.write(AGENT_EXAMPLE.format(name=name))
     except FileExistsError as there:
         hint = f"mneme share agent new {name} --file {path} saves the agent that it describes."
         raise BadInput(f"{path} is there already.", hint) from there
@@ -96,4 +96,4 @@ def fields() -> None:
     for name, field in Agent.model_fields.items():
         needed = "" if field.is_required() else " (optional)"
         say(f"[bold]{name}[/]{needed}: {escape(field.description or '')}")
-    say(escape("\n" + EXAMPLE.format(name="haiku")))
+    say(escape("\n" + AGENT_EXAMPLE.format(name="haiku")))

@@ -20,9 +20,9 @@ from mneme.nodes.sharing.pools import agent_of
 from mneme.stores.pools.memory_pool import Added, Pair, Pooled
 
 LINES = "Give a file of JSON Lines."
-LINES_AT_ONCE = 100
+LINES_PER_REQUEST = 100
 """Lines per request to a server."""
-PAGE = 500
+PAIRS_PER_REQUEST = 500
 CHOSEN_BY_HAND = 100
 """The score of a pair without one: a person chose it by hand (§3.2)."""
 
@@ -68,7 +68,7 @@ async def show(key: PairKey, pool: PoolName, team: Team = "local") -> None:
 
 
 def _scored(pair: Pair) -> str:
-    """Say what a pair is worth, by whom or what, and what people's ratings made of it."""
+    """Return a pair's score, its scorer, and its value after people's ratings."""
     rubric = f"version {pair.rubric} of the rubric" if pair.rubric else "the shipped rubric"
     by = {
         "": "",
@@ -106,7 +106,7 @@ async def export(
     """Write a pool as JSON Lines."""
     lines = list[str]()
     async with open_operations(Pools, team, reading=True) as shared:
-        while page := await shared.export_lines(pool, len(lines), PAGE):
+        while page := await shared.export_lines(pool, len(lines), PAIRS_PER_REQUEST):
             lines += page
     text = "".join(f"{line}\n" for line in lines)
     if is_written(text, file):
@@ -124,7 +124,8 @@ async def import_(
     """Import pairs; a broken line is reported, and the others are imported."""
     if (file is None) == (not shipped):
         raise BadInput(
-            "The pairs are missing.", f"Give a file, or --shipped for the pairs that come with Mneme. {FORM}"
+            "The pairs are missing.",
+            f"Give a file, or --shipped for the pairs that come with Mneme. {PAIRS_FORM}",
         )
     if file is not None:
         sources = [(pool, _lines(file, agent))]
@@ -139,8 +140,8 @@ async def import_(
     done = Added()
     async with open_operations(Pools, team) as shared:
         for name, lines in sources:
-            for start in range(0, len(lines), LINES_AT_ONCE):
-                more = await shared.import_lines(name, lines[start : start + LINES_AT_ONCE], start + 1)
+            for start in range(0, len(lines), LINES_PER_REQUEST):
+                more = await shared.import_lines(name, lines[start : start + LINES_PER_REQUEST], start + 1)
                 done.added, done.known = done.added + more.added, done.known + more.known
                 done.broken += more.broken
     emit(done)
@@ -148,7 +149,7 @@ async def import_(
     for line in done.broken:
         say(f"[red]{escape(line)}[/]")
     if done.broken:
-        say(escape(FORM))
+        say(escape(PAIRS_FORM))
     return int(bool(done.broken))
 
 
@@ -203,7 +204,7 @@ def _joined(parts: Any) -> str:
     return "".join(str(each["text"]) for each in parts)
 
 
-FORM = (
+PAIRS_FORM = (
     'Each line is like {"question": "…", "answer": "…"} or like '
     '{"messages": [{"role": "user", "content": "…"}, {"role": "assistant", "content": "…"}]}, '
     "whose last two messages are of user and assistant, with --agent NAME; or as `mneme share pool export` "

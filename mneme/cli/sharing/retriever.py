@@ -22,8 +22,8 @@ from mneme.nodes.sharing.context import PoolContext
 from mneme.nodes.sharing.training_wake import TRAINING_THREAD
 
 NOTE = "The pairs' vectors never change: a new version goes live with one write, without a new index."
-GRADED_AT_ONCE = 2
-"""Memories whose candidates are graded at the same time: the grades of so many are lost with a kill."""
+GRADING_CONCURRENCY = 2
+"""Number of memories whose candidates are graded concurrently: a kill loses their grades."""
 
 
 async def status(pool: PoolName = "", team: Team = "local") -> None:
@@ -90,7 +90,7 @@ async def train_retriever(
     config = await flows.thread(TRAINING_THREAD.format(team=session.team, pool=pool), graph)
     left, _ = await flows.left_at(graph, config)
     given = None if left else {"pool": pool}
-    bounded = config | {"recursion_limit": RECURSION_LIMIT, "max_concurrency": GRADED_AT_ONCE}
+    bounded = config | {"recursion_limit": RECURSION_LIMIT, "max_concurrency": GRADING_CONCURRENCY}
     part = {name: value for name, value in context.items() if name in PoolContext.model_fields}
     run = GraphRun(flows, graph, given, bounded, part)
     async for event in run:

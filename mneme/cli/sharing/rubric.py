@@ -25,7 +25,7 @@ from mneme.library.agents.rubric import Rubric, read_rubric
 from mneme.nodes.sharing.context import DesignContext, Scoring
 from mneme.nodes.sharing.pools import FrozenRubric, agents_in
 
-GRAPH = "rubric_design"
+RUBRIC_GRAPH = "rubric_design"
 Context = dict[str, Any]
 DomainName = Annotated[str, typer.Argument(help="A domain, or single_pool.")]
 Designing = Annotated[Context, Fields(DesignContext)]
@@ -88,7 +88,7 @@ async def design(
             raise BadInput(f"A draft for {domain} waits for review.", REVIEW.format(domain=domain))
         known = tasks or [each.task for each in agents_in(own_texts(domain))]
         given = None if left else {"domain": domain, "tasks": known, "wishes": wishes}
-        await GraphRun(session.flows, GRAPH, given, config, context).end()
+        await GraphRun(session.flows, RUBRIC_GRAPH, given, config, context).end()
 
 
 REVIEW = "Decide: `mneme share rubric review {domain}` with --approve, --file, --wishes or --reject."
@@ -99,10 +99,10 @@ async def _waiting(
     domain: str, context: Context
 ) -> AsyncIterator[tuple[TeamSession[Pools], RunnableConfig, Sequence[str]]]:
     """Open the run that designs a domain's rubric, with the steps that it has left; then print the rubric."""
-    async with open_team(Pools, context["team"], GRAPH) as session:
-        config = await session.thread(GRAPH, domain)
-        yield session, config, (await session.flows.left_at(GRAPH, config))[0]
-        left, values = await session.flows.left_at(GRAPH, config)
+    async with open_team(Pools, context["team"], RUBRIC_GRAPH) as session:
+        config = await session.thread(RUBRIC_GRAPH, domain)
+        yield session, config, (await session.flows.left_at(RUBRIC_GRAPH, config))[0]
+        left, values = await session.flows.left_at(RUBRIC_GRAPH, config)
     emit({"rubric": values["rubric"], "version": values["version"], "waits": "review" in left})
     say(escape(Rubric.model_validate(values["rubric"]).as_text()))
     if values["version"]:
@@ -131,7 +131,7 @@ async def review(
                 f"`mneme share rubric design {domain}` writes one.",
             )
         answer: Any = Command(resume=decision)
-        await GraphRun(session.flows, GRAPH, answer, config, context).end()
+        await GraphRun(session.flows, RUBRIC_GRAPH, answer, config, context).end()
 
 
 def _decision(approve: bool, file: Path | None, wishes: str, reject: bool, reason: str) -> Context:

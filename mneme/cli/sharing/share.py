@@ -33,7 +33,7 @@ ASKING = ("memory_sharing", "retriever_training")
 GROWING = ("interactive_learning", "retriever_training")
 STANDARD = TypeAdapter(Given)
 WIDE = 100
-SHOWN = [
+PRINTED_FIELDS = [
     *("answer", "score", "stored", "why", "key", "pool", "shown", "retriever"),
     *("answered_by", "scored_by", "asked"),
 ]
@@ -57,7 +57,7 @@ def members_text(domain: str, named: str) -> str:
 
 
 def answerers_of(given: Sequence[str], agents: str) -> Context:
-    """Return who answers for all agents, and who for single ones, from words MODEL and AGENT=MODEL."""
+    """Return the default responder, and those of single agents, from words MODEL and AGENT=MODEL."""
     everyone, single = by_role(given, agents)
     return {"answerer": everyone, "answerers": ", ".join(single)}
 
@@ -108,7 +108,7 @@ async def check_rubric(shared: Pools, domain: str, context: Context) -> None:
 
 
 def _print_outcome(values: Context) -> None:
-    emit({name: values.get(name) for name in SHOWN})
+    emit({name: values.get(name) for name in PRINTED_FIELDS})
     scored = "not scored" if values["score"] is None else f"{values['score']} of 100 by {values['scored_by']}"
     say(f"\n\n[dim]{scored}: {escape(values['rationale'])}[/]")
     retriever = f"retriever {values['retriever']}" if values["retriever"] else "the untrained embedder"
@@ -167,7 +167,7 @@ async def grow(
 
 
 def standards_of(file: Path | None) -> list[Given]:
-    """Read standard answers from JSON Lines of agent and answer. Raises BadInput, naming the line."""
+    """Read standard answers from JSON Lines of agent and answer. Raises BadInput with the line."""
     if file is None:
         return []
     found = list[Given]()

@@ -20,9 +20,9 @@ from mneme.prompts.learning.compound_learning.challenge import Objection, Review
 from mneme.prompts.learning.compound_learning.research import Complaint, Draft, patch_draft
 from mneme.prompts.learning.compound_learning.task import Advice
 
-MAX_CHECK_CHARS_TOLD = 300
+MAX_CHECK_CHARS = 300
 PATCHES = 2
-"""Refinement rounds (§3, step 3): more would let two agents argue for ever."""
+"""Maximum refinement rounds (§3, step 3): more would let two agents argue for ever."""
 
 
 @timed
@@ -48,7 +48,7 @@ async def challenge(step: Step) -> Update:
     found = [*said.objections]
     for probe in probes:  # a hidden check, this draft's or an earlier one's
         if wrong := await asyncio.to_thread(world.probe, draft.solution, probe):
-            failed = f"{wrong} It is: {shorten(probe, MAX_CHECK_CHARS_TOLD, placeholder=' …')}"
+            failed = f"{wrong} It is: {shorten(probe, MAX_CHECK_CHARS, placeholder=' …')}"
             found.append(Objection(evidence=failed, kind="missing_edge_case", severity="blocking"))
     raised = [LoggedObjection(round=len(state["drafts"]), objection=each) for each in found]
     step.tell("challenge", trial=trial.summary if trial else "", objections=worded(raised))
@@ -105,5 +105,5 @@ async def patch(step: Step) -> Update:
 
 
 def is_patched(state: State) -> bool:
-    """Say whether the latest draft is a new one: to challenge the same once more would tell nothing."""
+    """Return whether the latest draft is new: to challenge the same one again would show nothing."""
     return all(each.round != len(state["drafts"]) for each in state["log"])

@@ -33,12 +33,12 @@ from mneme.stores.provenance import made_from
 from mneme.stores.write_gate import CARDS
 
 GAINED = 1.1
-"""A draft that is not a tenth better than the baseline gained nothing."""
+"""Minimum speed-up over the baseline; a smaller one counts as no gain."""
 MAX_REASON_CHARS = 300
 MAX_EXAMPLE_CHARS = 2_000
 """Characters of a solution that a card keeps as an example; a longer one would be cut, and not run."""
 JUDGED = "Judged by the model, not measured."
-"""What such a card says of itself, until a person or a checker confirms it."""
+"""Text in a card whose success no measurement confirmed, until a person or a checker does."""
 
 
 @timed
@@ -260,7 +260,7 @@ def trajectory_of(state: State) -> list[str]:
 
 
 async def log_task(step: Step, learned: Sequence[Learned] = ()) -> None:
-    """Keep in the log what a finished task was."""
+    """Log a finished task."""
     await step.cards.tasks.add(record_of(step.state, step.world, step.runtime.context, learned))
 
 

@@ -59,7 +59,7 @@ async def recall(step: Step) -> Update:
 
 
 def begin(step: Step, recalled: Sequence[Known], began: float) -> Update:
-    """Begin a task with what was recalled of earlier ones since the moment `began`."""
+    """Begin a task with the cards recalled since the moment `began`."""
     world = step.world
     step.tell("recall", cards=[each.claim for each in recalled])
     return {
@@ -95,7 +95,7 @@ def _fits(card: Card, world: World) -> bool:
 
 
 def _search_text(step: Step) -> str:
-    """Say what to search the cards by: what the task is made of, as cards say it; else the task's words."""
+    """Return the text by which cards are searched: the task's features in their terms, else its words."""
     general = step.world.general
     return about("; ".join(general), step.world.noun) if general else step.state["task"]
 
@@ -125,7 +125,7 @@ async def research(step: Step) -> Update:
 
 
 def _ideas(step: Step) -> list[Advice]:
-    """Return what a textbook begins with, else what was not tried yet, less dead ends.
+    """Return the textbook's first approaches, else untried ones, without dead ends.
 
     Where all is known to fall short, what gained most is left, or what changes nothing.
     """

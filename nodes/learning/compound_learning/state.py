@@ -1,4 +1,4 @@
-"""What compound learning keeps between its steps, and what all its steps share."""
+"""State of compound learning between its steps, and functions that all its steps share."""
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -33,7 +33,7 @@ Role = Literal["researcher", "devils_advocate", "leader", "monitor"]
 
 
 class TriedDraft(TypedDict):
-    """A draft, and what its quick trial showed."""
+    """A draft, and the result of its quick trial."""
 
     draft: Draft
     trial: Trial | None
@@ -79,7 +79,7 @@ class Packet(TypedDict):
 
 
 class Learned(TypedDict):
-    """One change to the knowledge base: what happened to which card, and why."""
+    """One change to the knowledge base: the card, what changed, and why."""
 
     event: str
     card: str
@@ -130,7 +130,7 @@ Drafted = TypeVar("Drafted", bound=Draft)
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a task: what is known so far, the run, the task's world, and the team's cards."""
+    """A step of a task: the state, the run, the task's world, and the team's cards."""
 
     state: State
     runtime: LearningRuntime
@@ -152,7 +152,7 @@ class Step:
         return self.state["drafts"][number]["draft"]
 
     def tell(self, name: str, **what: Any) -> None:
-        """Tell the run's stream what came of the step."""
+        """Report the result of the step to the run's stream."""
         self.runtime.stream_writer({"step": name, **what})
 
     async def ask(

@@ -35,11 +35,11 @@ from mneme.stores.tuned_models import Attempt
 MAX_LOSS = 0.05
 """The share of a lesson that a tuned model must be shown not to lose on replayed tasks."""
 REPLY_TOKENS = 160
-ARMS = ("base_with_cards", "tuned_with_delta", "base_alone", "tuned_alone")
+DEPLOY_ARMS = ("base_with_cards", "tuned_with_delta", "base_alone", "tuned_alone")
 """Who is asked, and whether lessons stand in front of the task."""
 SEED = 0
 NANOSECONDS = 1e9
-WORD = re.compile(r"\w{3,}")
+ANSWER_WORD = re.compile(r"\w{3,}")
 
 
 async def deploy(state: State, runtime: TuningRuntime) -> Update:
@@ -57,7 +57,9 @@ def each_replay(state: State) -> list[Send] | str:
     """
     told = {name: state[name] for name in ("tag", "served_base", "model")}
     numbers = range(state["counts"]["replays"])
-    return [Send("replay", {**told, "number": n, "arm": arm}) for n in numbers for arm in ARMS] or "settle"
+    return [
+        Send("replay", {**told, "number": n, "arm": arm}) for n in numbers for arm in DEPLOY_ARMS
+    ] or "settle"
 
 
 async def replay(state: Replaying, runtime: TuningRuntime) -> Update:
@@ -144,7 +146,7 @@ def share_of_words(said: str, lesson: str, lessons: Collection[str] = ()) -> flo
 
 
 def _words(text: str) -> set[str]:
-    return {*WORD.findall(text.casefold())}
+    return {*ANSWER_WORD.findall(text.casefold())}
 
 
 async def settle(state: State, runtime: TuningRuntime) -> Update:
@@ -208,5 +210,5 @@ def _scores(rows: Sequence[dict[str, Any]], arm: str) -> list[float]:
 
 def _means(rows: Sequence[dict[str, Any]], name: str) -> dict[str, float]:
     """Return the mean of each arm's figure, over the rows of which Ollama has told it."""
-    told = {arm: [row[name] for row in rows if row["arm"] == arm and row.get(name)] for arm in ARMS}
+    told = {arm: [row[name] for row in rows if row["arm"] == arm and row.get(name)] for arm in DEPLOY_ARMS}
     return {arm: fmean(values) if values else 0.0 for arm, values in told.items()}

@@ -20,7 +20,7 @@ TASKS_A_CARD = 4
 """Tasks of one card that are trained on: more of the same teach little."""
 REPLAYS = 40
 MAX_HELD_OUT = 200
-CANDIDATES = 50
+MAX_SOURCE_CARDS = 50
 """Cards among which those that are left are looked for."""
 
 
@@ -57,7 +57,7 @@ async def card_pairs(
     async def shown(card: Card) -> Pair:
         """Return a pair with what retrieval finds for it now, and once what is learned is archived."""
         latest = asked[card.id][-1]
-        found = [each.card for each in await cards.retrieve(latest, CANDIDATES)]
+        found = [each.card for each in await cards.retrieve(latest, MAX_SOURCE_CARDS)]
         left = [in_short(each) for each in found if each.id not in keys]
         now = [in_short(each) for each in found[:recall]]
         delta = left[: min(recall, DELTA)]

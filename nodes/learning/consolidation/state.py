@@ -1,4 +1,4 @@
-"""What a consolidation is given, what it carries from step to step, and what came of it."""
+"""Input, state and result of a consolidation."""
 
 import hashlib
 from operator import add
@@ -23,7 +23,7 @@ from mneme.stores.pools.tuned import PoolModels
 
 
 class TuningContext(Recipe, OwnedByTeam):
-    """Whose cards, or which pool's memories, are consolidated, and how the model is tuned."""
+    """Context of a consolidation: the team or the pool, and how the model is tuned."""
 
     pool: str = described(
         "The pool whose memories are learned (Memory Sharing, §5); none: the team's cards.",
@@ -40,7 +40,7 @@ TUNED = described(
 
 
 class Wanted(TypedDict, total=False):
-    """Which base is tuned, and where it is served."""
+    """The base model that is tuned, and where it is served."""
 
     base: Required[Annotated[str, TUNED]]
     served_base: Required[
@@ -67,7 +67,7 @@ class Result(TypedDict, total=False):
 
 
 class State(Wanted, Result, total=False):
-    """What was found out on the way."""
+    """The results of the steps so far."""
 
     counts: dict[str, int]
     before: Annotated[Judged, Typed]
@@ -78,7 +78,7 @@ class State(Wanted, Result, total=False):
 
 
 class Replaying(TypedDict):
-    """One task that is to be replayed, and by whom."""
+    """One task that is to be replayed, and the arm that replays it."""
 
     tag: str
     number: int

@@ -1,4 +1,4 @@
-"""Examine, gather, measure, train and judge: from a team's cards to an adapter, and what it is worth."""
+"""Examine, gather, measure, train and judge: from a team's cards to an adapter and its quality."""
 
 import asyncio
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ MAX_FORGOTTEN = 0.10
 """The share of generic questions that an adapter must be shown not to lose."""
 QUESTIONS = TypeAdapter(list[Question])
 MIN_PAIRS = 2
-"""Pairs without which there is nothing to be trained."""
+"""Minimum pairs for a training."""
 
 
 async def examine(state: State, runtime: TuningRuntime) -> Update:
@@ -66,7 +66,7 @@ async def examine(state: State, runtime: TuningRuntime) -> Update:
 
 
 def is_due(state: State) -> str:
-    """Go on where it is due or wanted."""
+    """Return whether the consolidation is due or requested."""
     return "gather" if state["tag"] else "__end__"
 
 
@@ -143,7 +143,7 @@ async def judge_tuned(state: State, runtime: TuningRuntime) -> Update:
 
 
 def has_forgotten(state: State) -> str:
-    """Serve nothing that has forgotten."""
+    """Return whether the model has forgotten: such a model never serves."""
     return "settle" if state["why"] else "deploy"
 
 

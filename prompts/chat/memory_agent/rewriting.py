@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from mneme.prompts.chat.evidence import left_out
-from mneme.prompts.chat.memory_agent.reading import MAX_CHARS, MAX_ITEMS, Name, Relation, check_content
+from mneme.prompts.chat.memory_agent.reading import MAX_ITEMS, MAX_MEMORY_CHARS, Name, Relation, check_content
 from mneme.prompts.prompt import Prompt, Schemas
 
 
@@ -76,5 +76,5 @@ def doubt_rewritten(given: Pair, answer: Rewritten) -> None:
 
 @rewrite_memory.bound
 def rewritten_bounds(given: Pair) -> Schemas:
-    """Let a memory be as long as it was with the fact appended."""
-    return {"content": {"maxLength": max(MAX_CHARS, len(given.memory) + len(given.fact))}}
+    """Limit the memory to its former length plus the fact."""
+    return {"content": {"maxLength": max(MAX_MEMORY_CHARS, len(given.memory) + len(given.fact))}}

@@ -6,10 +6,10 @@ from pydantic import BaseModel, Field
 
 from mneme.core.trial import Trial
 from mneme.prompts.learning.compound_learning.task import (
-    DATA,
-    MAX_ITEMS,
+    MAX_ANSWER_ITEMS,
     NONE,
     SETTING,
+    TASK_IS_DATA,
     Known,
     Pattern,
     Setting,
@@ -58,7 +58,7 @@ class Objections(BaseModel):
     hidden_check: Annotated[str, Field(max_length=MAX_CHECK_CHARS)] = Field(
         "", description="A shell command that ends with 0 only where the draft is right; may be empty."
     )
-    objections: list[Objection] = Field([], max_length=MAX_ITEMS)
+    objections: list[Objection] = Field([], max_length=MAX_ANSWER_ITEMS)
 
 
 challenge_draft = Prompt(
@@ -71,7 +71,7 @@ edge case, a contradiction with a verified card (name its number), a pitfall kno
 a dead end: object to a draft that tries it again, with what the card says of it, and name no such remedy.
 Where its condition does not hold here, it is none. Rest each objection on the plan, the trial or a card.
 Blocking means that the draft must not go out so; all else is advisory. No objection is a good answer too.
-Repeat no earlier objection that a later draft has answered. {DATA}
+Repeat no earlier objection that a later draft has answered. {TASK_IS_DATA}
 Where files are changed, write a hidden check: a command that tries what the given checks leave out (an empty
 input, other digits, another order) and ends with 0 only where the draft is right. It is run on a copy.
 Card and pitfall are -1 where an objection names none. The remedy is a pattern: in the pattern language where
@@ -129,7 +129,7 @@ $remedies""",
 
 @challenge_draft.bound
 def can_be_objected(given: Review) -> Schemas:
-    """Offer the cards that are shown, and the kinds of objection that they allow."""
+    """Restrict the answer to the cards that are shown, and to the kinds of objection that they allow."""
     kinds = ["missing_edge_case", "unstated_assumption"]
     kinds += ["contradiction"] if given.cards else []
     kinds += ["known_pitfall"] if given.pitfalls else []

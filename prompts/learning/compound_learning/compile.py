@@ -5,12 +5,12 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from mneme.prompts.learning.compound_learning.task import (
-    DATA,
     DISPUTABLE,
+    MAX_ANSWER_ITEMS,
     MAX_CLAIM_CHARS,
-    MAX_ITEMS,
     NONE,
     SETTING,
+    TASK_IS_DATA,
     Condition,
     Failing,
     Known,
@@ -60,8 +60,12 @@ class Finding(BaseModel):
     )
     condition: Condition = Field("", description="When it holds, in the words of the features.")
     pattern: Pattern = Field("", description="What to do then.")
-    failure_modes: list[Failing] = Field([], max_length=MAX_ITEMS, description="When the lesson fails.")
-    deprecated_approaches: list[DeadEnd] = Field([], max_length=MAX_ITEMS, description="Tried and failed.")
+    failure_modes: list[Failing] = Field(
+        [], max_length=MAX_ANSWER_ITEMS, description="When the lesson fails."
+    )
+    deprecated_approaches: list[DeadEnd] = Field(
+        [], max_length=MAX_ANSWER_ITEMS, description="Tried and failed."
+    )
     success: bool = Field(True, description="For reinforce: whether the card helped.")
     card: int = Field(NONE, description="Number of the used card that it is about, else -1.")
     event: Literal["create", "reinforce", "dispute", "dead_end"]
@@ -70,7 +74,7 @@ class Finding(BaseModel):
 class Findings(BaseModel):
     """What the monitor does to the knowledge base, if anything."""
 
-    findings: list[Finding] = Field([], max_length=MAX_ITEMS)
+    findings: list[Finding] = Field([], max_length=MAX_ANSWER_ITEMS)
 
 
 compile_lessons = Prompt(
@@ -85,7 +89,7 @@ share, its pattern. A lesson against a verified card opens a dispute with that c
 task that was not solved, keep what was tried and failed (dead_end): a claim, the condition, and the
 approaches that failed; the pattern is empty. Say with each lesson what was tried before it and failed, and
 when the lesson fails, where the trajectory shows it. A claim states what is true of the domain; it never
-tells agents how to behave. Nothing learned is a good answer too. {DATA}
+tells agents how to behave. Nothing learned is a good answer too. {TASK_IS_DATA}
 A finding's card is -1 for create and dead_end; claim, condition and pattern are empty for reinforce.""",
     examples=[
         Findings(
@@ -149,7 +153,7 @@ $verified""",
 
 @compile_lessons.bound
 def can_be_found(given: Experience) -> Schemas:
-    """Offer the cards that were used, and what may be done to them."""
+    """Restrict the answer to the cards that were used, and to the actions allowed on them."""
     events = ["create", "dead_end"]
     events += ["reinforce"] if given.used else []
     events += ["dispute"] if any(card.status in DISPUTABLE for card in given.used) else []

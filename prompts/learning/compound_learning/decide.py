@@ -5,10 +5,10 @@ from pydantic import BaseModel, Field
 from mneme.core.trial import Trial
 from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.prompts.learning.compound_learning.task import (
-    DATA,
-    MAX_ITEMS,
+    MAX_ANSWER_ITEMS,
     MAX_TEXT_CHARS,
     SETTING,
+    TASK_IS_DATA,
     Known,
     Sentence,
     Setting,
@@ -38,12 +38,12 @@ class Resolution(BaseModel):
     solved: bool = Field(description="Whether the task is solved; what was measured decides where it was.")
     confidence: float = Field(ge=0, le=1)
     references: list[Sentence] = Field([], max_length=5, description="External sources, where there are any.")
-    uncertainties: list[Reason] = Field([], max_length=MAX_ITEMS)
+    uncertainties: list[Reason] = Field([], max_length=MAX_ANSWER_ITEMS)
     fallbacks: list[Sentence] = Field([], max_length=5)
     faster_or_novel: bool = Field(description="Whether it is faster than before, or a new approach.")
     reusable: bool = Field(description="Whether the approach is a pattern, not one task's accident.")
     promote: list[int] = Field(
-        [], max_length=MAX_ITEMS, description="Numbers of the used cards that you approve as verified."
+        [], max_length=MAX_ANSWER_ITEMS, description="Numbers of the used cards that you approve as verified."
     )
     verify_new: bool = Field(
         False, description="Whether a new card from this task is verified at once: measured, and sure."
@@ -58,7 +58,7 @@ resolve_task = Prompt(
 objections closed and open, the cards it rests on and what was measured. Say how confident you are, what
 is uncertain and what to fall back on. Only you approve cards as verified: approve one only where the task
 was solved on it, it served before, and no blocking objection is open; one that is verified stays so. Where
-nothing was measured, judge the answer yourself and say so. {DATA}
+nothing was measured, judge the answer yourself and say so. {TASK_IS_DATA}
 The draft is the answer: copy nothing of it, and leave the answer empty, unless you give another in words.
 Confidence is from 0 to 1. References are sources outside of the team: none of its cards. A new card is
 verified at once only where the measurement is so clear that no second task is needed. Faster_or_novel:

@@ -6,12 +6,12 @@ from pydantic import BaseModel, Field
 
 from mneme.core.trial import Solution, Trial
 from mneme.prompts.learning.compound_learning.task import (
-    DATA,
-    MAX_ITEMS,
+    MAX_ANSWER_ITEMS,
     MAX_SQL_CHARS,
     MAX_TEXT_CHARS,
-    PARTS,
+    PATTERN_TEXT,
     SETTING,
+    TASK_IS_DATA,
     Advice,
     Known,
     Pattern,
@@ -38,18 +38,18 @@ class Draft(BaseModel):
         "", description="The approach in the pattern language, e.g. INDEX (filter, group); may be empty."
     )
     statements: list[Statement] = Field(
-        [], max_length=MAX_ITEMS, description="CREATE INDEX or ANALYZE statements, in order."
+        [], max_length=MAX_ANSWER_ITEMS, description="CREATE INDEX or ANALYZE statements, in order."
     )
     query: str = Field(
         "", max_length=MAX_SQL_CHARS, description="The query to run instead; empty where it stays as it is."
     )
-    files: list[File] = Field([], max_length=MAX_ITEMS, description="Files with their whole new text.")
+    files: list[File] = Field([], max_length=MAX_ANSWER_ITEMS, description="Files with their whole new text.")
     diff: str = Field("", max_length=MAX_SQL_CHARS, description="A unified diff, instead of whole files.")
     answer: str = Field(
         "", max_length=MAX_TEXT_CHARS, description="The answer in words, where nothing is run."
     )
     used: list[int] = Field(
-        [], max_length=MAX_ITEMS, description="Numbers of the cards that the draft really rests on."
+        [], max_length=MAX_ANSWER_ITEMS, description="Numbers of the cards that the draft really rests on."
     )
     assumptions: list[Sentence] = Field([], max_length=5)
 
@@ -96,8 +96,8 @@ draft_solution = Prompt(
     system=f"""You are the researcher of a team that solves tasks. Draft a solution. Use the cards that fit
 (their rules are already made out for this task) and name the numbers of those that you really used; use
 none that does not fit. What a card or a dead end says has failed, when its condition holds here, is not
-tried again; where that condition does not hold, it may be tried. {DATA}
-{PARTS}""",
+tried again; where that condition does not hold, it may be tried. {TASK_IS_DATA}
+{PATTERN_TEXT}""",
     examples=[
         Draft(
             rationale="Card 0 fits: the overdue loans are filtered by due date and grouped by branch.",
@@ -131,7 +131,7 @@ $textbook""",
 
 @draft_solution.bound
 def can_be_drafted(given: Assignment) -> Schemas:
-    """Offer the cards that are shown, and the parts of a solution that are taken, with room for each."""
+    """Restrict the answer to the shown cards and the allowed parts of a solution, with room for each."""
     return {**some_of("used", range(len(given.cards))), **parts_bounds(given)}
 
 
@@ -155,7 +155,7 @@ class Patch(Draft):
     """A revised draft, and the numbers of the objections that it closes."""
 
     closed: list[int] = Field(
-        [], max_length=MAX_ITEMS, description="Numbers of the objections that the patch closes."
+        [], max_length=MAX_ANSWER_ITEMS, description="Numbers of the objections that the patch closes."
     )
 
 
@@ -166,9 +166,9 @@ patch_draft = Prompt(
     system=f"""You are the researcher of a team. The devil's advocate objected to your draft. Patch it where
 an objection is right, and name the numbers of the objections that the patch closes; an objection that is
 wrong stays open. What a card or a dead end says has failed, when its condition holds here, is no patch.
-{DATA}
+{TASK_IS_DATA}
 Give the whole new draft, not only what changes.
-{PARTS}""",
+{PATTERN_TEXT}""",
     examples=[
         Patch(
             rationale="The index on the loans lacked the branch that they are grouped by.",
@@ -207,7 +207,7 @@ $advice
 
 @patch_draft.bound
 def can_be_patched(given: Complaint) -> Schemas:
-    """Offer the objections that were raised, and the cards that the draft rests on."""
+    """Restrict the answer to the objections that were raised, and to the cards that the draft uses."""
     return {
         **some_of("closed", range(len(given.objections))),
         **parts_bounds(given),
