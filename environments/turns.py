@@ -1,4 +1,4 @@
-"""A turn of a team: what was done, what came of it; told in text, and read back from it."""
+"""A turn of a team: an action and its result, written as text and parsed from it."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ START = re.compile(r"^(?=\[\d+\] [^:\n]+: )", re.MULTILINE)
 
 
 class Turn(BaseModel):
-    """One contribution to a task: what an agent put out, and what its environment answered, if it has one."""
+    """One contribution to a task: an agent's output, and its environment's answer, if there is one."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -27,22 +27,22 @@ class Turn(BaseModel):
 
     @property
     def failed(self) -> bool:
-        """Say whether the turn was answered as being without effect."""
+        """Return whether the environment answered that the turn had no effect."""
         return bool(NO_EFFECT.search(self.outcome))
 
     @property
     def worked(self) -> bool:
-        """Say whether the turn changed something, as far as the text tells."""
+        """Return whether the turn changed something, according to its text."""
         return not (self.failed or LOOKING.search(self.output))
 
     @property
     def thought(self) -> str:
-        """Return what was thought aloud in the turn, if it was a thought."""
+        """Return the thought of the turn, if it was thinking aloud."""
         return self.output.partition(":")[2].strip() if self.output.lower().startswith("think") else ""
 
 
 def read_turn(text: str) -> Turn | None:
-    """Read a turn's text; None where it is no turn."""
+    """Parse a turn's text; return None if it is no turn."""
     found = TURN_LINE.fullmatch(text.strip())
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""A world: where solutions are tried, so that what they are worth is measured, not judged.
+"""A world: an environment that tries solutions, so that their value is measured, not judged.
 
 A world of your own is a class of three methods::
 
@@ -65,7 +65,7 @@ __all__ = [
 
 
 class Told(TypedDict, total=False):
-    """What a task tells its world: the command line, the graphs and the worlds all read this declaration."""
+    """A task's input for its world: the one declaration for the command line, the graphs and the worlds."""
 
     query: Annotated[
         str,
@@ -115,12 +115,12 @@ class Told(TypedDict, total=False):
 
 
 def stated(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a task says: nothing that is empty; a number may be 0, such as an index budget."""
+    """Return the non-empty fields of a task; a number may be 0, such as an index budget."""
     return {name: value for name, value in told.items() if value or value == 0}
 
 
 class Task(BaseModel, frozen=True):
-    """One task: its words, and what its world reads of it (a query, a folder, …)."""
+    """One task: its text, and its input for the world (a query, a folder, …)."""
 
     id: str = "task"
     text: str = ""
@@ -136,7 +136,7 @@ class Language(Protocol):
     """Short texts (patterns) that name an approach for every task of a world, such as `INDEX (filter)`."""
 
     definition: str
-    """What a pattern can say, in words for an agent."""
+    """Description of the possible patterns, for agents."""
 
     def check(self, pattern: str) -> str:
         """Return the pattern as the language writes it. Raises BadInput for what is in no pattern."""
@@ -144,16 +144,16 @@ class Language(Protocol):
 
 
 class World(ABC):
-    """One task in the world where its solutions are tried."""
+    """A world with one task, in which its solutions are tried."""
 
     measures: bool = True
-    """Whether solutions are tried here; else the leader judges them."""
+    """Whether solutions are measured here; else the leader judges them."""
     scope: str = ""
-    """What lessons of this world are about: cards of another scope are not shown here."""
+    """Domain of this world's lessons: cards of another scope are not shown here."""
     noun: str = "tasks"
-    """What its tasks are called."""
+    """Noun for its tasks."""
     form: str = "The answer is the solution in words; statements, query, files and diff stay empty."
-    """How a solution is written here, in words for an agent."""
+    """Format of a solution, described for agents."""
     parts: Sequence[str] = ("answer",)
     """The parts of a solution that this world takes."""
     language: Language | None = None
@@ -161,11 +161,11 @@ class World(ABC):
 
     @abstractmethod
     def material(self) -> str:
-        """Return what the task is about: the query, the files, what the baseline printed."""
+        """Return the material of the task: the query, the files, the baseline's output."""
 
     @abstractmethod
     def wanted(self) -> str:
-        """Return what counts as solved, what may change, and where it is run."""
+        """Return the success criteria, what may change, and where the solution is run."""
 
     @abstractmethod
     def attempt(self, solution: Solution, *, quick: bool = False) -> Trial:
@@ -177,7 +177,7 @@ class World(ABC):
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """Return the versions of what the task runs on, by name: cards for other versions are not shown."""
+        """Return the versions of the task's software, by name: cards for other versions are not shown."""
         return {}
 
     @property
@@ -187,7 +187,7 @@ class World(ABC):
 
     @property
     def wanted_gain(self) -> float:
-        """Return how many times as good as now a solution is to be; 0 where that is not said in a number."""
+        """Return the factor of improvement that is wanted; 0 if the task gives no number."""
         return 0.0
 
     @property
@@ -201,15 +201,15 @@ class World(ABC):
         return self.features
 
     def applies(self, condition: str) -> bool | None:
-        """Say whether a condition holds here; None where it says something that the world cannot tell."""
+        """Return whether a condition holds here; None if the world cannot decide it."""
         return None
 
     def specificity(self, condition: str) -> int:
-        """Say how much a condition asks for."""
+        """Return how specific a condition is."""
         return len(parts_of(condition))
 
     def carry_out(self, pattern: str) -> Solution:
-        """Make a pattern out for this task. Raises BadInput where it cannot be carried out here."""
+        """Turn a pattern into a solution of this task. Raises BadInput if it cannot be applied here."""
         raise NotImplementedError
 
     def first_ideas(self) -> Sequence[str]:
@@ -221,7 +221,7 @@ class World(ABC):
         return ()
 
     def describe(self, solution: Solution) -> str:
-        """Say a solution as a pattern; nothing for what is in no pattern."""
+        """Describe a solution as a pattern; return "" if no pattern fits."""
         return ""
 
     def looks(self) -> Sequence[Callable[..., str]]:
@@ -234,10 +234,10 @@ class WorldKind(ABC):
 
     name: str
     vocabulary: str = ""
-    """What its patterns and features are said in: words that tell nothing of whose tasks they are."""
+    """Words of its patterns and features: they reveal nothing about the tasks' owner."""
 
     def names(self, material: str) -> Sequence[str]:
-        """Return the names in a task's material that tell whose it is, such as tables and columns."""
+        """Return the names in a task's material that reveal its owner, such as tables and columns."""
         return ()
 
     @abstractmethod
@@ -261,7 +261,7 @@ def parts_of(condition: str) -> list[str]:
 WORLD_PLUGINS = "mneme.worlds"
 SQL_TUNING = "sql_tuning"
 WORKSPACE = "workspace"
-"""A folder that is held to a command: what the task itself says."""
+"""A folder with a check command, both given by the task."""
 SHIPPED_WORLDS = ("python_functions", "shell_pipelines")
 BUILT_IN_KINDS: Mapping[str, str] = {
     SQL_TUNING: "sql_tuning.world:SqlTuningKind",
@@ -296,7 +296,7 @@ def world_names() -> list[str]:
 
 
 def runs_commands(name: str) -> bool:
-    """Say whether a world is told by the task what to run or open, beside its solutions."""
+    """Return whether the task gives the world commands to run or folders to open, beside its solutions."""
     return name == WORKSPACE or name.endswith(WORLD_SUFFIXES)
 
 

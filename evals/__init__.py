@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Evaluation(NamedTuple):
-    """The module of an evaluation, within this package, what it does in one line, and of which paper."""
+    """The module of an evaluation in this package, its one-line description, and its paper."""
 
     module: str
     does: str
@@ -42,4 +42,4 @@ EVALUATIONS = {
     "model": Evaluation("prompts.evaluation", "Test which model is good enough for which role.", OURS),
     "bench": Evaluation("bench.bench", "Measure how fast Mneme's own parts are.", OURS),
 }
-"""Every evaluation by the name that a user types; nothing is imported until it is run."""
+"""Every evaluation by its name on the command line; nothing is imported until it is run."""

@@ -1,4 +1,4 @@
-"""What several evaluations measure with: ledgers, settings for one run, times, and significance."""
+"""Shared measurements of evaluations: ledgers, settings for one run, times, and significance."""
 
 import asyncio
 import os
@@ -45,9 +45,9 @@ async def ledger_at(location: Path | str, embedder: Embedder) -> AsyncIterator[L
 
 
 def bytes_on_disk(folder: Path) -> int:
-    """Return what the files of a folder take on the disk, without databases' logs of what they write.
+    """Return the disk usage of a folder in bytes, without databases' write-ahead logs.
 
-    Sparse files take less than they are long, and short ones less than a block of the disk.
+    Sparse files use less than their length, and short ones less than a disk block.
     """
     stats = [path.stat() for path in folder.rglob("*") if path.is_file() and not path.name.endswith("-wal")]
     return sum(min(512 * each.st_blocks, each.st_size) for each in stats)
@@ -63,7 +63,7 @@ def searched_store(embedder: Embedder) -> InMemoryStore:
 
 
 def home_beside(journal: Journal) -> Path:
-    """Return the folder where a run keeps what it goes on from; emptied where no case is finished."""
+    """Return the folder of a run's state for continuing; emptied if no case is finished."""
     home = journal.path.with_suffix("")
     if not journal.rows:
         shutil.rmtree(home, ignore_errors=True)  # what a run left that finished no case
@@ -72,7 +72,7 @@ def home_beside(journal: Journal) -> Path:
 
 @contextmanager
 def in_environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Make variables this process's settings, and forget what is known of models, before and afterwards."""
+    """Set variables as this process's settings, and clear the caches about models, before and afterwards."""
     before = {name: os.environ[name] for name in variables if name in os.environ}
     os.environ.update(variables)
     _forget_settings()
@@ -94,10 +94,10 @@ def _forget_settings() -> None:
 def processes(
     count: int, one: Callable[[C], Coroutine[Any, Any, Row]]
 ) -> Iterator[Callable[[C], Awaitable[Row]]]:
-    """Yield what does one case: in one of so many processes, or here where one is enough.
+    """Yield an executor of cases: in that many processes, or in this one if one is enough.
 
-    They share nothing with this one and end with it, however it ends; the standard library's wait for ever
-    where this process is killed. What waits for a process is dropped when the run is interrupted.
+    They share nothing with this process and end with it, however it ends; the standard library's wait forever
+    if this process is killed. Waiting cases are dropped when the run is interrupted.
     """
     if count == 1:
         yield one
@@ -123,7 +123,7 @@ def _end_with_parent() -> None:
 
 
 async def seconds_of(work: Awaitable[object]) -> float:
-    """Return how long something takes."""
+    """Return the duration in seconds."""
     started = time.perf_counter()
     await work
     return time.perf_counter() - started
@@ -141,7 +141,7 @@ def line(
 
 
 def wilcoxon_p(differences: Sequence[float] | NDArray[np.float64]) -> float | None:
-    """Return p of Wilcoxon's signed-rank test, two-sided; None where nothing differs."""
+    """Return p of Wilcoxon's signed-rank test, two-sided; None if nothing differs."""
     return float(wilcoxon(differences).pvalue) if np.any(differences) else None
 
 
@@ -162,7 +162,7 @@ def interval_of_mean(values: Sequence[float] | NDArray[np.float64]) -> tuple[flo
 
 
 def p_cell(p: float | None) -> str:
-    """Write a p as a table shows it."""
+    """Format a p for a table."""
     return "–" if p is None else f"{p:.1g}"
 
 
@@ -172,12 +172,12 @@ def ratio(part: float, whole: float) -> float | None:
 
 
 def percent(value: float | None) -> str:
-    """Write a share as a table shows it."""
+    """Format a share for a table."""
     return "–" if value is None else f"{100 * value:.0f} %"
 
 
 def interval(of: dict[str, Any]) -> str:
-    """Write a share's interval as a table shows it."""
+    """Format a share's interval for a table."""
     return "–" if of["low"] is None else f"{100 * of['low']:.0f}–{100 * of['high']:.0f} %"
 
 

@@ -34,9 +34,9 @@ class Identity(BaseModel):
 
 
 async def identify(who: str) -> Identity:
-    """Return who answers for a responder setting, decided once for the whole run.
+    """Return the responder of a setting, determined once for the whole run.
 
-    Raises `ModelUnavailable` where Ollama is to answer and cannot.
+    Raises `ModelUnavailable` if Ollama is chosen and cannot answer.
     """
     responder = await resolve(who)
     provider, _, model = responder.partition(":")
@@ -75,12 +75,12 @@ Jobs = Annotated[
 
 
 def jobs_of(given: int, uses_model: bool) -> int:
-    """Return how many processes play: as many as are given, or fit what answers."""
+    """Return the number of processes: the given one, or one that fits the responder."""
     return given or (settings().parallel if uses_model else os.cpu_count() or 1)
 
 
 class JournalOptions(BaseModel):
-    """What every evaluation has: where its results go."""
+    """Options of every evaluation: the folder of the results."""
 
     out: Annotated[Path, Field(description="Folder of raw results and plots.")] = RUNS
     fresh: Annotated[bool, Field(description="Start anew instead of going on.")] = False
@@ -91,7 +91,7 @@ class JournalOptions(BaseModel):
 
 
 class RunOptions(JournalOptions):
-    """What every evaluation has that keeps a ledger: its embedder as well."""
+    """Options of every evaluation with a ledger: also its embedder."""
 
     embedder: str = Field("", description="Embedder of the ledger; default: the settings'.")
 

@@ -1,4 +1,4 @@
-"""What every evaluation hands back, and the journal of raw results that makes it resumable."""
+"""The result of every evaluation, and the journal of raw results that makes it resumable."""
 
 import asyncio
 import hashlib
@@ -80,7 +80,7 @@ class Report:
         return self
 
     def json(self) -> Row:
-        """Return what `--json` prints: the summary and where the rest is."""
+        """Return the output of `--json`: the summary and the paths of the rest."""
         return {
             "name": self.name,
             "answered_by": self.answered_by,
@@ -113,7 +113,7 @@ class Journal:
         return list(self._rows.values())
 
     def add(self, case: str, row: Row) -> Row:
-        """Keep the result of one case; it is in the file when this returns."""
+        """Store the result of one case; it is in the file when this returns."""
         kept = {"case": case, "at": datetime.now(UTC).isoformat(timespec="milliseconds"), **row}
         try:
             with self.path.open("a", encoding="utf-8") as file:
@@ -131,9 +131,9 @@ class Journal:
         *,
         concurrency: int = 1,
     ) -> list[Row]:
-        """Finish the cases that are not finished yet, so many at once; return the rows of all, in order.
+        """Complete the unfinished cases, that many at once; return the rows of all, in order.
 
-        The first failure stops the others; what is finished is kept.
+        The first failure stops the others; finished cases are kept.
         """
         waiting = {name: case for name, case in cases.items() if name not in self}
         places, done = asyncio.Semaphore(concurrency), count(len(cases) - len(waiting) + 1)
@@ -189,7 +189,7 @@ def open_journal(folder: Path, name: str, configuration: Row, *, fresh: bool = F
 
 
 def _finished(path: Path) -> list[Row]:
-    """Read back every whole line after the first, and cut off one that was interrupted."""
+    """Read every whole line after the first, and cut off an interrupted one."""
     text = path.read_text(encoding="utf-8")
     whole = text[: text.rfind("\n") + 1]
     if whole != text:
@@ -258,12 +258,12 @@ def table(
     figures: bool = True,
     lines: bool = False,
 ) -> Table:
-    """Make a table whose first column is text and whose others are figures, or text too."""
+    """Return a table whose first column is text; the others are figures, or text too."""
     return Table(title, columns, [[_cell(value) for value in row] for row in rows], figures, lines)
 
 
 def framed(title: str, frame: "pd.DataFrame", *, figures: bool = True, lines: bool = False) -> Table:
-    """Make a table of a data frame; the levels of its index are the first columns."""
+    """Return a data frame as a table; the levels of its index are the first columns."""
     is_named = any(name is not None for name in frame.index.names)  # by nothing, "", too
     flat = frame.reset_index() if is_named else frame
     rows = flat.astype(object).to_numpy().tolist()
@@ -277,7 +277,7 @@ def _cell(value: object) -> str:
 
 
 def draw(path: Path, title: str, answered_by: str, *plots: "Callable[[Axes], None]") -> Path:
-    """Draw plots side by side into a PNG whose title says what answered."""
+    """Draw plots side by side into a PNG whose title names the responder."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  (a process that plays draws nothing)
     from matplotlib.figure import Figure  # noqa: PLC0415
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, RootModel
 
 
 def shape(kind: Any) -> str:
-    """Return what a value of a type looks like: `{"rationale": "…", "route": "store"|"discard"}`."""
+    """Return the form of a type's values: `{"rationale": "…", "route": "store"|"discard"}`."""
     if isinstance(kind, type):
         return _of_class(kind)
     within = get_args(kind)

@@ -1,4 +1,4 @@
-"""What an agent can do in one step, the result, and what the agent then sees."""
+"""An agent's possible actions in one step, their results, and its observation afterwards."""
 
 from functools import lru_cache
 from typing import Literal
@@ -8,11 +8,11 @@ from pydantic import BaseModel, ConfigDict
 from mneme.environments.household.episode import Kind
 
 AGENT_NAMES = ("Alice", "Bob", "Charlie", "Dana")
-"""What the agents are called, in order."""
+"""Names of the agents, in order."""
 
 
 class Action(BaseModel):
-    """One low-level action; `target` is walked to, opened, or put upon, `object` is taken or put."""
+    """One low-level action; `target` is the goal of walking, opening or putting, `object` is taken or put."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -45,7 +45,7 @@ class ActionResult(BaseModel):
     ok: bool
     why: str = ""
     forestalled: bool = False
-    """Whether another agent touched the thing in the same step and was first."""
+    """Whether another agent was faster in the same step and touched the object first."""
 
 
 DONE = ActionResult(ok=True)
@@ -81,10 +81,10 @@ class Observation(BaseModel):
     rooms: dict[int, str]
     may_send: bool = True
     looked: bool = True
-    """Whether all of the room has come into view; without eyes, whoever is in a room sees all of it."""
+    """Whether the whole room has been in view; without eyes, an agent sees all of its room."""
     within_reach: list[int] = []
     """With eyes, what hands reach: estimated boxes do not tell it to the decimetre."""
     reach_told: bool = False
-    """Whether hands reach that and nothing else, however near it seems."""
+    """Whether hands reach exactly the objects above, however near others seem."""
     missing: list[int] | None = None
-    """With eyes, what is not where it was seen; without, whatever is known here and not seen is gone."""
+    """With eyes, objects no longer where they were seen; without, known objects here out of view are gone."""

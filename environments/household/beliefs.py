@@ -1,4 +1,4 @@
-"""What one agent knows: what it saw, where and when."""
+"""Knowledge of one agent: what it saw, where and when."""
 
 from collections.abc import Iterable, Mapping
 
@@ -8,7 +8,7 @@ from mneme.environments.household.acting import AGENT_NAMES, Action, Observation
 from mneme.environments.household.episode import Goal
 
 LASTING = ("name", "holder", "relation", "is_open", "room")
-"""What makes a thing another one to know when it changes; where exactly it lies does not."""
+"""Fields whose change makes an object count as new knowledge; its exact position does not."""
 
 
 class Known(Seen):
@@ -39,10 +39,10 @@ class Beliefs(BaseModel):
     checked: dict[int, int] = {}
     others: dict[int, Met] = {}
     lost: dict[int, int] = {}
-    """What was not where it was believed to be, and when that was noticed."""
+    """Objects that were not at their believed place, and the step at which that was noticed."""
 
     def update(self, observation: Observation) -> None:
-        """Add what is seen, and drop what should be visible here and is not."""
+        """Add what is visible, and remove what should be visible here but is not."""
         step = self.step = observation.step
         self.room, self.position, self.hands = observation.room, observation.position, observation.hands
         self.rooms = observation.rooms
@@ -55,7 +55,7 @@ class Beliefs(BaseModel):
             self.others[other] = Met(room=room, hands=hands, step=step)
 
     def did(self, action: Action, step: int) -> None:
-        """Know where one has put a thing: inside a container that is shut it cannot be seen."""
+        """Record where the agent has put an object: inside a closed container it cannot be seen."""
         holder = None if action.target is None else self.things.get(action.target)
         known = None if action.object is None else self.things.get(action.object)
         if not action.kind.startswith("put") or holder is None or known is None:
@@ -93,7 +93,7 @@ class Beliefs(BaseModel):
     def merge(self, other: "Beliefs") -> None:
         """Copy what another agent saw more recently.
 
-        What one misses in a room while another sees it elsewhere, at the same step, is where it is seen.
+        Of two agents at one step, the one that sees an object overrules the one that misses it elsewhere.
         """
         for known in other.things.values():
             mine = self.things.get(known.id)
@@ -125,27 +125,27 @@ class Beliefs(BaseModel):
         )
 
     def placed(self, goals: Iterable[Goal]) -> dict[str, int]:
-        """Count what is believed to satisfy each goal."""
+        """Return the number of objects that are believed to satisfy each goal."""
         return {
             goal.key: min(goal.count, sum(satisfies(known, goal) for known in self.things.values()))
             for goal in goals
         }
 
     def words(self) -> str:
-        """Describe all that is known, for a prompt: the agent, what it saw, and where it has been."""
+        """Return all knowledge as text for a prompt: the agent, what it saw, and where it has been."""
         lines = [self.position_in_words(), *self.sights(), self.explored(), self.unexplored()]
         return "\n".join(line for line in lines if line)
 
     def position_in_words(self) -> str:
-        """Say where the agent is and what it holds."""
+        """Return the agent's position and the objects it holds, as text."""
         held = [f"<{self.things[thing].name}> ({thing})" for thing in self.hands if thing in self.things]
         where = self.rooms.get(self.room, "house")
         return f"I am in the {where}, holding {' and '.join(held) or 'nothing'}."
 
     def sights(self, first: int = 0, last: int | None = None, *, with_shut: bool = True) -> list[str]:
-        """Say what was seen latest between two steps, both included; not what is in the agent's own hands.
+        """Return the latest sights between two steps, inclusive, except objects in the agent's hands.
 
-        Without `with_shut`, containers that are not open are left out.
+        Without `with_shut`, closed containers are left out.
         """
         last = self.step if last is None else last
         containers = (each for each in self.containers() if with_shut or each.is_open)
@@ -157,13 +157,13 @@ class Beliefs(BaseModel):
         ]
 
     def explored(self, first: int = 0) -> str:
-        """Say in which rooms the agent was since a step, and when last; nothing where it was in none."""
+        """Return the rooms where the agent was since a step, and when last; "" if there are none."""
         seen = [(room, step) for room, step in self.room_seen.items() if step >= first]
         named = [f"<{self.rooms[room]}> ({room}) (step {step})" for room, step in seen]
         return f"Explored by me: {', '.join(named)}." if named else ""
 
     def unexplored(self) -> str:
-        """Say in which rooms the agent has never been; only beliefs that hold all it knows can tell."""
+        """Return the rooms where the agent has never been; this needs beliefs with all of its knowledge."""
         return unexplored(self.rooms, self.room_seen, "Not yet explored by me")
 
     def _sentence(self, known: Known) -> str:
@@ -183,7 +183,7 @@ class Beliefs(BaseModel):
 
 
 def satisfies(known: Seen, goal: Goal) -> bool:
-    """Return whether a thing counts for a goal at its place."""
+    """Return whether an object at its place counts for a goal."""
     return known.name == goal.name and known.relation == goal.relation and known.holder == goal.target
 
 

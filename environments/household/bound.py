@@ -1,6 +1,6 @@
 """A lower bound on the steps that any team needs for an episode, even if it knows all locations.
 
-It holds for teams that put down what they hold at the target of a goal only; docs/explanation/mita.md proves
+It holds for teams that put objects down only at the target of a goal; docs/explanation/mita.md proves
 it. If an episode needs more than MAX_LOADS loads to be searched, some things are left out, which makes the
 bound smaller; `how` says so.
 """
@@ -52,9 +52,9 @@ def lower_bound(episode: Episode) -> Bound:
 
 @dataclass(frozen=True)
 class Lacking:
-    """How many things a goal still needs, and how many of them are at which spots.
+    """The number of objects that a goal still needs, and the number of them at each spot.
 
-    A spot is a container with all that lies in it, or a single thing; each is named by its id.
+    A spot is a container with its content, or a single object; each is named by its id.
     """
 
     count: int
@@ -88,7 +88,7 @@ def _lacking(episode: Episode, goal: Goal) -> Lacking | None:
 
 
 def _spot(episode: Episode, thing: int) -> Spot | None:
-    """Return where a thing is taken from; None if it is in a container that cannot be opened."""
+    """Return the spot of an object; None if it is in a container that cannot be opened."""
     relation, holder = episode.places[thing]
     kind = episode.by_id()[holder].category
     if relation == "on" or kind == "room":
@@ -142,11 +142,11 @@ class _Trips:
         self._ways: dict[Load, Metres] = {}
 
     def steps(self, load: Load) -> Indices:
-        """Count each agent's steps of walking at least for a load, from its start."""
+        """Return each agent's minimum number of walking steps for a load, from its start."""
         return _whole(self._shortest(load).min(axis=1))
 
     def opening(self, spot: int) -> Indices:
-        """Count the steps to success at least, where an agent only opens a container, for each agent."""
+        """Return the minimum number of steps to success for each agent, if it only opens a container."""
         there = self._reach.between(self._reach.starts, self._at[spot]).min(axis=1)
         onward = self._reach.between(self._at[spot], self._target).min()
         return _whole(there) + 1 + _whole(onward) + 1
@@ -217,14 +217,14 @@ class _Sharing:
         self._opening = [trips.opening(spot) for spot in range(len(shut))]
 
     def least(self) -> int:
-        """Give the least number of steps in which some choice can be brought."""
+        """Return the minimum number of steps in which some choice can be delivered."""
         steps = 0
         while not any(self._can_share(steps, load, []) for load in self._choices):
             steps += 1
         return steps
 
     def _can_share(self, steps: int, rest: Load, shares: list[Load]) -> bool:
-        """Return whether the agents that have no share yet can bring what is left, in so many steps."""
+        """Return whether the agents without a share can deliver the rest within the steps."""
         agent = len(shares)
         if agent == self._agents:
             spare = [steps - self._busy(each, share) for each, share in enumerate(shares)]
@@ -248,7 +248,7 @@ class _Sharing:
         return self._alone[share][agent]
 
     def _can_open(self, shut: Sequence[int], shares: Sequence[Load], spare: list[int], steps: int) -> bool:
-        """Return whether the agents' spare steps are enough to open the closed containers."""
+        """Return whether the agents' spare steps suffice to open the closed containers."""
         if not shut:
             return True
         spot, *others = shut

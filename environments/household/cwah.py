@@ -56,14 +56,14 @@ class Edge(BaseModel):
 
 
 class Graph(BaseModel):
-    """What VirtualHome knows of an apartment."""
+    """VirtualHome's graph of an apartment."""
 
     nodes: list[Node]
     edges: list[Edge]
 
 
 class Recorded(BaseModel):
-    """Where an agent was recorded to start: the name of its room, and (x, y, z)."""
+    """Recorded start of an agent: the name of its room, and (x, y, z)."""
 
     room: str
     position: Triple
@@ -113,7 +113,7 @@ def read_cwah(given: dict[str, Any], name: str, seed: int) -> dict[str, Any]:
 
 
 def read_places(graph: dict[str, Any], targets: set[int]) -> dict[int, tuple[Relation, int]]:
-    """Return what holds each thing of a graph as VirtualHome gives it, boxes and all."""
+    """Return the holder of each object in a VirtualHome graph, including boxes."""
     nodes = []
     for node in graph["nodes"]:
         box = node.get("bounding_box") or {"center": (0.0, 0.0, 0.0), "size": (0.0, 0.0, 0.0)}
@@ -127,7 +127,7 @@ def _rounded(metres: Triple) -> Triple:
 
 
 def _start(agent: Recorded, field: str, kept: "_Kept") -> dict[str, Any]:
-    """Find the room of an agent: of several that share a name, the nearest to where it stands."""
+    """Return the room of an agent: of several with the same name, the nearest to its position."""
     position = agent.position[0], agent.position[2]
     rooms = [kept.nodes[room] for room in kept.rooms if kept.nodes[room].class_name == agent.room]
     require(bool(rooms), f"{field}.room: there is no room {agent.room}.", "Name a room of the graph.")
@@ -161,14 +161,14 @@ class _Kept:
                 self.places[node.id] = self._held(node, room) if kind == "object" else ("inside", room)
 
     def things(self) -> Iterator[tuple[Node, Kind]]:
-        """Give the rooms, and what is in them."""
+        """Return the rooms, and the objects in them."""
         for node in self.nodes.values():
             kind = self._kind(node)
             if kind is not None and (kind == "room" or node.id in self.places):
                 yield node, kind
 
     def doors(self) -> Iterator[tuple[int, int, tuple[float, float]]]:
-        """Give the doors between two rooms."""
+        """Return the doors between two rooms."""
         for node in self.nodes.values():
             rooms = self._between.get(node.id, [])
             if node.class_name == "door" and len(rooms) >= 2:
@@ -189,7 +189,7 @@ class _Kept:
         return "surface" if bears or node.id in self._targets else None
 
     def _held(self, node: Node, room: int) -> tuple[Relation, int]:
-        """Return what holds an object: the container it is in, else what it stands on, else the room."""
+        """Return the holder of an object: its container, else the surface under it, else the room."""
         chain = [(relation, self.nodes[holder]) for relation, holder in self._chain(node.id)]
         for relation, holder in chain:
             if relation == "inside" and self._kind(holder) == "container":
@@ -202,7 +202,7 @@ class _Kept:
         return "inside", room
 
     def _chain(self, thing: int) -> list[tuple[Relation, int]]:
-        """List what holds a thing, and what holds that, nearest first."""
+        """Return the holder of an object, its holder's holder, and so on, nearest first."""
         found = list(self._holders.get(thing, []))
         for _, holder in found:
             found += [each for each in self._holders.get(holder, []) if each not in found]

@@ -23,7 +23,7 @@ MARGIN = 2.0
 
 
 class Boxed(Protocol):
-    """What has a bounding box in the apartment: centre and extent in metres, y is up."""
+    """An object with a bounding box in the apartment: centre and extent in metres, y is up."""
 
     @property
     def center(self) -> tuple[float, float, float]: ...
@@ -66,12 +66,12 @@ class Goal(BaseModel):
 
     @property
     def key(self) -> str:
-        """Write the predicate as C-WAH does."""
+        """Return the predicate in C-WAH's form."""
         return f"{self.relation}_{self.name}_{self.target}"
 
 
 class Start(BaseModel):
-    """Where an agent begins: the floor position (x, z) in metres, and who put it there."""
+    """Start of an agent: the floor position (x, z) in metres, and the source of that position."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -81,7 +81,7 @@ class Start(BaseModel):
 
 
 class Episode(BaseModel):
-    """Everything that a world needs. Raises BadInput, naming the field, if it cannot be played."""
+    """All data of an episode. Raises BadInput, naming the field, if it cannot be played."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -29,7 +29,7 @@ class Room(NamedTuple):
 
     @property
     def center(self) -> Point:
-        """Give the middle."""
+        """Return the centre."""
         return self.x + self.width / 2, self.z + self.depth / 2
 
 
@@ -70,7 +70,7 @@ def _sides(name: str, chance: Random) -> tuple[float, float]:
 
 
 def _attach(name: str, plan: Sequence[Room], chance: Random) -> tuple[int, Room]:
-    """Set a room against a wall of an earlier one, where it fits."""
+    """Place a room against a wall of an earlier one, where it fits."""
     for _ in range(PLAN_TRIES):
         against = chance.randrange(len(plan))
         room = _beside(name, plan[against], chance)
@@ -93,13 +93,13 @@ def _beside(name: str, wall: Room, chance: Random) -> Room:
 
 
 def _common(one: Room, other: Room) -> tuple[float, float, float, float]:
-    """Give the bounds (x, x, z, z) of what two rooms have in common; apart, a higher one comes first."""
+    """Return the bounds (x, x, z, z) of two rooms' overlap; if they are apart, a higher one comes first."""
     left, right = max(one.x, other.x), min(one.x + one.width, other.x + other.width)
     return left, right, max(one.z, other.z), min(one.z + one.depth, other.z + other.depth)
 
 
 def _shared(one: Room, other: Room) -> tuple[Point, Point] | None:
-    """Give the ends of the wall that two rooms share, where it is long enough for a door."""
+    """Return the ends of the wall that two rooms share, if it is long enough for a door."""
     left, right, low, high = _common(one, other)
     if abs(right - left) < 1e-6 and high - low >= MIN_SHARED_WALL - 1e-6:
         return (left, low), (left, high)

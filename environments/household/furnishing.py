@@ -52,7 +52,7 @@ class GoalTemplate(BaseModel):
 
 
 class Apartments(BaseModel):
-    """What `apartments.yaml` says: sizes by class, in metres, and how goal things are spread."""
+    """Content of `apartments.yaml`: sizes by class, in metres, and the distribution of goal objects."""
 
     furniture: dict[str, tuple[Piece, ...]]
     clutter: dict[str, dict[str, Extent]]
@@ -65,12 +65,12 @@ class Apartments(BaseModel):
 
 @cache
 def apartments() -> Apartments:
-    """Read how apartments are furnished."""
+    """Return the furnishing of apartments."""
     return Apartments.model_validate(yaml.safe_load(FILE.read_text(encoding="utf-8")))
 
 
 def furnish(room: Room, doors: Sequence[Door], chance: Random) -> list[Box]:
-    """Set a room's furniture along its walls, or free in it, apart from each other where it fits.
+    """Place a room's furniture along its walls, or free in it, without overlap where possible.
 
     Places are drawn until one is free; in a crowded room the last one is used.
     """

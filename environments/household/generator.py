@@ -26,7 +26,7 @@ from mneme.environments.household.loading import seeded_starts
 HIDDEN_SHARE = 0.75
 """Share of goal things that lie in closed containers."""
 SPARE = 0.5
-"""Things of the goal's classes beyond those wanted, as a share of them, on average."""
+"""Mean number of spare objects of the goal's classes, as a share of the wanted ones."""
 OBJECT_COUNT = (255, 285)
 """Objects in an apartment, including goal things; with furniture there are about 300 things."""
 
@@ -121,7 +121,7 @@ class Home:
         ]
 
     def put(self, name: str, size: Extent, relation: Relation, holder: Thing, chance: Random) -> None:
-        """Put a thing on or in a piece of furniture, within its outline."""
+        """Put an object on or in a piece of furniture, within its outline."""
         x, z = (
             round(
                 holder.center[axis] + chance.uniform(-0.5, 0.5) * max(0.0, holder.size[axis] - size[axis]), 2

@@ -1,4 +1,4 @@
-"""Where names stand on a floor plan, so that none covers another, a door or a piece of furniture."""
+"""Placement of names on a floor plan, so that none covers another, a door or a piece of furniture."""
 
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ class Place(NamedTuple):
 
 
 class Labels:
-    """Write names on a plan whose limits are set, each at the first of its places that is free."""
+    """Names on a plan with fixed limits, each at the first free place."""
 
     def __init__(self, axes: Axes, renderer: Any) -> None:
         self._axes, self._renderer = axes, renderer
@@ -31,12 +31,12 @@ class Labels:
         axes.apply_aspect()
 
     def keep_clear(self, x: float, z: float, width: float, depth: float) -> None:
-        """Let no name cover an area, given by its middle and its sides."""
+        """Keep names off an area, given by its centre and its sides."""
         corners = [(x - width / 2, z - depth / 2), (x + width / 2, z + depth / 2)]
         self._taken.append(Bbox(self._axes.transData.transform(corners)))
 
     def keep_walls_clear(self, room: Thing) -> None:
-        """Let no name cross a wall of a room."""
+        """Keep names off a room's walls."""
         (x, z), (width, depth) = (room.center[0], room.center[2]), (room.size[0], room.size[2])
         for side in (-0.5, 0.5):
             self.keep_clear(x + side * width, z, INSIDE, depth)
@@ -49,9 +49,9 @@ class Labels:
         return branch
 
     def write(self, name: str, places: Iterable[Place], *, anyway: bool = False, **look: Any) -> Text | None:
-        """Write a name at the first place that is free; where none is, leave it out.
+        """Write a name at the first free place; without one, leave the name out.
 
-        With `anyway` it then stands where it covers least.
+        With `anyway` it is then written where it covers least.
         """
         text = self._axes.text(0, 0, name, **look)
         covered: list[tuple[float, int, Place]] = []
@@ -72,7 +72,7 @@ class Labels:
         text.set(x=place.x, y=place.z, ha=place.ha, va=place.va)
 
     def _covered(self, text: Text) -> float:
-        """Return how much of what must stay clear a name covers, in square dots; off the plan is worst."""
+        """Return how many square dots of the reserved areas a name covers; off the plan is worst."""
         extent = text.get_window_extent(self._renderer)
         inside = Bbox.intersection(extent, self._axes.bbox)
         outside = _area(extent) - (_area(inside) if inside else 0.0)
@@ -85,7 +85,7 @@ def _area(box: Bbox) -> float:
 
 
 def around(x: float, z: float, across: float, along: float) -> list[Place]:
-    """Give places around a point, the nearest first: above, below, at its sides, then farther away."""
+    """Return places around a point, the nearest first: above, below, at its sides, then farther away."""
     sides = {-1: ("right", "top"), 0: ("center", "center"), 1: ("left", "bottom")}
     ways = ((0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1))
     return [
@@ -102,7 +102,7 @@ def name_rooms(labels: Labels, episode: Episode, **look: Any) -> list[Text]:
 
 
 def name_containers(labels: Labels, episode: Episode, opened: Collection[int], **look: Any) -> list[Text]:
-    """Write the names of the containers that were opened, and once in a room those of others of a kind.
+    """Write the names of opened containers and, once per room, of the other containers of each kind.
 
     The goals' targets have names of their own.
     """
@@ -131,7 +131,7 @@ def _in_room(room: Thing) -> list[Place]:
 
 
 def _beside(thing: Thing, room: Thing) -> list[Place]:
-    """Give the places around a container that lie in its room."""
+    """Return the places around a container that are in its room."""
     x, z = thing.center[0], thing.center[2]
     across, along = max(thing.size[0], 0.3) / 2 + MARGIN, max(thing.size[2], 0.3) / 2 + MARGIN
     return [

@@ -32,12 +32,12 @@ class Layout:
         self._between = between_doors(tuple((one, other, *at) for one, other, at in self.doors))
 
     def way(self, room: int, position: Point, goal: int) -> tuple[float, list[tuple[int, Point]]]:
-        """Give the length in metres to the last door before a room, and each door with the room behind it."""
+        """Return the metres to the last door before a room, and each door with the room behind it."""
         legs: list[tuple[int, Point]] = []
         length, here, used = 0.0, position, -1
 
         def length_by(door: int) -> tuple[float, float]:
-            """Of ways that are as long, the one that leaves least behind the door: none turns round in it."""
+            """Return a door's sort key: the way's length, then its rest behind the door, against turns."""
             onward = min((self._between[door][last] for last in self._exits[goal]), default=math.inf)
             return round(math.dist(here, self.doors[door][2]) + onward, 6), onward
 
@@ -50,7 +50,7 @@ class Layout:
         return length, legs
 
     def towards_room(self, room: int, position: Point, goal: int) -> tuple[int, Point]:
-        """Take one step towards a room; what is left of a step behind the last door leads to its centre."""
+        """Take one step towards a room; the rest of a step behind the last door leads to its centre."""
         budget = 1.0 / STRAIGHT
         for beyond, center in self.way(room, position, goal)[1]:
             leg = math.dist(position, center)
@@ -93,7 +93,7 @@ def distance(position: Point, box: Boxed) -> float:
 
 
 def steps_to(metres: float) -> int:
-    """Count the steps to a thing in the same room at this bounding-box distance."""
+    """Return the number of steps to an object in the same room at this bounding-box distance."""
     return max(1, math.ceil(metres - REACH - ROUNDING))
 
 
@@ -112,7 +112,7 @@ def _clamp(value: float, center: float, half: float) -> float:
 
 
 def along(start: Point, end: Point, metres: float) -> Point:
-    """Go so many metres straight on, or what is left of the way."""
+    """Move that many metres straight ahead, or the rest of the way."""
     whole = math.dist(start, end)
     if whole <= metres:
         return end

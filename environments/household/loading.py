@@ -31,7 +31,7 @@ def load_episode(path: Path | str, agents: int = 2, seed: int = 0) -> Episode:
 
 
 def with_agents(episode: Episode, agents: int, seed: int = 0) -> Episode:
-    """Give an episode so many agents: the first recorded starts, then seeded ones."""
+    """Set an episode's number of agents: the first recorded starts, then seeded ones."""
     check_agents(agents)
     starts = [
         *episode.starts[:agents],

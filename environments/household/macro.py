@@ -44,13 +44,13 @@ class Ended(BaseModel):
     ok: bool
     why: str = ""
     forestalled: bool = False
-    """Whether another agent had taken or moved the thing."""
+    """Whether another agent had taken or moved the object."""
 
 
 def possible(observation: Observation, beliefs: Beliefs, goals: Sequence[Goal]) -> list[Macro]:
-    """List what an agent may decide now, by what it believes; putting is forced when two things are held.
+    """Return an agent's options by its beliefs; putting is forced when it holds two objects.
 
-    `send_message` is offered without its text, and not to who has just sent one.
+    `send_message` is offered without its text, and not to an agent that has just sent one.
     """
     putting = [
         Macro(kind="goput", target=goal.target, name=goal.target_name)
@@ -110,7 +110,7 @@ class Plan(BaseModel):
     """The classes that a `goput` puts down."""
     relation: Literal["on", "inside"] = "on"
     found: tuple[str, int | None] | None = None
-    """Where a `gograb` set out to take its thing from."""
+    """Place from which a `gograb` was to take its object."""
     steps: int = 0
     repeats: int = 0
     last: Action | None = None
@@ -124,9 +124,9 @@ class Plan(BaseModel):
         return cls(macro=macro, belonging=sorted({goal.name for goal in here}), relation=relation)
 
     def next(self, observation: Observation, beliefs: Beliefs, layout: Layout) -> Action | Ended:
-        """Return the next low-level action for what the agent sees and believes, or how the plan ended.
+        """Return the next low-level action by sights and beliefs, or the end of the plan.
 
-        Nothing is counted until `took` is called with the action.
+        The counts change only when `took` is called with the action.
         """
         if self.repeats >= MAX_REPEATS:
             return _failed("stuck")
@@ -155,7 +155,7 @@ class Plan(BaseModel):
         return Ended(ok=True) if observation.looked else self._look_round(observation)
 
     def _look_round(self, observation: Observation) -> Action:
-        """Go to the middle of the room, and turn there until all of it was in view."""
+        """Go to the middle of the room, and turn there until the whole room was in view."""
         to_the_middle = walk(observation.room)
         has_arrived = self.last == to_the_middle and self.position == observation.position
         return TURN if has_arrived or self.last == TURN else to_the_middle
@@ -164,7 +164,7 @@ class Plan(BaseModel):
         container = self._known(beliefs)
         if container is None or container.category != "container":
             return _failed("no such container is known")
-        if container.is_open:  # who is told so elsewhere has not looked into it
+        if container.is_open:  # an agent that only heard of it has not searched it
             return Ended(ok=True) if container.room == observation.room else _gone("another has opened it")
         if len(observation.hands) >= HANDS:
             return _failed("no hand is free")
@@ -244,7 +244,7 @@ def _go(observation: Observation, known: Known, beliefs: Beliefs) -> Action | No
 
 
 def _search(observation: Observation, beliefs: Beliefs, layout: Layout) -> Action | Ended:
-    """Look for a target that was never seen, in the nearest room that was not either."""
+    """Search for a target that was never seen, in the nearest unvisited room."""
     unseen = [room for room in observation.rooms if room not in beliefs.room_seen]
     if not unseen:
         return _failed("the target is nowhere")

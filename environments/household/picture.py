@@ -26,7 +26,7 @@ BLINK, LAST = 220, 2500
 
 @dataclass(frozen=True)
 class Film:
-    """What is drawn of a run: its steps, the synopses by step, its name, and what agents saw by step."""
+    """Content of a film: a run's steps, its name, the synopses and the agents' views by step."""
 
     episode: Episode
     frames: Sequence[Frame]
@@ -81,7 +81,7 @@ def _shot(film: Film, stage: Stage, scene: Scene) -> Image.Image:
 
 
 def _with_sights(shot: Image.Image, strips: Sequence[Image.Image]) -> Image.Image:
-    """Put what each agent saw beside the plan, in a row of its own: colour, depth and segments."""
+    """Add each agent's view beside the plan, in its own row: colour, depth and segments."""
     height = min(shot.height // len(strips), round(SIGHT * shot.height))
     width = 3 * height
     column = Image.new("RGB", (width, shot.height), "white")
@@ -95,5 +95,5 @@ def _with_sights(shot: Image.Image, strips: Sequence[Image.Image]) -> Image.Imag
 
 
 def _beside(shots: Sequence[Image.Image]) -> Image.Image:
-    """Put pictures of the same height side by side."""
+    """Join pictures of the same height side by side."""
     return Image.fromarray(np.hstack([np.asarray(shot) for shot in shots]))

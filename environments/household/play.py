@@ -12,17 +12,17 @@ from mneme.environments.household.world import World
 
 
 class Event(BaseModel):
-    """Why a sequence of steps ended for an agent (-1: for all)."""
+    """Reason why a sequence of steps ended for an agent (-1: for all)."""
 
     kind: Literal["finished", "failed", "message", "done", "limit", "stopped"]
     agent: int
     why: str = ""
     forestalled: bool = False
-    """Whether a plan failed since another agent had taken or moved its thing."""
+    """Whether a plan failed since another agent had taken or moved its object."""
 
 
 class Frame(BaseModel):
-    """One step, for the trace: what each agent did and where it then was."""
+    """One step, for the trace: each agent's action and its position afterwards."""
 
     step: int
     rooms: list[int]

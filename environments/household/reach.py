@@ -1,4 +1,4 @@
-"""The region from which hands reach a thing, and lower bounds on distances between regions.
+"""The region from which hands reach an object, and lower bounds on distances between regions.
 
 Hands reach a thing from any point of its room whose distance to the thing's box is at most CLOSE: its region.
 A shortest way that calls at several regions can always be made to call where it enters a region: on its edge,
@@ -50,7 +50,7 @@ class Reach:
         self._between = self._measure()
 
     def between(self, origins: Indices, ends: Indices) -> Metres:
-        """Give at least how many metres it is from each of some points to each of others."""
+        """Return lower bounds in metres on the distances from each of some points to each of others."""
         shortened: Metres = np.maximum(0.0, self._between[np.ix_(origins, ends)] - GRAIN)
         return shortened
 

@@ -1,8 +1,8 @@
 """Reward and discounted return of a played episode (§2's R and γ), shared by all agents.
 
-The paper names neither. Here each step costs `STEP_COST`, and each thing that comes to where the goals want
-it brings an equal part of 1; what is taken away again costs as much. So a team that is done sooner has the
-greater return, and one that never is keeps what it has placed.
+The paper defines neither. Here each step costs `STEP_COST`, and each object placed as a goal wants earns an
+equal part of 1; taking it away costs as much. So a faster team has the greater return, and a team that never
+finishes keeps the reward of the objects that it has placed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,13 +13,13 @@ from mneme.environments.household.play import Frame
 from mneme.environments.household.world import World
 
 STEP_COST = 0.01
-"""What a step costs."""
+"""Cost of a step."""
 DISCOUNT = 0.99
 """γ: what a reward one step later is worth."""
 
 
 def reward(episode: Episode, before: Mapping[str, int], now: Mapping[str, int]) -> float:
-    """Return what a step brought: progress by predicate before and after it."""
+    """Return the reward of a step: progress by predicate before and after it."""
     wanted = sum(goal.count for goal in episode.goals)
     gained = sum(now.get(goal.key, 0) - before.get(goal.key, 0) for goal in episode.goals)
     return gained / wanted - STEP_COST

@@ -20,17 +20,17 @@ class Scene:
 
     step: int
     paths: list[list[Point]]
-    """Every position of each agent up to now, the start first."""
+    """All positions of each agent so far, the start first."""
     doing: list[str]
     hands: list[list[int]]
     places: dict[int, int]
-    """Thing to holder; what is in a hand is not here."""
+    """Holder of each object; objects in hands are not included."""
     open: frozenset[int]
     progress: dict[str, int]
     explored: frozenset[int]
     """Rooms that somebody has been in."""
     known: frozenset[int]
-    """What somebody has seen: in its room, and not in a container that was shut then."""
+    """Objects that an agent has seen: in its room, and not in a closed container."""
 
 
 def scenes(episode: Episode, frames: Sequence[Frame]) -> list[Scene]:
@@ -76,7 +76,7 @@ VERBS = {
 
 
 def _words(episode: Episode, frame: Frame, agent: int) -> str:
-    """Return what an agent did in a step, and why it failed if it did."""
+    """Return an agent's action in a step as text, and why it failed if it did."""
     names = {thing.id: thing.name for thing in episode.things}
     action, outcome = frame.actions[agent], frame.outcomes[agent]
     said = VERBS[action.kind].format(

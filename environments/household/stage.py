@@ -32,7 +32,7 @@ LEGEND = (
     "thick line: the latest steps"
 )
 UNKNOWN_STYLE = {"color": "white", "markeredgecolor": DIM}
-"""How a thing is drawn that the team does not know of."""
+"""Style of an object that the team does not know of."""
 HATCH = "#c9c2b8"
 TRAIL = 12
 """Latest steps of a path that are drawn strongly."""
@@ -49,9 +49,9 @@ class Stage:
         synopses: Mapping[int, str],
         name: str,
     ) -> None:
-        """Draw what stays; `dots` are dots an inch, `opened` what is open at the end, and so to be named.
+        """Draw the static parts; `dots` are dots an inch, `opened` the containers to name.
 
-        Beside the plan stand the run's name and its latest synopsis, given by step.
+        The run's name and its latest synopsis, given by step, are written beside the plan.
         """
         self._episode, self._synopses, self._name = episode, synopses, name
         self._things = episode.by_id()
@@ -133,7 +133,7 @@ class Stage:
     # ---------------------------------------------------------------- what changes
 
     def _named(self, scene: Scene) -> list[Artist]:
-        """Write what was wished for, each where it covers nothing; what is held comes first."""
+        """Write the requested names, each where it covers nothing; held objects come first."""
         labels = self._labels.branched()
         for agent in range(len(scene.paths)):
             labels.keep_clear(*_apart(agent, scene), 0.72, 0.72)
@@ -191,7 +191,7 @@ class Stage:
         return artists
 
     def _spot(self, thing: Thing, scene: Scene) -> Point:
-        """Give where a thing is drawn: at its container or target, or where it lay at the start."""
+        """Return where an object is drawn: at its container or target, or at its start."""
         holder = self._things[scene.places[thing.id]]
         moved = self._episode.places[thing.id][1] != holder.id
         return flat(holder.center if moved or holder.category == "container" else thing.center)
@@ -222,7 +222,7 @@ class Stage:
         return " + ".join(self._things[thing].name for thing in scene.hands[agent])
 
     def _report(self, scene: Scene) -> list[Artist]:
-        """Write the progress, what each agent does, and the synopsis."""
+        """Write the progress, each agent's action, and the synopsis."""
         page = _Page(self._panel)
         page.write(self._episode.category, size=14, weight="bold")
         if self._name:
@@ -271,7 +271,7 @@ class _Page:
         self._y -= 0.018
 
     def bar(self, words: str, done: int, of: int) -> None:
-        """Write a goal, with a square for each thing that it asks for."""
+        """Write a goal, with a square for each of its objects."""
         for part in range(of):
             colour = MET if part < done else "#d9d9d9"
             square = Rectangle((0.72 + 0.055 * part, self._y - 0.026), 0.04, 0.024, facecolor=colour)
@@ -280,7 +280,7 @@ class _Page:
 
 
 def _apart(agent: int, scene: Scene) -> Point:
-    """Give where an agent is drawn: beside those who stand on the same spot."""
+    """Return where an agent is drawn: beside other agents on the same spot."""
     x, z = scene.paths[agent][-1]
     before = [path[-1] for path in scene.paths[:agent]]
     crowd = sum(abs(x - other[0]) + abs(z - other[1]) < 0.5 for other in before)

@@ -1,4 +1,4 @@
-"""What changes in a world, as plain JSON values that a checkpoint holds."""
+"""The changing part of a world, as plain JSON values for a checkpoint."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from mneme.environments.household.episode import Episode, Relation, read_fields,
 
 @dataclass(slots=True)
 class Body:
-    """Where an agent is, what it holds, and whether it has just sent a message."""
+    """Position of an agent, the objects it holds, and whether it has just sent a message."""
 
     room: int
     position: tuple[float, float]
@@ -20,7 +20,7 @@ class Body:
 
 
 class Changes(BaseModel):
-    """All that differs from the start of an episode; conflicts are drawn by seed and step."""
+    """All differences from the start of an episode; conflicts are drawn by seed and step."""
 
     model_config = ConfigDict(extra="forbid")
 

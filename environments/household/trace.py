@@ -22,7 +22,7 @@ class Trace:
             out.write(json.dumps({"kind": kind, **values}, ensure_ascii=False) + "\n")
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """Read the lines back; a last line cut short by a kill is left out."""
+        """Return the lines; a last line cut short by a kill is left out."""
         if not self.path.exists():
             raise BadInput(f"There is no trace at {self.path}.", "Give the file that a run wrote.")
         *lines, _ = self.path.read_bytes().split(b"\n")
@@ -37,7 +37,7 @@ class Trace:
             yield read
 
     def frames(self) -> list[Frame]:
-        """Read the steps in order; of a step written twice, the later."""
+        """Return the steps in order; of a step written twice, the later one."""
         return frames_of(self.read())
 
 

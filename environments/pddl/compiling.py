@@ -28,7 +28,7 @@ OBJECTS_BLOCK = re.compile(r"(\(\s*:objects\b)([^()]*)\)")
 TYPED_OBJECTS = re.compile(r"([^()]*?)-\s+([^\s()]+)")
 EXCEPTION = re.compile(r"UP\w+\((['\"])(.*?)\1\)")
 RAISED = SyntaxError, ValueError, TypeError, AttributeError, IndexError, AssertionError, RecursionError
-"""What unified-planning raises for texts that it cannot use, beside its own exceptions and pyparsing's."""
+"""Exceptions of unified-planning for unusable texts, beside its own exceptions and pyparsing's."""
 _parsing = Lock()
 """unified-planning's grammar is one object of the process; `catch_warnings` is not thread-safe either."""
 
@@ -45,7 +45,7 @@ class Schema:
     deletes: tuple[Literal, ...]
 
     def ground(self, things: Sequence[str]) -> "GroundAction":
-        """Return the action with objects in the place of its parameters; what is added is not deleted."""
+        """Return the action with objects in place of its parameters; added literals are not deleted."""
         binding = dict(zip(self.parameters, things, strict=True))
         requires, adds, deletes = (
             frozenset(_bound(each, binding) for each in part)
@@ -55,7 +55,7 @@ class Schema:
 
     @cached_property
     def decided(self) -> list[list[Literal]]:
-        """Return what is required of no parameter, then by the last parameter that it is required of."""
+        """Return the preconditions by the last parameter they use; first those without parameters."""
         place = {name: number for number, name in enumerate(self.parameters, start=1)}
         last = [max(place.get(word, 0) for word in literal) for literal in self.requires]
         return [
@@ -66,7 +66,7 @@ class Schema:
     def instances(
         self, objects: Mapping[str, Collection[str]], literals: Set[Literal], things: tuple[str, ...] = ()
     ) -> "Iterator[GroundAction]":
-        """Bind one parameter after the other, as long as what is required of them holds."""
+        """Bind the parameters one after another, as long as their preconditions hold."""
         binding = dict(zip(self.parameters, things, strict=False))
         if not all(_bound(each, binding) in literals for each in self.decided[len(things)]):
             return
@@ -87,7 +87,7 @@ class GroundAction:
     deletes: frozenset[Literal]
 
     def after(self, literals: Set[Literal]) -> frozenset[Literal]:
-        """Return what holds once it is done."""
+        """Return the literals that hold after the action."""
         return frozenset((literals - self.deletes) | self.adds)
 
     def __str__(self) -> str:
@@ -139,10 +139,10 @@ def _domain_name(domain: str, problem: str) -> str:
 
 @lru_cache(maxsize=64)
 def _domain(domain: str) -> tuple[str, dict[str, str], list[Schema]]:
-    """Return what problems are read with, the constants' types, and the actions of a domain.
+    """Return the header for reading problems, the constants' types, and the actions of a domain.
 
-    Actions take most of a domain's parsing, so problems are read with what stands before them. Where there
-    are functions, a problem decides which effects are costs: it is read with the whole domain.
+    Parsing actions takes most of the time, so problems are read with the part before them. If there are
+    functions, a problem decides which effects are costs: it is read with the whole domain.
     """
     mended, parsed = _readable(domain)
     constants = {thing.name: thing.type.name for thing in parsed.all_objects}
@@ -187,7 +187,7 @@ def _without_constants(problem: str, constants: dict[str, str]) -> str:
 
 
 class UnreadableError(ValueError):
-    """What unified-planning found, in words, with the place where it says one."""
+    """An error of unified-planning in words, with the position if it gives one."""
 
 
 @cache

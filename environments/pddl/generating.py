@@ -29,7 +29,7 @@ SIZES: dict[Domain, tuple[int, int]] = {
 }
 """Balls, blocks, drinks and hubs: the least and the most that are drawn; a size given may be larger."""
 DOMAIN_SHARES: dict[Domain, int] = {"gripper": 2, "blockworld": 1, "barman": 2, "tyreworld": 1}
-"""How often a domain comes in a suite: AgentBoard has 20, 10, 20 and 10 problems."""
+"""Problems of each domain in a suite, as in AgentBoard: 20, 10, 20 and 10."""
 DOMAINS_FOLDER = Path(__file__).resolve().parent / "domains"
 
 
@@ -72,7 +72,7 @@ Drawn = tuple[str, list[str], list[str]]
 
 
 def _gripper(random: Random, size: int) -> Drawn:
-    """Put balls into two rooms; each is wanted in the other one."""
+    """Put balls into two rooms; the goal is each ball in the other room."""
     balls = [f"ball{number}" for number in range(1, size + 1)]
     rooms, grippers = ["rooma", "roomb"], ["left", "right"]
     main = random.choice(rooms)
@@ -103,7 +103,7 @@ def _upon(towers: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _blockworld(random: Random, size: int) -> Drawn:
-    """Draw two arrangements; what the second has on one another and the first has not is wanted."""
+    """Draw two arrangements; the goal is the `on` literals that only the second one has."""
     blocks = [f"b{number}" for number in range(1, size + 1)]
     start = _towers(random, blocks)
     wanted: list[str] = []
@@ -142,7 +142,7 @@ def _numbered(name: str, count: int) -> list[str]:
 
 
 def _tyreworld(random: Random, size: int) -> Drawn:
-    """Put a flat wheel on every hub and a sound one into the boot; part of the change is wanted."""
+    """Put a flat wheel on every hub and a sound one into the boot; the goal is part of the change."""
     numbers = range(1, size + 1)
     initial = ["in jack boot", "in pump boot", "in wrench boot", "unlocked boot", "closed boot"]
     for n in numbers:
@@ -165,7 +165,7 @@ def example_of(domain: str) -> str:
     """Return a worked example of one of AgentBoard's domains, turn by turn; "" for any other domain.
 
     Its harness shows one before a task. The problems are ours, the smallest of seeds that no suite draws,
-    with a shortest plan; what is observed is played anew in the world, so that an example says nothing else.
+    with a shortest plan; the observations come from playing it in the world, so that they are exact.
     """
     known = next((each for each in DOMAINS if each == domain), None)
     if known is None:

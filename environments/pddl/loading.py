@@ -47,7 +47,7 @@ def load_folder(path: Path | str) -> list[Problem]:
 
 
 def make(domain_pddl: str, problem_pddl: str, name: str, files: tuple[str, str]) -> Problem:
-    """Make a problem of two texts; `files` says what they are called where one of them is wrong."""
+    """Make a problem from two texts; `files` are their names for error messages."""
     try:
         compiled = compile_problem(domain_pddl, problem_pddl)
     except BadInput as error:
@@ -72,7 +72,7 @@ def _text(path: Path) -> str:
 
 
 def _domain_of(problem: Path) -> Path | None:
-    """Return the domain file that a problem goes with; None where the file is a domain itself."""
+    """Return the domain file of a problem; None if the file is a domain itself."""
     beside = problem.parent / "domain.pddl"
     above = problem.parent.parent / f"{problem.parent.name}.pddl"
     if problem.name == "domain.pddl" or (problem.parent / problem.stem).is_dir():

@@ -30,7 +30,7 @@ SATISFIED = "The goal is satisfied."
 
 @cache
 def _sentences() -> dict[str, dict[str, str]]:
-    """Return how a literal of AgentBoard's domains is said, by domain and name."""
+    """Return the sentences for literals of AgentBoard's domains, by domain and name."""
     file = Path(__file__).parent / "domains" / "sentences.yaml"
     read: dict[str, dict[str, str]] = yaml.safe_load(file.read_text(encoding="utf-8"))
     return read
@@ -42,7 +42,7 @@ def called(domain: str) -> str:
 
 
 def clause(domain: str, literal: Literal) -> str:
-    """Say one literal without a capital or a full stop."""
+    """Return one literal as a clause, without a capital or a full stop."""
     name, *arguments = literal
     pattern = _sentences().get(domain, {}).get(name)
     if pattern is None or pattern.count("{}") != len(arguments):  # another version of the domain
@@ -56,7 +56,7 @@ def sentence(domain: str, literal: Literal) -> str:
 
 
 def sentences(domain: str, literals: frozenset[Literal] | set[Literal]) -> str:
-    """Say literals, one sentence each, sorted."""
+    """Return literals as sorted sentences."""
     return " ".join(sorted(sentence(domain, literal) for literal in literals))
 
 
@@ -65,12 +65,12 @@ def goal_text(domain: str, goal: tuple[Literal, ...]) -> str:
 
 
 def form(schema: Schema) -> str:
-    """Say how an action is written: `pick <obj> <room> <gripper>`."""
+    """Return the form of an action: `pick <obj> <room> <gripper>`."""
     return " ".join([schema.name, *map(_marked, schema.parameters)])
 
 
 def manual(domain: str, compiled: Compiled) -> str:
-    """Say which objects there are, and each action's form, conditions and effects in observations' words."""
+    """Return the objects, and each action's form, conditions and effects in the words of observations."""
     blocks = [_block(domain, compiled, schema) for schema in compiled.schemas.values()]
     return "\n".join([f"Objects: {_objects(compiled)}", "Actions:", *blocks])
 

@@ -1,4 +1,4 @@
-"""A PDDL problem to act in: an action in one sentence in, an observation out.
+"""A playable PDDL problem: it takes an action as a sentence and returns an observation.
 
 Scoring as AgentBoard's: progress is 0 at the start, then the largest share of goal literals that has held
 after an action so far; an action is valid where it changes something, and every call costs a step, `check
@@ -58,7 +58,7 @@ class Problem(BaseModel, frozen=True):
 
 
 class Observed(BaseModel, frozen=True):
-    """What a step led to: its text, whether it was valid and understood, and the score so far."""
+    """The result of a step: its observation, whether it was valid and understood, and the score so far."""
 
     text: str
     valid: bool
@@ -84,7 +84,7 @@ class PddlWorld:
             self.valid_steps = int(state["valid_steps"])
 
     def state(self) -> dict[str, Any]:
-        """Return where the world stands, as plain JSON."""
+        """Return the state of the world, as plain JSON."""
         return {
             "literals": sorted(map(list, self._literals)),
             "progress": self.progress,
@@ -94,7 +94,7 @@ class PddlWorld:
 
     @property
     def success(self) -> bool:
-        """Say whether all goal literals hold."""
+        """Return whether all goal literals hold."""
         return self._goal <= self._literals
 
     @cached_property
@@ -104,7 +104,7 @@ class PddlWorld:
 
     @property
     def first_observation(self) -> str:
-        """Return what is seen at step 0: every literal that holds at the start."""
+        """Return the observation at step 0: every literal that holds at the start."""
         return sentences(self.problem.domain, self._compiled.initial)
 
     def step(self, action: str) -> Observed:
@@ -121,7 +121,7 @@ class PddlWorld:
         return self._act(self.parse(text))
 
     def parse(self, text: str) -> Action | None:
-        """Return the action that a sentence names, or None where it names none with its objects."""
+        """Return the action that a sentence names, or None if it names none with its objects."""
         words = PDDL_WORD.findall(text.lower())
         name = next((word for word in words if word in self._compiled.schemas), "")
         if not name:

@@ -1,8 +1,8 @@
-"""Analyse a query's structure: its filters, groups, orders, joins, and what hides a column.
+"""Analyse a query's structure: its filters, groups, orders, joins, and expressions that hide a column.
 
 This module needs no database and measures nothing. Its features are the conditions of cards, with `;` between
 them: a general feature (`range filter`) holds for every particular one (`one range filter`, `range filters`);
-a condition in other words is shown to a model and left alone by rules.
+a condition in other words is shown to a model, and rules ignore it.
 """
 
 import json
@@ -64,7 +64,7 @@ class Join(NamedTuple):
 
 @dataclass
 class Structure:
-    """What a query is made of."""
+    """The structure of a query."""
 
     tables: list[str]
     used: list[Column]
@@ -80,7 +80,7 @@ class Structure:
     limit: int | None = None
 
     def of(self, kind: Kind) -> list[Column]:
-        """Give the columns filtered in one way."""
+        """Return the columns filtered in one way."""
         return list(dict.fromkeys(each.column for each in self.filters if each.kind == kind))
 
     @property
@@ -90,13 +90,13 @@ class Structure:
 
 
 def analyse(query: str, catalogue: Catalogue, dialect: Dialect = "sqlite") -> Structure:
-    """Read a query's structure; a query that cannot be read raises `BadInput`."""
+    """Analyse a query. Raises `BadInput` if it cannot be parsed."""
     return _analysed(query, json.dumps({table: dict(kinds) for table, kinds in catalogue.items()}), dialect)
 
 
 @lru_cache(maxsize=64)
 def _analysed(query: str, tables: str, dialect: Dialect) -> Structure:
-    """Read a structure once: every pattern that is tried begins with the same query's."""
+    """Analyse a query once: every tried pattern starts from the same query."""
     catalogue = json.loads(tables)
     return _Reader(qualified(query, catalogue, dialect), catalogue, dialect).found
 
@@ -117,7 +117,7 @@ def qualified(query: str, catalogue: Catalogue, dialect: Dialect) -> exp.Query:
 
 
 def written(tree: exp.Expr, dialect: Dialect) -> str:
-    """Write SQL; a function keeps the name that both databases know, or an index on it would not match."""
+    """Return the SQL; functions keep the name that both databases know, so that indexes match."""
     return tree.transform(_with_short_substr).sql(dialect)
 
 
@@ -129,7 +129,7 @@ def _with_short_substr(node: exp.Expr) -> exp.Expr:
 
 
 def conjuncts(select: exp.Select) -> Iterator[exp.Expr]:
-    """Give the predicates that must all hold: those of WHERE and of inner joins."""
+    """Return the predicates that must all hold: those of WHERE and of inner joins."""
     conditions = [select.args.get("where"), *select.args.get("joins", [])]
     for condition in conditions:
         held = condition.args.get("on") if isinstance(condition, exp.Join) else condition and condition.this
@@ -139,7 +139,7 @@ def conjuncts(select: exp.Select) -> Iterator[exp.Expr]:
 
 
 def compared(predicate: exp.Expr) -> tuple[exp.Expr, type[exp.Expr], exp.Expr] | None:
-    """Give a comparison with a constant as (side with columns, comparison, constant)."""
+    """Return a comparison with a constant as (side with columns, comparison, constant)."""
     if not isinstance(predicate, COMPARISONS):
         return None
     left, right = predicate.this, predicate.expression
@@ -151,7 +151,7 @@ def compared(predicate: exp.Expr) -> tuple[exp.Expr, type[exp.Expr], exp.Expr] |
 
 
 def table_of(column: exp.Expr) -> str:
-    """Find the table behind a column's qualifier, in the nearest level that names it."""
+    """Return the table of a column's qualifier, from the nearest level that names it."""
     level = column.find_ancestor(exp.Select)
     while level is not None:
         start = level.args.get("from_") or level.args.get("from")
@@ -194,7 +194,7 @@ class _Reader:
             self.found.limit = int(limit.expression.name)
 
     def _take(self, predicate: exp.Expr) -> None:
-        """Take in what a predicate is: an OR, a join, a pattern, or a column that is compared or hidden."""
+        """Record a predicate's kind: an OR, a join, a pattern, or a compared or hidden column."""
         sides = predicate.args.get("this"), predicate.args.get("expression")
         if isinstance(predicate, exp.Or):
             columns = [column for branch in predicate.flatten() for column in self._columns(branch)]
@@ -229,7 +229,7 @@ class _Reader:
         return [column for column in found if column.table in self._catalogue]
 
     def _plain(self, expression: exp.Expr) -> str:
-        """Write an expression without the tables' names, as an index needs it."""
+        """Return an expression without the tables' names, as an index needs it."""
         copy = expression.copy()
         for column in list(copy.find_all(exp.Column)):
             column.set("table", None)
@@ -237,7 +237,7 @@ class _Reader:
 
 
 def _side_and_kind(predicate: exp.Expr) -> tuple[exp.Expr | None, Kind]:
-    """Give what a predicate tests, and how."""
+    """Return the side that a predicate tests, and the kind of test."""
     if found := compared(predicate):
         return found[0], "equality" if found[1] is exp.EQ else "range"
     if isinstance(predicate, exp.In):
@@ -294,12 +294,12 @@ def features(structure: Structure, catalogue: Catalogue) -> list[str]:
 
 
 def general(features: Sequence[str]) -> list[str]:
-    """Leave out of features what is particular to one query: how many filters, what else it reads."""
+    """Remove from features what is particular to one query: the number of filters, the other columns."""
     return [each for each in dict.fromkeys(GENERAL.get(feature, feature) for feature in features) if each]
 
 
 def applies(condition: str, features: Sequence[str]) -> bool | None:
-    """Say whether a condition holds for a query with these features; None where it says something else."""
+    """Return whether a condition holds for a query with these features; None if it names no features."""
     asked = parts_of(condition)
     if any(part not in FEATURES for part in asked):
         return None

@@ -1,4 +1,4 @@
-"""What SQLite and PostgreSQL have in common: a database that stays as it is, and copies for solutions."""
+"""Common part of SQLite and PostgreSQL: a database that stays unchanged, and copies for solutions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -57,15 +57,15 @@ class DatabaseCopy(ABC):
 
     @abstractmethod
     def size(self) -> int:
-        """Give the size of all tables and indexes."""
+        """Return the size of all tables and indexes."""
 
     @abstractmethod
     def indexes(self, table: str) -> list[str]:
-        """Give the statements of a table's indexes."""
+        """Return the statements of a table's indexes."""
 
     @abstractmethod
     def _guarded(self, sql: str, seconds: float, *, writing: bool = False) -> AbstractContextManager[None]:
-        """Bound what happens within: its time, and what it may touch. Raises Refused, Late, Failed."""
+        """Limit the time and the access of the code inside. Raises Refused, Late, Failed."""
 
     @abstractmethod
     def _cursor(self, sql: Any) -> AbstractContextManager[Any]: ...
@@ -78,7 +78,7 @@ class DatabaseCopy(ABC):
 
 
 class Database(ABC):
-    """A database that does not change: one that comes with Mneme, or what was read of the user's own."""
+    """An unchanged database: one that Mneme includes, or a snapshot of the user's own."""
 
     dialect: Dialect
     clock: Literal["cpu", "wall"]
@@ -90,11 +90,11 @@ class Database(ABC):
 
     @abstractmethod
     def copy(self, limits: Limits) -> AbstractContextManager[DatabaseCopy]:
-        """Yield a copy; what is changed in it is gone at the end. Several can be open at a time."""
+        """Yield a copy, whose changes are discarded at the end. Several can be open at a time."""
 
     @abstractmethod
     def twin(self, query: str, limits: Limits) -> AbstractContextManager[DatabaseCopy]:
-        """Yield the same tables with rows that tell rewritings apart."""
+        """Yield the same tables with rows that distinguish rewritings."""
 
     @abstractmethod
     def smaller(self, by: int) -> "Database":
@@ -118,7 +118,7 @@ def catalogue_of(columns: Mapping[str, Sequence[ColumnFacts]]) -> dict[str, dict
 
 
 def quoted(name: str) -> str:
-    """Write a name as both databases read any name."""
+    """Quote a name in the way that both databases accept."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -1,7 +1,7 @@
 """The schemas for query tuning, from `schemas.yaml`, and generated rows.
 
-There are rows for these schemas, rows for a user's tables that have none, and adversarial rows, which tell a
-sound rewriting from one that only fits these data. Those are drawn around the constants of a query: other
+Rows are generated for these schemas, for a user's empty tables, and as adversarial rows, which distinguish a
+sound rewriting from one that only fits these data. They are drawn around the constants of a query: other
 case, NULL, empty, one more and one less, longer and shorter, Unicode, duplicates and ties, and a few real
 rows beside. The same query draws the same rows.
 """
@@ -39,8 +39,8 @@ AMOUNT_SPREAD = 1.0  # of the amount's logarithm
 class Schema(BaseModel, frozen=True):
     """One business: the names of its tables and columns, by role, and the words of its values.
 
-    It has one large table of facts and one small table of what the facts are about. The roles (`time`,
-    `group`, `status`, …) say what a column is for, so that a query's shape can be written once for all.
+    It has one large table of facts and one small table of their subjects. The roles (`time`, `group`,
+    `status`, …) give a column's purpose, so that a query is written once for all schemas.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Schema(BaseModel, frozen=True):
     in_order: bool = True
 
     def tables(self) -> dict[str, dict[str, str]]:
-        """Give each table's columns with their types, the key first."""
+        """Return each table's columns with their types, the key first."""
         numbers = {"id", "group", "amount", *(["time"] if self.epoch else [])}
         return {
             table: {name: "INTEGER" if role in numbers else "TEXT" for role, name in columns.items()}
@@ -65,24 +65,24 @@ class Schema(BaseModel, frozen=True):
 
     @property
     def time(self) -> Column:
-        """Give the column of the facts' times."""
+        """Return the column of the facts' times."""
         return Column(table=self.fact, column=self.columns["time"])
 
     def moment(self, days_before_end: float) -> str:
-        """Write a time as this schema's queries do: a quoted ISO text, or seconds since 1970."""
+        """Return a time as this schema's queries write it: a quoted ISO text, or seconds since 1970."""
         at = END - timedelta(days=days_before_end)
         if self.epoch:
             return str(int((at - datetime(1970, 1, 1)).total_seconds()))
         return f"'{at:%Y-%m-%d %H:%M:%S}'"
 
     def date(self, days_before_end: float) -> str:
-        """Write the day of a time: an ISO date, or the number of days since 1970."""
+        """Return the day of a time: an ISO date, or the number of days since 1970."""
         moment = self.moment(days_before_end)
         return str(int(moment) // 86_400) if self.epoch else moment[1:11]
 
 
 def find_schema(name: str) -> Schema:
-    """Give a schema by its name."""
+    """Return a schema by its name."""
     if name not in SCHEMAS:
         raise NotFound(f"There is no schema {name!r}.", hint=f"There are {', '.join(SCHEMAS)}.")
     return SCHEMAS[name]
@@ -102,7 +102,7 @@ REFERENCED = 50
 """A table that others refer to has one row for so many of theirs."""
 NULLS = 0.01
 CONSTANT = 0.02
-"""How often a column has a constant that the query compares it with."""
+"""Probability that a cell has a constant that the query compares its column with."""
 TIMES = ("date", "time", "_at", "_on")
 Known = Mapping[tuple[str, str], Sequence[Cell]]
 """Constants that a query compares a column with, by table and column."""
@@ -151,7 +151,7 @@ def filled(
     rows: int,
     known: Known,
 ) -> Iterator[tuple[str, Iterator[Row]]]:
-    """Yield rows for each table, those that others refer to first.
+    """Yield rows for each table, referenced tables first.
 
     `refers` names, for each table, the columns that refer to another table, and that table.
     """
@@ -241,7 +241,7 @@ def adversarial_rows(
 
 
 def _pool(column: ColumnFacts, constants: Sequence[Cell], joined: bool) -> list[Cell]:
-    """Return what to draw a column's cells from: constants come thrice, so that filters hold together."""
+    """Return the values to draw a column's cells from: constants three times, so that filters match."""
     null: list[Cell] = [None] if column.nullable else []
     numbers: list[Cell] = [each for each in constants if isinstance(each, int | float)]
     if column.kind == "whole":
@@ -273,7 +273,7 @@ def _pool(column: ColumnFacts, constants: Sequence[Cell], joined: bool) -> list[
 
 
 def constants_of(query: exp.Query) -> dict[tuple[str, str], list[Cell]]:
-    """Return, for each column, the constants that it is compared with, and what arithmetic makes of them."""
+    """Return, for each column, the constants it is compared with, and their neighbours by arithmetic."""
     found: dict[tuple[str, str], list[Cell]] = {}
     for select in query.find_all(exp.Select):
         for predicate in conjuncts(select):

@@ -59,7 +59,7 @@ class Step(BaseModel):
     where: list[str] = []
 
     def text(self) -> str:
-        """Write the step as the vocabulary does."""
+        """Return the step in the words of the vocabulary."""
         if self.shape == "REWRITE":
             return f"REWRITE {self.parts[0]}"
         if not self.parts:
@@ -73,7 +73,7 @@ class DoesNotApply(BadInput):
 
 
 def read_pattern(text: str) -> list[Step]:
-    """Read a pattern's steps; what is not in the vocabulary raises `BadInput`."""
+    """Parse a pattern's steps. Raises `BadInput` for words outside the vocabulary."""
     steps = list[Step]()
     for said in filter(None, map(str.strip, re.split(r";|\bTHEN\b", text, flags=re.IGNORECASE))):
         if said.upper() in ("ANALYZE", "KEEP"):
@@ -95,12 +95,12 @@ def read_pattern(text: str) -> list[Step]:
 
 
 def canonical(text: str) -> str:
-    """Write a pattern in one way, so that two spellings of it are equal."""
+    """Return the canonical form of a pattern, so that two spellings are equal."""
     return "; ".join(step.text() for step in read_pattern(text))
 
 
 def instantiate(pattern: str, task: TuningTask) -> Solution:
-    """Make a pattern out for a task's query; `DoesNotApply` where the query lacks what the pattern names."""
+    """Apply a pattern to a task's query. Raises `DoesNotApply` if the query lacks what the pattern names."""
     query, read, statements = task.query, _Read(task, task.query), list[str]()
     for step in read_pattern(pattern):
         if step.shape == "REWRITE":
@@ -119,9 +119,9 @@ def instantiate(pattern: str, task: TuningTask) -> Solution:
 
 
 def describe(solution: Solution, task: TuningTask) -> str:
-    """Say a solution as a pattern: each index by what the query does with its columns.
+    """Describe a solution as a pattern: each index by the query's use of its columns.
 
-    A rewriting for which there is no name raises `DoesNotApply`; a query that cannot be read, `BadInput`.
+    Raises `DoesNotApply` for a rewriting without a name, `BadInput` for a query that cannot be parsed.
     """
     structure, dialect = task.structure, task.dialect
     steps = []
@@ -139,7 +139,7 @@ def describe(solution: Solution, task: TuningTask) -> str:
 
 
 def _parts(text: str) -> list[str]:
-    """Read the parts of an index, in any of their spellings."""
+    """Parse the parts of an index, in any of their spellings."""
     parts = list[str]()
     for said in filter(None, map(str.strip, re.split(r",|\bAND\b", text, flags=re.IGNORECASE))):
         word = re.sub(r"[ _]?columns?$", "", said.lower()).strip()
@@ -227,13 +227,13 @@ class _Read:
         return [each.column for each in self._parts[part] if each.table == table]
 
     def _expression(self, hidden: Hidden) -> str:
-        """Write what an index on an expression is on; nothing where that is the mere column."""
+        """Return the expression of an index on one; "" for a plain column."""
         if hidden.by == "pattern" and self._dialect == "sqlite":  # LIKE takes no account of ASCII's case
             return f"{hidden.column.column} COLLATE NOCASE"
         return f"({hidden.expression})" if hidden.expression != hidden.column.column else ""
 
     def _rest(self, table: str, taken: Sequence[str]) -> list[str]:
-        """Give the other used columns; SQLite's indexes hold the key anyway."""
+        """Return the other used columns; SQLite's indexes contain the key anyway."""
         key = next(iter(self._task.catalogue[table])) if self._dialect == "sqlite" else ""
         used = [each.column for each in self._structure.used if each.table == table]
         return [name for name in dict.fromkeys(used) if name != key and name not in taken]
@@ -258,7 +258,7 @@ def _parsed(sql: str, dialect: Dialect) -> exp.Expr | None:
 
 
 def _said(statement: str, roles: Mapping[Column, str], dialect: Dialect) -> str:
-    """Say a preparatory statement as a step; nothing for what is none."""
+    """Return a preparatory statement as a step; "" for any other statement."""
     tree = _parsed(statement, dialect)
     if isinstance(tree, exp.Analyze):
         return "ANALYZE"

@@ -44,7 +44,7 @@ class PostgresDatabase(Database):
     clock: Literal["wall"] = "wall"
 
     def __init__(self, url: str, taken: Sequence[str] | None = None, most: int = MAX_ROWS) -> None:
-        """Open a schema, to work on copies of so many rows of the tables `taken`; None: of all."""
+        """Open a schema, to work on copies with at most so many rows of tables `taken`; None: all."""
         self._url, self._most = url, most
         with connected(url) as connection:
             found = connection.execute("SELECT coalesce(current_schema(), 'public')")
@@ -69,7 +69,7 @@ class PostgresDatabase(Database):
 
     @contextmanager
     def twin(self, query: str, limits: Limits) -> Iterator["PostgresCopy"]:
-        """Yield temporary tables of the same names, with rows that tell rewritings apart."""
+        """Yield temporary tables of the same names, with rows that distinguish rewritings."""
         with self._apart() as connection:
             for table, rows in self._adversarial(query, connection, f"{quoted(self._place)}."):
                 self._like(connection, table)
@@ -94,7 +94,7 @@ class PostgresDatabase(Database):
                 raise StorageFailure(f"PostgreSQL no longer answers: {error}", hint) from error
 
     def _like(self, connection: psycopg.Connection, table: str) -> None:
-        """Make a temporary table like another, with its indexes; it hides the other, and goes at the end."""
+        """Make a temporary table like another, with its indexes; it hides the other until the end."""
         _run(
             connection,
             f"CREATE TEMPORARY TABLE {quoted(table)} (LIKE {self._named(table)} INCLUDING DEFAULTS "
@@ -130,7 +130,7 @@ class PostgresCopy(DatabaseCopy):
         connection.execute("SET LOCAL max_parallel_workers_per_gather = 0")
 
     def size(self) -> int:
-        """Give the size of all tables and indexes."""
+        """Return the size of all tables and indexes."""
         found = self._connection.execute(
             "SELECT coalesce(sum(pg_relation_size(oid)), 0) FROM pg_class "
             "WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'i')"
@@ -138,7 +138,7 @@ class PostgresCopy(DatabaseCopy):
         return int(found.fetchone()[0])
 
     def indexes(self, table: str) -> list[str]:
-        """Give the statements of a table's indexes."""
+        """Return the statements of a table's indexes."""
         found = self._connection.execute(
             "SELECT indexdef FROM pg_indexes "
             "WHERE schemaname = current_schema() AND tablename = %s AND indexname <> %s",

@@ -8,7 +8,7 @@ import yaml
 from pydantic import BaseModel, Field
 
 SCHEMA_FILE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("schemas.yaml").read_text("utf-8"))
-"""What `schemas.yaml` says of each schema; `generating.py` makes tables of it, and is slow to import."""
+"""Content of `schemas.yaml` by schema; `generating.py`, slow to import, makes tables from it."""
 SCHEMA_NAMES: list[Any] = [*SCHEMA_FILE]
 
 
@@ -53,7 +53,7 @@ Row = tuple[Cell, ...]
 
 
 class ColumnFacts(BaseModel):
-    """What a column takes: its kind, NULL or not, and whether it numbers its rows."""
+    """The values of a column: its type, NULL or not, and whether it numbers its rows."""
 
     name: str
     kind: Kind

@@ -41,9 +41,9 @@ def rewrite(how: Rewriting, query: str, catalogue: Catalogue, dialect: Dialect) 
 
 
 def _bared(predicate: exp.Expr, catalogue: Catalogue, dialect: Dialect) -> exp.Expr | None:
-    """Say a predicate of its bare column, where that is known how.
+    """Rewrite a predicate to test its bare column, if a rule for it exists.
 
-    SQLite's LIKE takes no account of case, so that no range means what its prefix pattern means.
+    SQLite's LIKE ignores case, so no range is equal to its prefix pattern.
     """
     if isinstance(predicate, exp.Like):
         pattern, prefix = predicate.expression, predicate.expression.name.removesuffix("%")
@@ -148,4 +148,4 @@ _CHANGES: Mapping[str, Callable[[exp.Expr, Catalogue, Dialect], exp.Expr | None]
     "suffix": _suffix,
     "alternatives": _union,
 }
-"""What each rewriting makes of a predicate; None where it stays."""
+"""Function of each rewriting: it returns the new predicate; None if unchanged."""

@@ -82,7 +82,7 @@ class SqliteDatabase(Database):
 
     @classmethod
     def read(cls, database: str) -> "SqliteDatabase":
-        """Read a file of the user's, once for each state of it. Raises BadInput."""
+        """Read a user's file, once for each state of it. Raises BadInput."""
         file = Path(database).resolve()
         if not file.is_file():
             raise BadInput(f"There is no database {database}.", "Give a SQLite file, or postgresql://….")
@@ -99,7 +99,7 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def twin(self, query: str, limits: Limits) -> Iterator["SqliteCopy"]:
-        """Yield the same tables in memory, with rows that tell rewritings apart."""
+        """Yield the same tables in memory, with rows that distinguish rewritings."""
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as twin:
             with closing(self._open()) as original:
                 for statement in statements_of(original):
@@ -153,7 +153,7 @@ class SqliteCopy(DatabaseCopy):
         )
 
     def size(self) -> int:
-        """Give the size of everything in the copy."""
+        """Return the size of everything in the copy."""
         pages, free, size = (
             self._connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("page_count", "freelist_count", "page_size")
@@ -161,7 +161,7 @@ class SqliteCopy(DatabaseCopy):
         return int((pages - free) * size)
 
     def indexes(self, table: str) -> list[str]:
-        """Give the statements of a table's indexes."""
+        """Return the statements of a table's indexes."""
         wanted = "SELECT sql FROM sqlite_master WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL"
         return [str(sql) for (sql,) in self._connection.execute(wanted, (table,))]
 
@@ -194,9 +194,9 @@ class SqliteCopy(DatabaseCopy):
     def _authorize(
         self, action: int, first: str | None, second: str | None, database: str | None, _: str | None
     ) -> int:
-        """Allow what the mode allows; SQLite calls this for each part of a statement.
+        """Return whether the mode allows an action; SQLite calls this for each part of a statement.
 
-        What is read without a database is a part of the query.
+        A read without a database belongs to the query.
         """
         name, function, prepares = (first or "").lower(), (second or "").lower(), self._mode == "preparing"
         known = database is None or name in self._tables or (prepares and name in CATALOGUE)
@@ -269,7 +269,7 @@ _made: OrderedDict[str, Path] = OrderedDict()
 
 @cache
 def _folder() -> Path:
-    """Make the folder of this process's databases, which goes with it."""
+    """Create the folder of this process's databases, which is deleted with the process."""
     folder = Path(tempfile.mkdtemp(prefix="mneme-sql-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -321,7 +321,7 @@ def _read(file: Path, size: int, copy: sqlite3.Connection) -> None:
 def _sample(
     original: sqlite3.Connection, copy: sqlite3.Connection, file: str, step: Callable[[int], int]
 ) -> None:
-    """Take every so manieth row of each table: small tables stay whole, so that joins find partners."""
+    """Take every n-th row of each table: small tables stay whole, so that joins find partners."""
     statements = statements_of(original)
     tables = [each for each in statements if each.upper().startswith("CREATE TABLE")]
     copy.execute("ATTACH ? AS source", (f"file:{quote(file)}?mode=ro",))

@@ -1,7 +1,7 @@
-"""Tasks with slow queries of several families, on any schema; they never say what would help.
+"""Tasks with slow queries of several families, on any schema, without hints at a remedy.
 
-A task says what its author sees: a query that is slow, and how large new indexes may be. Whether a
-remedy helps is for the database to say.
+A task gives what its author sees: a slow query, and the maximum size of new indexes. The database decides
+whether a remedy helps.
 """
 
 import math
@@ -33,7 +33,7 @@ FAMILIES: tuple[Family, ...] = get_args(Family)
 
 
 class TuningTask(BaseModel, frozen=True):
-    """One slow query, and what counts as having made it fast."""
+    """One slow query, and the speed-up that is wanted."""
 
     id: str
     family: Family | None = None
@@ -51,7 +51,7 @@ class TuningTask(BaseModel, frozen=True):
 
     @property
     def is_own(self) -> bool:
-        """Say whether the database is the user's own."""
+        """Return whether the database is the user's own."""
         return bool(self.database or self.ddl)
 
     @property
@@ -60,12 +60,12 @@ class TuningTask(BaseModel, frozen=True):
 
     @property
     def posed(self) -> dict[str, Any]:
-        """Return what a world is told of the task, beside its database."""
+        """Return the task's input for its world, beside the database."""
         return self.model_dump(include={"query", "wanted_speed_up", "index_budget"})
 
     @property
     def structure(self) -> Structure:
-        """Read the structure of the query. Raises BadInput."""
+        """Return the structure of the query. Raises BadInput."""
         return analyse(self.query, self.catalogue, self.dialect)
 
 
@@ -87,7 +87,7 @@ def _shapes() -> dict[Family, dict[str, _Shape]]:
 
 
 class _Lookup:
-    """What a placeholder such as `{at[days]}` or `{at[500]}` stands for: a function of a number."""
+    """The value of a placeholder such as `{at[days]}` or `{at[500]}`: a function of a number."""
 
     def __init__(self, function: Callable[[float], object], drawn: Mapping[str, Any]) -> None:
         self._function, self._drawn = function, drawn
@@ -121,7 +121,7 @@ def tasks(
 
 
 def story(database_seed: int = 0) -> list[TuningTask]:
-    """Give the three tasks of the paper's example (§7): discovery, reuse, and the edge case."""
+    """Return the three tasks of the paper's example (§7): discovery, reuse, and the edge case."""
     dice = random.Random("the paper's story")  # noqa: S311
     made: tuple[tuple[str, Family, str, str], ...] = (
         ("story-1-discovery", "time_range", "events", "counted_range"),
@@ -192,7 +192,7 @@ def _as_task(name: str, family: Family, schema: Schema, shape: _Shape, database_
 
 
 def _amount(upper_share: float) -> int:
-    """Give the amount that this share of facts exceeds."""
+    """Return the amount that this share of facts exceeds."""
     return int(MEDIAN_AMOUNT * math.exp(AMOUNT_SPREAD * NormalDist().inv_cdf(1 - upper_share)))
 
 

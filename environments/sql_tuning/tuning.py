@@ -116,7 +116,7 @@ class SqlTuning:
         return _described[self._database.key]
 
     def explain(self, sql: str = "") -> str:
-        """Show the plan by which the database would run a query; without one, the slow query."""
+        """Return the database's plan for a query; by default for the slow query."""
         try:
             query = checked_query(sql or self.query, self.dialect, self._database.catalogue)
             with _turn, self._database.copy(self.limits) as copy:
@@ -125,7 +125,7 @@ class SqlTuning:
             return f"No plan: {reason}"
 
     def keeps_most(self, filters: Sequence[Filter]) -> bool:
-        """Say whether the query's filters let more than half of each table's rows through, counted once.
+        """Return whether the query's filters keep more than half of each table's rows, counted once.
 
         Filters that cannot be counted, such as one that takes too long, are taken to keep few rows.
         """
@@ -187,7 +187,7 @@ class SqlTuning:
 
     @contextmanager
     def _original(self, query: str) -> Iterator[tuple[Baseline, Asked | None]]:
-        """Yield the original's first run, and where it can be run again; a slow one runs once."""
+        """Yield the first run of the original, and a way to run it again; a slow one runs once."""
         key = (self._database.key, query)
         if key in _baselines:
             yield _baselines[key], None
@@ -228,7 +228,7 @@ class SqlTuning:
         statements: list[str],
         measured: Measured,
     ) -> str:
-        """Say how the results differ: on the data, where the original ends there, and on adversarial rows."""
+        """Return how the results differ: on the data, if the original ends there, and on adversarial rows."""
         original, rewritten = queries
         if baseline.rows is None:
             wrong = ""  # compared on the first smaller database on which the original comes to an end
@@ -286,7 +286,7 @@ def own_database(task: TuningTask, rows: int, tables: Sequence[str] | None = Non
 
 
 def order_of(query: str, dialect: Dialect) -> Order | None:
-    """Give what a query sorts its rows by; the whole row where it sorts by what its rows do not show."""
+    """Return the sort keys of a query; the whole row if a sort key is not in its rows."""
     tree = parse(query, dialect)
     order = tree.args.get("order")
     if order is None:
@@ -306,10 +306,10 @@ def order_of(query: str, dialect: Dialect) -> Order | None:
 def differences(
     expected: Sequence[Row], found: Sequence[Row], order: Order | None, of: Callable[[], Sequence[Row]]
 ) -> str:
-    """Tell how two results differ, in one line; nothing where they do not.
+    """Return the difference of two results, in one line; "" if they are equal.
 
-    Rows that tie in the sort keys may change places; everything else is compared exactly, and `of` gives
-    all rows of which a LIMIT takes the first: which of those that tie at its end is nobody's matter.
+    Rows that tie in the sort keys may change places; everything else is compared exactly. `of` gives all rows
+    before a LIMIT: any of the rows that tie at its end may be taken.
     """
     wanted, given = [_rounded(row) for row in expected], [_rounded(row) for row in found]
     if len(wanted) != len(given):

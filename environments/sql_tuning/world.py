@@ -29,7 +29,7 @@ from mneme.environments.worlds import Solution, Task, Trial, World, WorldKind, p
 QUICK_TRIAL = Limits(runs=21, enough=0.2)
 """A quick trial of a draft, long enough that a disturbance of some milliseconds decides nothing."""
 LONG_TRIAL = Limits(runs=45, enough=1.5)
-"""A trial that is repeated, since noise decides whether it does what is wanted."""
+"""Limits of a repeated trial, for a solution that noise alone may accept or reject."""
 QUERY = "Query: "
 WORLD_ROWS = 60_000
 SIMILAR_TASKS_DRAWN = 160
@@ -121,7 +121,7 @@ class SqlWorld(World):
 
     @property
     def general(self) -> list[str]:
-        """Name the features without how many filters there are, or what else is read."""
+        """Return the features without the number of filters and the other columns."""
         return analysis.general(self._of_query)
 
     @property
@@ -134,7 +134,7 @@ class SqlWorld(World):
         return f"{QUERY}{self.task.query}"
 
     def wanted(self) -> str:
-        """Say how fast is fast enough, how large indexes may be, and on which engine it runs."""
+        """Return the wanted speed, the size limit of indexes, and the engine."""
         engine = "PostgreSQL" if self.task.dialect == "postgres" else "SQLite"
         return (
             f"The same rows at least {self.task.wanted_speed_up:g} times as fast on {engine}; new indexes "
@@ -144,32 +144,32 @@ class SqlWorld(World):
 
     @property
     def wanted_gain(self) -> float:
-        """Return how many times as fast is fast enough."""
+        """Return the speed-up that is wanted."""
         return self.task.wanted_speed_up
 
     def applies(self, condition: str) -> bool | None:
-        """Say whether the query has the features that a condition names."""
+        """Return whether the query has the features that a condition names."""
         counted = analysis.KEEPS_MOST in parts_of(condition)
         return analysis.applies(condition, self.features if counted else self._of_query)
 
     def specificity(self, condition: str) -> int:
-        """Say how much a condition asks for: a particular feature counts for two general ones."""
+        """Return how specific a condition is: a particular feature counts for two general ones."""
         return sum(1 if part in analysis.GENERAL.values() else 2 for part in {*parts_of(condition)})
 
     def carry_out(self, pattern: str) -> Solution:
-        """Make a pattern out for the query. Raises BadInput where the query lacks what it names."""
+        """Apply a pattern to the query. Raises BadInput if the query lacks what it names."""
         return instantiate(pattern, self.task)
 
     def first_ideas(self) -> Sequence[str]:
-        """Return what a textbook begins with."""
+        """Return first ideas from textbooks."""
         return FIRST_IDEAS
 
     def remedies(self) -> Sequence[str]:
-        """Return what is worth a try."""
+        """Return remedies worth a trial."""
         return REMEDIES
 
     def describe(self, solution: Solution) -> str:
-        """Say a solution as a pattern; nothing for what is in no pattern."""
+        """Describe a solution as a pattern; return "" if no pattern fits."""
         try:
             return describe(solution, self.task)
         except BadInput:

@@ -1,1 +1,1 @@
-"""Files held to a command: tests, a benchmark, an output; a solution changes a copy of them."""
+"""Worlds of files that a command checks: tests, a benchmark, an output; a solution changes a copy of them."""

@@ -1,4 +1,4 @@
-"""What a solution may change in a copy of a workspace: text files that are named, and nothing outside."""
+"""Changes that a solution may make in a copy of a workspace: only to named text files inside it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,19 +14,19 @@ PROTECTED = (
     *("test*", "*_test.*", "*tests/*", "conftest.py", "*/conftest.py", "*/test*", ".*", "*/.*"),
     *("*.toml", "*.cfg", "*.ini", "Makefile", "*.lock", "sitecustomize.py", "usercustomize.py", "bench*"),
 )
-"""What may not change where nothing is named: what the solution is held to."""
+"""Files that may not change by default: they check the solution."""
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 class NotAllowed(Exception):  # noqa: N818  (as its message reads)
-    """A solution changes what it may not; the message says what."""
+    """A solution that changes forbidden files; the message names them."""
 
 
 def changed_files(solution: Solution, read: Mapping[str, str], may_change: Sequence[str]) -> dict[str, str]:
     """Return the files that a solution changes, with their new text. Raises NotAllowed.
 
-    `read` has the text of the workspace's files, by path; `may_change` has patterns (`src/*.py`), or
-    nothing: then any file that is there but tests and settings.
+    `read` has the text of the workspace's files, by path; `may_change` has patterns (`src/*.py`), or is
+    empty: then any existing file except tests and settings.
     """
     changed = dict(solution.files)
     if solution.diff.strip():
@@ -39,7 +39,7 @@ def changed_files(solution: Solution, read: Mapping[str, str], may_change: Seque
 
 
 def is_changeable(path: str, known: Mapping[str, str], may_change: Sequence[str]) -> bool:
-    """Say whether a file may change."""
+    """Return whether a file may change."""
     if may_change:
         return any(fnmatchcase(path, pattern) for pattern in may_change)
     return path in known and not any(fnmatchcase(path, pattern) for pattern in PROTECTED)
@@ -61,7 +61,7 @@ def _check(path: str, text: str, read: Mapping[str, str], may_change: Sequence[s
 
 
 def write(folder: Path, files: Mapping[str, str]) -> None:
-    """Write files into a copy. Raises NotAllowed where a link would lead out of it."""
+    """Write files into a copy. Raises NotAllowed if a link would lead out of it."""
     root = folder.resolve()
     for path, text in files.items():
         target = folder / path
@@ -72,7 +72,7 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def patched(diff: str, read: Mapping[str, str]) -> dict[str, str]:
-    """Return the files of a unified diff with their new text. Raises NotAllowed where it does not fit."""
+    """Return the files of a unified diff with their new text. Raises NotAllowed if it does not fit."""
     found: dict[str, str] = {}
     for old, new, hunks in _files_of(diff):
         if new == "/dev/null":

@@ -1,8 +1,8 @@
-"""Run a command on a copy, bounded: processor time, memory, output, processes, network, and killed whole.
+"""Run a command on a copy with limits on processor time, memory, output, processes and network.
 
-What confines it is said by `confined_by`: limits of the kernel (`ulimit`), and on Linux, where the kernel
-allows it, namespaces of its own without a network, in which every process dies with the first. Its files are
-a copy, but it runs as the user who runs Mneme, and can read what that user can read.
+`confined_by` lists the limits: those of the kernel (`ulimit`), and on Linux, where the kernel allows it,
+namespaces of its own without a network, in which every process dies with the first. Its files are a copy, but
+it runs as the user who runs Mneme, and can read what that user can read.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ ENVIRONMENT_VARIABLES = ("PATH", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH",
 
 
 class Bounds(BaseModel, frozen=True, extra="forbid"):
-    """What a command may use."""
+    """Limits of a command."""
 
     seconds: float = Field(60.0, gt=0, le=3600, description="Processor seconds of all its processes.")
     memory_mb: int = Field(2048, ge=64, description="Address space of each process.")
@@ -42,7 +42,7 @@ class Bounds(BaseModel, frozen=True, extra="forbid"):
 
 @dataclass(frozen=True)
 class Ran:
-    """How a command ended, what it used and printed; `stopped` says which bound it passed."""
+    """The result of a command: its exit, usage and output; `stopped` names the exceeded limit."""
 
     exit: int
     seconds: float
@@ -56,7 +56,7 @@ class Ran:
 
     @property
     def is_broken(self) -> bool:
-        """Say whether it could not be run to its end, for another reason than time."""
+        """Return whether the command could not be completed, for another reason than time."""
         return bool(self.stopped) and not self.is_late
 
 
@@ -70,7 +70,7 @@ def namespaces() -> tuple[str, ...]:
 
 
 def confined_by() -> str:
-    """Say what confines a command on this machine, and what does not."""
+    """Return the limits that apply to a command on this machine, and those that do not."""
     network = "no network" if namespaces() else "the network is NOT shut off (no user namespaces here)"
     return f"a copy of the files, limits on processor time, memory, output and processes; {network}"
 
@@ -97,7 +97,7 @@ def run(command: str, folder: Path, bounds: Bounds) -> Ran:
 
 
 def _environment(scratch: Path) -> dict[str, str]:
-    """Return what a command sees of the environment: where programs are, and a home that goes with it."""
+    """Return the environment variables of a command: the path of programs, and a temporary home."""
     home = scratch / "home"
     home.mkdir()
     found = {name: os.environ[name] for name in ENVIRONMENT_VARIABLES if name in os.environ}

@@ -1,4 +1,4 @@
-"""What a world of files is: which files may change, what holds them, what is to become better.
+"""Description of a world of files: the files that may change, the check, the metrics to improve.
 
 In YAML::
 
@@ -35,7 +35,7 @@ class Part(BaseModel, frozen=True, extra="forbid"):
 
 
 class Aim(Part):
-    """One figure: in which direction it is better, and how much better it is to become."""
+    """One metric: its better direction, and the factor of improvement that is wanted."""
 
     name: str = Field(pattern=r"^[A-Za-z_][\w.-]*$")
     better: Literal["lower", "higher"] = "lower"
@@ -57,7 +57,7 @@ class Aim(Part):
 
 
 class Held(Part):
-    """What a solution is held to."""
+    """Requirements on a solution."""
 
     may_change: list[str] = Field([], description="Patterns; none: every file but tests and settings.")
     setup: str = Field("", description="A command that makes further files, once, before anything else.")
@@ -97,7 +97,7 @@ class Described(Held):
     tasks: list[CaseText] = []
 
     def held_for(self, case: CaseText | None) -> Held:
-        """Return what a task is held to. Raises BadInput for a field that there is not."""
+        """Return a task's requirements. Raises BadInput for an unknown field."""
         common = {name: getattr(self, name) for name in Held.model_fields}
         try:
             return Held.model_validate({**common, **(case.held if case else {})})

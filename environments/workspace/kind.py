@@ -23,7 +23,7 @@ DEFINED = re.compile(r"\b(?:def|class|function)\s+(\w+)|^\s*(\w+)\s*=[^=]", re.M
 
 
 class WorkspaceKind(WorldKind):
-    """Folders that are held to a command; `described` where a YAML file says what they are held to."""
+    """Folders with a check command; `described` if a YAML file gives the requirements."""
 
     def __init__(self, described: Described | None = None, beside: Path | None = None) -> None:
         self._described, self._beside = described, beside or Path()
@@ -31,13 +31,13 @@ class WorkspaceKind(WorldKind):
 
     @property
     def vocabulary(self) -> str:  # type: ignore[override]
-        """Return what the tactics of all languages and their features are called."""
+        """Return the names of the tactics and features of all languages."""
         return "\n".join(
             text for each in tactics().values() for text in (each.definition, *sorted(each.known_features))
         )
 
     def names(self, material: str) -> Sequence[str]:
-        """Return what the files define: functions, classes, variables."""
+        """Return the names that the files define: functions, classes, variables."""
         return sorted({name for found in DEFINED.findall(material) for name in found if name})
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What a file does that may be slow on much data: Python by its syntax tree, shell by the lexer `shlex`."""
+"""Features of a file that may be slow on much data: Python by its syntax tree, shell by the lexer `shlex`."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ CALLED = {
     **dict.fromkeys(("open", "read", "readline", "readlines", "read_text"), INPUT_OUTPUT),
     **dict.fromkeys(("write", "write_text", "execute", "urlopen"), INPUT_OUTPUT),
 }
-"""What a call in each round of a loop is, by the name of the function or method."""
+"""Feature of a call in each round of a loop, by the name of the function or method."""
 IMPORTED = {"numpy": "arrays", "pandas": "data frames"}
 CACHE = "CACHE calls"
 COLLECTION = re.compile(r"(?i)(?<!frozen)(array|deque|dict|frame|iter|list|mapping|sequence|set)")
@@ -32,7 +32,7 @@ COMMANDS = {
     **dict.fromkeys(("awk", "basename", "bc", "cut", "date", "dirname", "expr"), PROGRAM),
     **dict.fromkeys(("jq", "perl", "python3", "sed", "seq", "tr", "uniq", "wc"), PROGRAM),
 }
-"""What a command in each round of a loop of the shell is."""
+"""Feature of a shell command in each round of a loop."""
 BEFORE_COMMANDS = re.compile(r"!|{|do|elif|else|env|exec|if|sudo|then|time|until|while|\w+=.*")
 BUILT_IN_METHODS = {name for kind in (list, dict, set) for name in vars(kind)}
 
@@ -82,7 +82,7 @@ def shell_features_of(text: str) -> set[str]:
 
 
 FEATURE_READERS: Mapping[str, Callable[[str], set[str]]] = {".py": features_of, ".sh": shell_features_of}
-"""What reads the features of a file, by the ending of its name."""
+"""Readers of a file's features, by its suffix."""
 FEATURES: Mapping[str, frozenset[str]] = {
     ".py": frozenset({NESTED, JOINED, SHIFTED, RECURSIVE, *CALLED.values(), *IMPORTED.values()}),
     ".sh": frozenset({NESTED, INPUT_OUTPUT, *COMMANDS.values()}),
@@ -124,7 +124,7 @@ def _recursive(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def _can_be_hashed(function: ast.FunctionDef) -> bool:
-    """Say whether a function takes arguments and, by annotations or their use, no collections."""
+    """Return whether a function has arguments, of which none is a collection by annotation or use."""
     given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
     used = {_collection(node) for node in ast.walk(function)}
     return bool(given) and not any(
@@ -134,7 +134,7 @@ def _can_be_hashed(function: ast.FunctionDef) -> bool:
 
 
 def _collection(node: ast.AST) -> str:
-    """Return the name of what a node goes through, looks things up in, or changes."""
+    """Return the name of the collection that a node iterates over, searches, or changes."""
     match node:
         case (
             ast.For(iter=ast.Name(name))
@@ -149,7 +149,7 @@ def _collection(node: ast.AST) -> str:
 
 
 def _each_round(node: ast.AST) -> Sequence[ast.AST]:
-    """Return what a loop does in each round; what it goes over is read once, and no part of it."""
+    """Return the nodes that a loop executes in each round, without its iterable, which is evaluated once."""
     if isinstance(node, ast.For | ast.AsyncFor):
         return node.body
     if isinstance(node, ast.While):

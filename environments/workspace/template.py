@@ -21,7 +21,7 @@ IGNORED_NAMES = frozenset(
 MAX_TEMPLATE_FILES = 5_000
 MAX_TOTAL_BYTES = 200 * 2**20
 MAX_BYTES = 200_000
-"""Of a file that is read as text."""
+"""Maximum bytes of a file that is read as text."""
 _making = threading.Lock()
 
 
@@ -33,7 +33,7 @@ class Template:
 
     @contextmanager
     def copy(self) -> Iterator[Path]:
-        """Yield a copy in a folder of its own, which is deleted at the end."""
+        """Yield a copy in its own folder, which is deleted at the end."""
         with tempfile.TemporaryDirectory(prefix="mneme-work-", ignore_cleanup_errors=True) as place:
             target = Path(place) / "work"
             shutil.copytree(self.folder, target)
@@ -58,8 +58,8 @@ class Template:
 def template_of(workspace: str, files: Mapping[str, str], held: Held, snapshot: str = "") -> Template:
     """Return the template of a folder, or of files given as texts. Raises BadInput.
 
-    Where this process has the `snapshot`, an earlier template's key, the folder is not read again: what
-    somebody edits while a task is being solved does not move its baseline.
+    If this process has the `snapshot`, an earlier template's key, the folder is not read again: edits while a
+    task is being solved do not change its baseline.
     """
     if snapshot.isalnum() and (_folder() / snapshot).is_dir():
         return Template(snapshot, _folder() / snapshot)
@@ -81,7 +81,7 @@ def _folder() -> Path:
 
 
 def _state(workspace: Path) -> str:
-    """Say what a folder holds and when it changed."""
+    """Return the content of a folder as names, sizes and times of change."""
     found = [(str(file), (stat := file.stat()).st_mtime_ns, stat.st_size) for file in _plain_files(workspace)]
     if len(found) > MAX_TEMPLATE_FILES or sum(size for _, _, size in found) > MAX_TOTAL_BYTES:
         raise BadInput(

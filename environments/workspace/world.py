@@ -26,18 +26,18 @@ class Tactics(BaseModel):
     """A language of patterns that change files without a model; several stand with `;` between them."""
 
     scope: str
-    """What lessons are about that serve in every world of the language."""
+    """Domain of lessons that apply to every world of the language."""
     noun: str
     definition: str
-    """What the patterns are, for agents to read."""
+    """Description of the patterns, for agents."""
     first: Sequence[str]
     """The patterns in the order in which they are tried where nothing is known."""
     ending: str
-    """Of the files that are looked at and changed."""
+    """Suffix of the files that are read and changed."""
     features: Mapping[str, re.Pattern[str]]
-    """What a condition can name (what is slow on much data), and how a text shows it."""
+    """Features that a condition can name (slow on much data), and the text that shows each."""
     patterns: Mapping[str, Sequence[tuple[re.Pattern[str], str]]]
-    """What each pattern replaces in a file's text."""
+    """Replacements in a file's text, by pattern."""
 
     def check(self, pattern: str) -> str:
         """Return the pattern, a tactic in its usual spelling; words stay as they are."""
@@ -90,7 +90,7 @@ MAX_SHOWN_CHARS = 3_000
 
 
 class Figures(NamedTuple):
-    """What one state of a workspace came to; `wrong` says why it did not pass."""
+    """Measurements of one state of a workspace; `wrong` says why the check failed."""
 
     wrong: str
     values: dict[str, float]
@@ -98,9 +98,9 @@ class Figures(NamedTuple):
     output: str
     stopped: bool
     broken: bool = False
-    """Whether it could not be run to its end for another reason than time."""
+    """Whether it could not be completed for another reason than time."""
     silent: bool = False
-    """Whether it passed, and did not print a figure that it is measured by."""
+    """Whether it passed, but did not print a required metric."""
 
 
 def measured(held: Held, folder: Path, fresh: Path) -> Figures:
@@ -137,7 +137,7 @@ def _why(command: str, ran: Ran) -> str:
 
 
 def tail(text: str) -> str:
-    """Return the end of what was printed: there it says what went wrong."""
+    """Return the end of the output, which names the error."""
     return text if len(text) <= MAX_SHOWN_CHARS else f"…{text[-MAX_SHOWN_CHARS:]}"
 
 
@@ -152,7 +152,7 @@ _starts: dict[str, float] = {}
 
 
 class FilesWorld(World):
-    """One workspace, held to a command."""
+    """A world with one workspace and its check command."""
 
     form = CHANGES_FORM
     parts = ("files", "diff")
@@ -202,10 +202,10 @@ class FilesWorld(World):
 
     @property
     def baseline(self) -> Figures:
-        """Return what the workspace comes to as it is, measured once in this process.
+        """Return the metrics of the unchanged workspace, measured once in this process.
 
-        Raises BadInput where it cannot be run, does not say what is to become better, or proves nothing: the
-        check passes, and nothing is to become better.
+        Raises BadInput if it cannot be run, does not print the metrics to improve, or proves nothing: the
+        check passes, and no metric is to improve.
         """
         key = f"{self._template.key} {self._held.model_dump_json()}"
         if key not in _baselines:
@@ -237,7 +237,7 @@ class FilesWorld(World):
         return f"{text}\n\nAs it is, the check says:\n{self.baseline.shown}"
 
     def wanted(self) -> str:
-        """Say what a solution is held to."""
+        """Return the requirements on a solution."""
         held = self._held
         lines = [f"`{held.check}` ends with 0."] if held.check else []
         lines += [f"`{held.measure}` prints what it prints now."] if held.same_output else []
@@ -253,7 +253,7 @@ class FilesWorld(World):
 
     @property
     def wanted_gain(self) -> float:
-        """Return how many times as good the first metric is to be."""
+        """Return the factor by which the first metric should improve."""
         return self._held.metrics[0].wanted if self._held.metrics else 0.0
 
     @cached_property
@@ -269,7 +269,7 @@ class FilesWorld(World):
         return [each for each in self.features if each != LARGE]
 
     def applies(self, condition: str) -> bool | None:
-        """Say whether the files have the features that a condition names."""
+        """Return whether the files have the features that a condition names."""
         known = self._tactics.known_features if self._tactics else ()
         asked = parts_of(condition)
         if not asked or any(part not in known for part in asked):
@@ -285,7 +285,7 @@ class FilesWorld(World):
         return Solution(files=changed)
 
     def first_ideas(self) -> Sequence[str]:
-        """Return what a textbook begins with."""
+        """Return first ideas from textbooks."""
         return self._tactics.first if self._tactics else ()
 
     def remedies(self) -> Sequence[str]:
@@ -328,9 +328,9 @@ class FilesWorld(World):
     def _raced(self, folders: tuple[Path, Path], first: tuple[Figures, Figures]) -> tuple[Figures, Figures]:
         """Measure the original and a solution in turn; return the pair whose gain is the median.
 
-        A processor's pace changes: what runs side by side is slowed alike, and a moment that hits one of both
-        is an outlier. What takes long counts as it was measured first, unless noise decides: then it is
-        measured again, as is what does not take long. A solution that fails once has failed.
+        The speed of a processor varies: runs side by side are slowed alike, and a delay of one of them is an
+        outlier. A long run is measured once, unless noise decides; then it is repeated, as short runs always
+        are. A solution that fails once has failed.
         """
         held, pairs, middle = self._held, [first], first
         while held.metrics and not any(each.wrong for each in pairs[-1]):
@@ -351,15 +351,15 @@ class FilesWorld(World):
         return middle
 
     def _gain(self, pair: tuple[Figures, Figures]) -> float:
-        """Return how many times as good the first metric is; 0 without one."""
+        """Return the factor of improvement of the first metric; 0 without one."""
         return next((each.gain for each in self._compared(*pair)), 0.0)
 
     def _is_near(self, pair: tuple[Figures, Figures]) -> bool:
-        """Say whether no more than noise decides if a solution gains what is wanted."""
+        """Return whether noise alone decides if a solution reaches the wanted gain."""
         return abs(self._gain(pair) - self.wanted_gain) <= NOISE * self.wanted_gain
 
     def _compared(self, before: Figures, after: Figures) -> list[Metric]:
-        """Set the figures of a solution beside the baseline's; processor seconds without the start's."""
+        """Compare a solution's metrics with the baseline's, as processor seconds without the start's."""
         return [
             Metric(
                 name=aim.name,
@@ -379,7 +379,7 @@ class FilesWorld(World):
         return value if value is None or aim.name != CPU else max(value - self.start, NOISE * self.start)
 
     def _unlike(self, before: Figures, after: Figures) -> str:
-        """Say what cannot be believed: silence where there were words, another output, no output at all."""
+        """Return why the output is not credible: missing, or different from the baseline's."""
         if not self._held.same_output:
             silent = before.shown.strip() and not after.shown.strip()
             return "It printed nothing, and did before: that proves nothing." if silent else ""
@@ -415,7 +415,7 @@ class FilesWorld(World):
         """Return the researcher's tools."""
 
         def read_file(path: str) -> str:
-            """Show a text file of the workspace."""
+            """Return a text file of the workspace."""
             if path not in self._files and path in self._template.names():
                 return f"{path} is not shown: it is no text, or has more than {MAX_BYTES} bytes."
             return self._files.get(path, f"There is no file {path}; there are {', '.join(self._files)}.")
@@ -430,7 +430,7 @@ class FilesWorld(World):
 
 def _said(metric: Metric) -> str:
     before = f"{'more than ' if metric.stopped else ''}{metric.baseline:.3g}"
-    below = math.floor(100 * metric.gain) / 100  # what falls short of 1.5 is not told as 1.5
+    below = math.floor(100 * metric.gain) / 100  # a gain below 1.5 is not rounded up to 1.5
     gain = f"{metric.gain:.1f}" if metric.met else f"{below:g}"
     said = f"{metric.name} {before} -> {metric.value:.3g}, {gain} times as good"
     if metric.over:

@@ -1,1 +1,1 @@
-"""How fast our own parts are, each beside what can be had without them."""
+"""Speed of our own parts, each beside the alternative without them."""

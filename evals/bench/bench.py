@@ -1,7 +1,7 @@
-"""Measure the parts one after the other, each beside what can be had without it in the same run.
+"""Measure the parts one after another, each beside the alternative without it in the same run.
 
-The embedding is in no time but that of a chat. What is compared is done in turn, so that the ratio holds
-whatever else the machine does. Everything is answered by rules.
+Only the times of a chat include embedding. Compared work alternates, so that the ratio holds whatever else
+the machine does. Rules give all answers.
 """
 
 from functools import partial
@@ -28,7 +28,7 @@ TABLE_COLUMNS = ("part", "size", "median", "p95", "unit", "ratio", "beside")
 
 
 class Options(RunOptions):
-    """What to measure, and where results go."""
+    """Parts to measure, and the folder of the results."""
 
     parts: list[Part] = Field([*get_args(Part)], min_length=1, description="Part to measure; default: all.")
     sizes: list[Annotated[int, Field(ge=100)]] = Field(

@@ -62,7 +62,7 @@ def sentences(count: int) -> list[str]:
 
 
 class Corpus:
-    """Texts and questions whose vectors are known; an embedder whose work is in no time that is measured."""
+    """Texts and questions with known vectors; an embedder whose work is not part of any measured time."""
 
     def __init__(self, name: str, texts: Sequence[str], asked: Sequence[str], vectors: NDArray[Any]) -> None:
         self.name, self.dimension = name, vectors.shape[1]
@@ -97,7 +97,7 @@ BENCH_CHANGE = Change(
 BENCH_FIELDS = BENCH_CHANGE.model_dump() | {"kind": "semantic", "at": "2026-01-01T00:00:00.000000Z"}
 WORDS, USER = "bm25", "user"
 CANDIDATES_PER_LEG = 64
-"""What vectors and words propose each where ten records are wanted (`Query.candidates`)."""
+"""Candidates of the vector and of the word search each, for ten wanted records (`Query.candidates`)."""
 
 
 class EdgeAlone:
@@ -168,7 +168,7 @@ class ServerAlone:
 
 
 def stored(corpus: Corpus, row: int, user: str) -> tuple[list[float], Words, dict[str, Any]]:
-    """Return what stands for a text: its vector, its words, its fields."""
+    """Return the stored form of a text: its vector, its words, its fields."""
     text = corpus.texts[row]
     place = {"namespace": ["users", user, "memories"], "key": str(row)}
     return corpus.vectors[row].tolist(), words_of(text), {USER: user, "text": text, **place, **BENCH_FIELDS}
@@ -176,7 +176,7 @@ def stored(corpus: Corpus, row: int, user: str) -> tuple[list[float], Words, dic
 
 @asynccontextmanager
 async def on_server(corpus: Corpus, url: str) -> AsyncIterator[tuple[ServerAlone, str]]:
-    """Make a collection, and name a ledger beside it; both are deleted afterwards."""
+    """Create a collection, and name a ledger beside it; both are deleted afterwards."""
     name = f"mneme-bench-{uuid4().hex}"
     path = f"/collections/{name}"
     dense = {"dense": {"size": corpus.dimension, "distance": "Cosine"}}
@@ -200,7 +200,7 @@ LIMIT, CARDS = 10, 5
 MODES: tuple[Mode, ...] = ("dense", "blend")
 SCOPE = "sql_tuning"
 Search = Callable[..., Awaitable[None]]
-"""Takes the number of a question, a user, how many results are wanted, and whether words count as well."""
+"""A search by the number of a question, a user, the number of results, and whether words count as well."""
 
 
 async def embedded(size: int, embedder: Embedder) -> list[Row]:
@@ -239,7 +239,7 @@ async def _ledger_beside(
     location: Path | str,
     where: str,
 ) -> list[Row]:
-    """Write and search in turn here and there, so that a busy machine slows both.
+    """Write and search alternately here and there, so that a busy machine slows both.
 
     `others` are the ways to search there, each with questions of its own: no record is read twice.
     """
@@ -274,7 +274,7 @@ async def _ledger_beside(
 async def _in_turn(
     ours: Callable[[int], Awaitable[object]], theirs: Callable[[int], Awaitable[object]], first: int = 0
 ) -> tuple[list[float], list[float]]:
-    """Ask QUESTIONS, from the first on, here and there; return the milliseconds. One more warms up."""
+    """Ask QUESTIONS, from the first on, here and there; return the milliseconds, without one warm-up."""
     times = [
         (1000 * await seconds_of(ours(number)), 1000 * await seconds_of(theirs(number)))
         for number in (first, *range(first, first + QUESTIONS))
@@ -362,7 +362,7 @@ async def _train(pool: MemoryPool, pairs: Sequence[Pair]) -> None:
 
 
 async def _questions(pool: MemoryPool, corpus: Corpus, work: Awaitable[None]) -> list[float]:
-    """Ask one question after the other while something goes on; return the milliseconds."""
+    """Ask one question after another while other work runs; return the milliseconds."""
     going, took = asyncio.ensure_future(work), list[float]()
     while not going.done():
         began, text = time.perf_counter(), corpus.asked[len(took) % len(corpus.asked)]

@@ -1,9 +1,9 @@
 """The contradiction set: labelled messages upon memories, each run through a memory agent's graph.
 
-A case is one JSON line: `id`, `category`, `preceding` turns, `memories` that are there beforehand,
-the `message`, and what to `expect` (see `Expected`; nothing means discard). What was done is read from the
-ledger, not from the agent's own report, and scored against what was expected: which operation, on which
-memory, in which words.
+A case is one JSON line: `id`, `category`, `preceding` turns, `memories` that exist already, the `message`,
+and the operations to `expect` (see `Expected`; none means discard). The operations are read from the ledger,
+not from the agent's own report, and scored against what was expected: which operation, on which memory, in
+which words.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ Operation = Literal["insert", "update", "retire", "discard"]
 
 
 class Expected(BaseModel):
-    """One operation that a message should lead to; where two are listed, either is right."""
+    """One operation that a message should cause; if two are listed, either is right."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -58,7 +58,7 @@ class Done(BaseModel):
 
 
 class Pairing(BaseModel):
-    """What was expected beside what was done; `discard` stands for nothing on either side."""
+    """An expected operation beside an actual one; `discard` means none on either side."""
 
     expected: Operation
     accepted: list[Operation]
@@ -92,7 +92,7 @@ class Case(BaseModel):
 
 
 class Scored(BaseModel):
-    """What one system did with one case, and how that compares."""
+    """The operations of one system in one case, compared with the expected ones."""
 
     case: Case
     done: list[Done]
@@ -101,14 +101,14 @@ class Scored(BaseModel):
 
     @property
     def right(self) -> bool:
-        """Say whether everything is as expected: every operation, target and word, and nothing more."""
+        """Return whether exactly the expected operations were done, with the right targets and words."""
         return not self.failed and all(pairing.right for pairing in self.pairings)
 
     @property
     def met(self) -> bool:
-        """Say whether everything expected was done; further inserts pass where something is to be stored.
+        """Return whether all expected operations were done; more inserts pass if something is to be stored.
 
-        A set names what must be remembered of a message, not always all that may be.
+        A set lists what must be remembered of a message, not always everything that may be.
         """
         wrong = [pairing for pairing in self.pairings if not pairing.right]
         further = all(pairing.expected == "discard" and pairing.actual == "insert" for pairing in wrong)
@@ -162,7 +162,7 @@ def _on_target(entry: Expected, op: Done) -> bool:
 
 
 def says_right(entry: Expected, op: Done) -> bool:
-    """Say whether the resulting memory has the right words; an update must have changed it."""
+    """Return whether the resulting memory has the right words; an update must have changed it."""
     if op.operation == "retire":
         return True
     text = op.content.casefold()
@@ -188,7 +188,7 @@ def _pairing(entry: Expected, op: Done | None) -> Pairing:
 
 
 def load(path: Path) -> list[Case]:
-    """Read a set; a line that is no case is an error that names the line."""
+    """Read a set; an invalid line is an error with its number."""
     cases = read_lines(path, Case)
     if not cases:
         raise BadInput(f"The contradiction set {path} holds no cases.")
@@ -198,7 +198,7 @@ def load(path: Path) -> list[Case]:
 
 
 def score(case: Case, row: Row) -> Scored:
-    """Compare what the journal says was done with what the case expects."""
+    """Compare the ledger's operations with those that the case expects."""
     done = [Done.model_validate(op) for op in row["done"]]
     return Scored(case=case, done=done, failed=row.get("failed", ""), pairings=pair(case.expect, done))
 
@@ -222,7 +222,7 @@ def summarise(scored: Sequence[Scored]) -> dict[str, Any]:
 
 
 def _conflicts(scored: Sequence[Scored]) -> dict[str, Any]:
-    """Look at every memory that was there: touched where it must be, left alone where it must be.
+    """Check each existing memory: changed if it must be, unchanged if it must be.
 
     Memories that an expectation permits to be updated, but does not oblige to be, count in neither.
     """
@@ -283,5 +283,5 @@ def _right_and_met(of: dict[str, Any]) -> str:
 
 
 def as_row(done: Sequence[Done], **more: Any) -> Row:
-    """Make a journal row of what was done."""
+    """Return an operation as a row of the journal."""
     return {"done": [op.model_dump() for op in done], **more}

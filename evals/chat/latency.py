@@ -60,7 +60,7 @@ RETRIEVED = 10
 
 
 class Options(RunOptions):
-    """Which model, under which loads, how often, and where results go."""
+    """Model, loads, repetitions, and the folder of the results."""
 
     agents: Agents = "auto"
     pending: list[NotNegative] = Field(
@@ -161,7 +161,7 @@ async def _reply(chat: Agent, context: Any) -> Row:
 
 @asynccontextmanager
 async def _load(pending: int, ledger: Ledger, who: str) -> AsyncIterator[Sequence["asyncio.Task[Any]"]]:
-    """Keep memory agents at work on messages of other users; when this begins, each message has a call."""
+    """Keep memory agents busy with messages of other users; at the start each message has a call."""
     agent = memory_agent.builder.compile(store=LedgerStore(ledger))
     entrance = gate(settings().ollama_url)
 

@@ -54,7 +54,7 @@ CONTEXT_TURNS = 10
 
 
 class Options(RunOptions):
-    """What to run: the benchmark's file, who answers from what, and where results go."""
+    """The benchmark's file, the responder, its sources, and the folder of the results."""
 
     data: Path | None = Field(None, description="LoCoMo's file or its folder; default: MNEME_DATA's.")
     agents: Agents = "auto"
@@ -72,7 +72,7 @@ class Options(RunOptions):
 
 @dataclass
 class Setup:
-    """What every question is put to."""
+    """Shared resources of all questions."""
 
     ledger: Ledger
     journal: Journal
@@ -82,7 +82,7 @@ class Setup:
 
 
 class Case(NamedTuple):
-    """One question, with the turns that answer it and the namespaces that are searched for it."""
+    """A question, with the turns that answer it and the namespaces to search."""
 
     name: str
     question: Question
@@ -112,7 +112,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     is_kept, folder = options.search_in == "memories", journal.path.with_suffix(".memories")
     if is_kept and options.fresh:
         shutil.rmtree(folder, ignore_errors=True)
-    # Where a memory agent fills it, the ledger stays beside the journal.
+    # a ledger that a memory agent fills stays beside the journal
     async with ledger_at(folder, embedder) if is_kept else temporary_ledger(embedder) as ledger:
         await _run(conversations, Setup(ledger, journal, who, agent, options), progress)
     made = report(conversations, journal, who, embedder.name, str(agent) if is_kept else "")
@@ -144,7 +144,7 @@ def _namespace(conversation: Conversation) -> Namespace:
 
 
 async def _store(conversation: Conversation, ledger: Ledger) -> None:
-    """Put every turn into the ledger and search once, so that the first question pays for nothing."""
+    """Put every turn into the ledger and search once, so that the first question has no start-up cost."""
     change = Change(reason="an utterance of the benchmark", actor="locomo")
     namespace = _namespace(conversation)
     writes = [
@@ -182,7 +182,7 @@ async def _look_up(case: Case, mode: Mode, setup: Setup) -> Row:
 
 
 async def _answer(case: Case, setup: Setup) -> Row:
-    """Have the question answered from the first turns found, and score the answer; none scores 0."""
+    """Have the question answered from the first turns found, and score the answer; no answer scores 0."""
     found = setup.journal[f"{case.name}/{setup.options.search}"]["records"][:CONTEXT_TURNS]
     versions = [await setup.ledger.get(tuple(namespace), key) for *namespace, key in found]
     given = Given(message=put(case.name, case.question), memories=[v.text for v in versions if v])

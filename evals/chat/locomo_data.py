@@ -42,12 +42,12 @@ class Turn(BaseModel):
 
     @property
     def wording(self) -> str:
-        """Say who said what when, as the benchmark's own retrieval units do."""
+        """Return speaker, text and time of the turn, as the benchmark's own retrieval units have them."""
         return f"{self.speaker} ({self.date}): {self.said}"
 
     @property
     def said(self) -> str:
-        """Return what was said, and what is on a photo that was shared."""
+        """Return the text, and the caption of a shared photo."""
         return self.text + (f" [shares a photo: {self.blip_caption}]" if self.blip_caption else "")
 
     @property
@@ -81,7 +81,7 @@ class Question(BaseModel):
     @field_validator("evidence")
     @classmethod
     def _one_each(cls, value: list[str]) -> list[str]:
-        """Take entries apart that name several turns: the file has `D8:6; D9:17`."""
+        """Split entries that name several turns: the file has `D8:6; D9:17`."""
         return list(dict.fromkeys(turn for entry in value for turn in _TURN_ID.findall(entry)))
 
 
@@ -125,7 +125,7 @@ def find(given: Path | None) -> Path:
 
 
 def load(path: Path) -> list[Conversation]:
-    """Read the benchmark's file, or say where it is not in the benchmark's format."""
+    """Read the benchmark's file. Raises BadInput at the place that is not in its format."""
     try:
         conversations = TypeAdapter(list[Conversation]).validate_json(path.read_bytes())
     except OSError as error:
@@ -167,7 +167,7 @@ def first_turns(conversations: Sequence[Conversation], limit: int) -> list[Conve
 
 
 def put(name: str, question: Question) -> str:
-    """Put a question as the benchmark does: a date for temporal ones, a choice for adversarial ones."""
+    """Format a question as the benchmark does: a date for temporal ones, a choice for adversarial ones."""
     if question.category == 2:
         return f"{question.question} Use DATE of CONVERSATION to answer with an approximate date. {REQUEST}"
     if question.category == 5:
@@ -177,7 +177,7 @@ def put(name: str, question: Question) -> str:
 
 
 def chosen(name: str, question: Question, answer: str) -> str:
-    """Return what an answer says: of an adversarial question, the option that it selects."""
+    """Return the text of an answer; for an adversarial question, of the selected option."""
     if question.category != 5:
         return answer
     letters = set(_LETTER.findall(answer.lower()))

@@ -1,8 +1,8 @@
-"""What the memory agent keeps of LoCoMo's conversations, and which turns each memory came from.
+"""Memories that the memory agent makes of LoCoMo's conversations, and the turns that each came from.
 
-Each speaker is a user of their own, whose turns are remembered one after another by the graph `remember`, as
-the messages of a chat are; the other's turns are what went before. A question is put to the memories of the
-speakers that it names, or to those of both.
+Each speaker is a user of their own, whose turns are remembered one after another by the graph `remember`,
+like the messages of a chat; the other's turns are the context. A question searches the memories of the
+speakers that it names, or those of both.
 """
 
 from collections.abc import Iterator
@@ -24,10 +24,10 @@ from mneme.stores.users.inbox import PRECEDING, Inbox, Message
 async def keep(
     conversation: Conversation, ledger: Ledger, agent: Identity, journal: Journal, progress: Progress
 ) -> None:
-    """Have every turn remembered that the journal does not have, and note how many memories there are.
+    """Remember every turn that the journal lacks, and note the number of memories.
 
-    A turn of which the model made no sense is noted with the reason, and not tried again. Raises
-    ModelUnavailable where it does not answer at all.
+    A turn that the model could not process is noted with the reason, and not tried again. Raises
+    ModelUnavailable if the model does not answer at all.
     """
     graph, done, whole = builder.compile(store=LedgerStore(ledger)), 0, conversation.sample_id
     for speaker in _speakers(conversation):
@@ -55,7 +55,7 @@ async def keep(
 
 
 def asked_of(conversation: Conversation, question: Question) -> list[Namespace]:
-    """Return the namespaces whose memories a question is put to."""
+    """Return the namespaces of the memories that a question searches."""
     words = words_in(question.question)
     named = [speaker for speaker in _speakers(conversation) if words_in(speaker) <= words]
     return _namespaces(conversation, *named)

@@ -21,13 +21,13 @@ from mneme.stores.ledger.query import Mode
 MODES: tuple[Mode, ...] = ("dense", "bm25", "hybrid", "blend")
 DEPTHS = (5, 10, 20)
 CHATBOT_DEPTH = 10
-"""How many records the chatbot recalls."""
+"""Number of records that the chatbot recalls."""
 
 
 def report(
     conversations: Sequence[Conversation], journal: Journal, who: Identity, embedder: str, kept_by: str
 ) -> Report:
-    """Make the report of a finished run; `kept_by` is who kept what was searched, empty for raw turns."""
+    """Return the report of a finished run; `kept_by` made the searched memories, empty for raw turns."""
     searched = pd.DataFrame(_measured(mode, row) for mode in MODES for row in _rows(journal, mode))
     searches: dict[str, Any] = {mode: _figures(searched[searched["mode"] == mode]) for mode in MODES}
     recall = searched.pivot(index=["question", "category"], columns="mode", values=f"recall {CHATBOT_DEPTH}")
@@ -96,7 +96,7 @@ def _figures(searched: pd.DataFrame) -> Row:
 
 
 def _by_category(rows: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the rows of each category that has any, and all of them."""
+    """Yield the rows of each non-empty category, then all rows."""
     found = rows.index.get_level_values("category")
     yield from ((name, rows[found == name]) for name in QUESTION_CATEGORIES.values() if name in found)
     yield "all", rows
@@ -121,7 +121,7 @@ def _answered(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _search_tables(searches: dict[str, Any]) -> list[Table]:
-    """Show recall by depth and by category, the default's gain over BM25, and what a search costs."""
+    """Show recall by depth and by category, the default's gain over BM25, and the cost of a search."""
     by_depth = {
         mode: {f"@{n}": _cell(of["recall"]["all"][n]) for n in DEPTHS} for mode, of in searches.items()
     }
@@ -154,7 +154,7 @@ def _cell(of: dict[str, float], sign: str = "") -> str:
 
 
 def _kept_notes(rows: Sequence[Row], asked: Sequence[Row], kept_by: str) -> list[str]:
-    """Say what was searched where it was not the turns, and how much of the evidence is in it."""
+    """Describe the searched memories, if they are not the turns, and their share of the evidence."""
     if not kept_by:
         return []
     behind = {row["case"].rpartition("/")[0]: set(row["turns"]) for row in rows}
@@ -168,7 +168,7 @@ def _kept_notes(rows: Sequence[Row], asked: Sequence[Row], kept_by: str) -> list
 
 
 def _remembering_notes(rows: Sequence[Row]) -> list[str]:
-    """Say what remembering the turns cost, and how many could not be remembered."""
+    """Describe the cost of remembering the turns, and the number of failures."""
     if not rows:
         return []
     asked = NOTHING

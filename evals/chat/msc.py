@@ -44,7 +44,7 @@ from mneme.stores.users.memory import Memory
 
 
 class Test(BaseModel):
-    """One row of the paper's table: what was said, what the paper's system did, what is right.
+    """One row of the paper's table: the messages, the paper's result, the right result.
 
     `recalls` are words that the reply must have.
     """
@@ -63,14 +63,14 @@ TESTS = TypeAdapter(list[Test]).validate_python(yaml.safe_load(TABLE_FILE.read_t
 
 
 def is_right(test: Test, row: Row) -> bool:
-    """Say whether a test led to what is right: the operation, its target, its words, and what is recalled."""
+    """Return whether a test had the right result: operation, target, words, and recall."""
     done = [Done.model_validate(op) for op in row["done"]]
     stored = not row["failed"] and all(pairing.right for pairing in pair(test.expect, done))
     return stored and all(word.casefold() in row["reply"].casefold() for word in test.recalls)
 
 
 def show(title: str, rows: Sequence[Row]) -> Table:
-    """Show what happened in each test beside what the paper reports."""
+    """Show the results of each test beside those that the paper reports."""
     shown = pd.DataFrame(_line(test, row) for test, row in zip(TESTS, rows, strict=True))
     return framed(title, shown, figures=False, lines=True)
 
@@ -110,7 +110,7 @@ LIMIT = 1000
 
 
 class Options(RunOptions):
-    """What to run, who answers, and where results go."""
+    """Tests to run, responders, and the folder of the results."""
 
     data: Path | None = Field(None, description="Labelled messages, as JSON Lines; default: the shipped.")
     agents: Agents = "auto"
@@ -125,7 +125,7 @@ class Options(RunOptions):
 
 @dataclass
 class Setup:
-    """What every message is put to."""
+    """Shared resources of all messages."""
 
     ledger: Ledger
     chatbot: Identity
@@ -182,7 +182,7 @@ async def _table_1(name: Name, setup: Setup) -> list[Row]:
 
 
 async def _contradict(case: Case, *, name: Name, setup: Setup) -> Row:
-    """Put the case's memories into a namespace of its own, and its message to the memory agent."""
+    """Put the case's memories into their own namespace, and send its message to the memory agent."""
     user = f"{name}-{case.id}"
     memories = UserMemories(setup.ledger, user)
     change = Change(reason="known before the message", actor="msc")

@@ -1,1 +1,1 @@
-"""Which memory for which work: every memory on the same tasks, with the same budget, in one table."""
+"""Comparison of memories: every memory on the same tasks, with the same budget, in one table."""

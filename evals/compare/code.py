@@ -35,7 +35,7 @@ class Shape(BaseModel):
 
 
 class Kind(BaseModel):
-    """The shapes of functions, or of pipelines, and remedies that fit none of them."""
+    """Shapes of functions, or of pipelines, and remedies that fit none of them."""
 
     noun: str
     idle: list[str]
@@ -48,7 +48,7 @@ class Kind(BaseModel):
 
 
 class Code(BaseModel):
-    """All that `code.yaml` says."""
+    """Content of `code.yaml`."""
 
     data: Mapping[str, Mapping[str, int]]
     families: Mapping[str, Kind]
@@ -58,7 +58,7 @@ CODE = Code.model_validate(yaml.safe_load(Path(__file__).with_suffix(".yaml").re
 
 
 class Value:
-    """A number whose comparisons are counted; one that is a list is no key."""
+    """A number that counts its comparisons; one that is a list cannot be a key."""
 
     compared = 0
 
@@ -81,14 +81,14 @@ class Value:
 
 
 def costly(value: Value) -> int:
-    """Take a while."""
+    """Spend time."""
     Value.compared += COSTLY
     return value.number % 7
 
 
 @cache
 def ran(code: str, data: str, seed: str) -> tuple[Any, int]:
-    """Return what code returns on the data of a seed, and the comparisons that it takes."""
+    """Return the result of code on the data of a seed, and its number of comparisons."""
     chance, told = drawing(seed), {"is_list": 0, "spread": 0, "passing": ROWS, "read": ROWS}
     told |= CODE.data.get(data, {})
     few = range(told["spread"] or ROWS)
@@ -105,7 +105,7 @@ def ran(code: str, data: str, seed: str) -> tuple[Any, int]:
 
 
 def cost(shape: Shape, data: str, seed: str, remedy: str = "") -> float:
-    """Count the comparisons after a remedy; where the test fails they are infinitely many."""
+    """Return the comparisons after a remedy; infinite if the test fails."""
     right, _ = ran(shape.code, data, seed)
     try:
         made, compared = ran(shape.remedies.get(remedy, shape.code), data, seed)

@@ -1,7 +1,7 @@
-"""Conversation: months in which a user changes their mind, knows two of one name, and has things forgotten.
+"""Conversation: months in which a user changes their mind, knows two of one name, has facts erased.
 
-Each question is a task. Its answer is a word that was said once, long before; other people's words of the
-same kind, and things that were read somewhere, stand beside it.
+Each question is a task. Its answer is a word that was said once, long before; distractors are other people's
+words of the same kind, and texts that were read somewhere.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ CHANGE, FORGET, CHATTED, FORGOTTEN = 0.35, 0.05, 6, 2
 
 @dataclass
 class Topic:
-    """One thing that is so until it changes: how it is said, asked, and what it has been, with the days."""
+    """A fact that changes over time: its statement, its question, and its values with their days."""
 
     values: Sequence[str]
     said: str
@@ -64,7 +64,7 @@ class Topic:
         return NOT_KNOWN if self.is_forgotten or not self.known else self.known[-1][1]
 
     def read(self, lines: Sequence[str], until: str = "9999") -> str:
-        """Return the value that the latest fitting line says; what is not known where none does."""
+        """Return the value in the latest matching line; "not known" if none matches."""
         fitting = [each for each in lines if self._fits(each)]
         for line in latest([each for each in fitting if day_of(each) <= until]):
             if found := [each for each in self.values if says(line, each)]:
@@ -78,7 +78,7 @@ class Topic:
 
 
 def topics() -> list[Topic]:
-    """Return what a user talks about; two of the people have one name."""
+    """Return the topics of a user; two of the people have the same name."""
     other = ("Maria", "neighbour", "colleague", "rents", "film", "somebody")
     return [
         Topic(CITIES, "I live in {}.", "I have moved to {}.", "Where do I live now?",
@@ -98,7 +98,7 @@ def topics() -> list[Topic]:
 
 
 def conversation(seed: int, size: int) -> Course:
-    """Talk for months, and ask so many questions on the way."""
+    """Talk for months, with that many questions on the way."""
     chance, about = drawing(f"conversation {seed}"), topics()
     for number, topic in enumerate(about):
         yield _say(topic, number, chance)

@@ -1,8 +1,8 @@
-"""Decisions of many: each of four experts knows some points, some of which are corrected on the way.
+"""Group decisions: each of four experts knows some points, some of which are corrected later.
 
-A hidden profile (Stasser and Titus, 1985): what all of them know, and say again and again, speaks for one
-site; all points together, most of which one expert says once, speak for another. The decision is right only
-with all of them, as corrected.
+A hidden profile (Stasser and Titus, 1985): the points that all know, and repeat, favour one site; all points
+together, most of which one expert says once, favour another. The decision is right only with all corrected
+points.
 """
 
 import re
@@ -23,7 +23,7 @@ from mneme.evals.compare.memory import (
 )
 
 Points = dict[tuple[str, str], int]
-"""What counts how much: by site and aspect."""
+"""Values of the points, by site and aspect."""
 EXPERTS = ("engineer", "lawyer", "planner", "treasurer")
 SITES = (
     "Harbour", "Meadow", "Quarry", "Station", "Abbey", "Brickyard", "Canal", "Dairy", "Elmfield", "Foundry",
@@ -34,7 +34,7 @@ CANDIDATES, MEASURED, SHARED = 3, 4, 2
 ASPECTS = ("roads", "noise", "soil", "taxes", "permits", "flooding", "staff", "power")
 CORRECTED, CHATTED = 0.25, 0.3
 TIMES_REPEATED = 2
-"""How often a point that all know is said again."""
+"""Repetitions of a point that all experts know."""
 RANGE = range(-3, 4)
 COUNTING = "A point counts once, however many say it; a correction takes the place of what it corrects."
 UNKNOWN_IF = f"If no point of it is known: {NOT_KNOWN}."
@@ -46,7 +46,7 @@ CHATTER = (
 
 
 def decision(seed: int, size: int) -> Course:
-    """Hold a meeting for every four tasks of the size; each ends with a decision for a site."""
+    """Hold a meeting for every four tasks; each ends with a decision for a site."""
     for number in range(max(1, size // 4)):
         yield from _meeting(drawing(f"decision {seed} {number}"), day(7 * number))
 
@@ -101,7 +101,7 @@ def _told(about: tuple[str, str], value: int, who: str, today: str, before: str 
 
 
 def _decide(points: Points, today: str) -> Course:
-    """Ask for the sum of each site, and take the greatest that is known; a sum that is wrong misled."""
+    """Ask for the sum of each site, and choose the greatest known one; a wrong sum was misleading."""
     sums = _sums(points)
     answers, wrong = dict[str, float](), 0
     for site in sums:
@@ -115,7 +115,7 @@ def _decide(points: Points, today: str) -> Course:
 
 
 def added(lines: Sequence[str], site: str, today: str) -> str:
-    """Add up the points that today's lines say of a site, of each aspect what was said last."""
+    """Add up today's points of a site, for each aspect the latest one."""
     known = dict[str, int]()
     for line in sorted(lines, key=lambda each: "wrong before" in each):
         if today in line:

@@ -1,8 +1,8 @@
 """Play every memory in every course at every budget, and compare them in one table for each family of work.
 
-A course is the same for every memory: same seed, same budget of tokens for what is recalled, same answerer.
-By rules, an answer is read from what is recalled by a few fixed rules, which know the wordings of our own
-courses: what is compared then is what a memory keeps and finds, not what a model makes of it.
+A course is the same for every memory: same seed, same token budget of recalled text, same responder. With
+rules, a few fixed rules, which know the wordings of our own courses, derive an answer from the recalled text:
+this compares what a memory stores and finds, not a model's use of it.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ ROWS_MARKER = "/*rows*/"
 
 
 class Options(RunOptions):
-    """Which memories do which work, how much of it, and who answers."""
+    """Memories, families of work, sizes, and responder."""
 
     memories: list[str] = Field(
         [],

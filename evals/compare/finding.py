@@ -39,7 +39,7 @@ def code_of(name: str) -> str:
 
 
 def memory_named(name: str) -> Callable[[Place], Memory]:
-    """Return what makes a memory: of a name, an entry point, or `module:Class`. Raises BadInput."""
+    """Return the factory of a memory: by a name, an entry point, or `module:Class`. Raises BadInput."""
     if name in KNOWN:
         return KNOWN[name]
     points = entry_points(group=MEMORY_PLUGINS)

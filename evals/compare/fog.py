@@ -27,7 +27,7 @@ SEEN = re.compile(r"step (\d+)\W+in (room\w)\W.*?: (.*)", re.IGNORECASE)
 
 
 class View(NamedTuple):
-    """What a pilot sees: where the robot is, what is there and in its hands, and what is still wanted."""
+    """A pilot's view: the robot's room, the objects there and in its hands, and the open goals."""
 
     here: str
     there: Sequence[str]
@@ -36,7 +36,7 @@ class View(NamedTuple):
 
 
 def fog(seed: int, size: int) -> Course:
-    """Solve so many problems in one building."""
+    """Solve that many problems in one building."""
     chance = drawing(f"fog {seed}")
     at = {ball: chance.choice(FOG_ROOMS) for ball in BALLS}
     for number in range(size):
@@ -55,7 +55,7 @@ def _building() -> Problem:
 
 
 def _solve(at: dict[str, str], today: str, chance: Random) -> Course:
-    """Solve a problem, and leave in `at` where the balls are then."""
+    """Solve a problem, and store the final places of the balls in `at`."""
     balls = chance.sample(BALLS, WANTED)
     goal = {ball: chance.choice([each for each in FOG_ROOMS if each != at[ball]]) for ball in balls}
     world, misled, visited = _world(at, chance), 0, set[str]()
@@ -109,7 +109,7 @@ def _lesson(at: dict[str, str], goal: dict[str, str]) -> str:
 
 
 def steered(lines: Sequence[str], view: View, choices: Sequence[str]) -> str:
-    """Drop what belongs here, pick what is wanted, go where that was seen last; else explore."""
+    """Drop an object in its goal room, pick up a wanted one, go where one was last seen; else explore."""
     here, free = view.here, [hand for hand in GRIPPER_HANDS if hand not in view.held.values()]
     for ball, hand in view.held.items():
         if view.wanted.get(ball) == here:
@@ -129,7 +129,7 @@ def steered(lines: Sequence[str], view: View, choices: Sequence[str]) -> str:
 
 
 def _seen(lines: Sequence[str]) -> dict[str, Sequence[str]]:
-    """Return what is in which room as it was seen last, the room that was seen last first."""
+    """Return the objects in each room as last seen, the latest room first."""
     told = dict[str, Sequence[str]]()
     sights = {line: found for line in lines if (found := SEEN.search(line))}
     for line in latest(sorted(sights, key=lambda each: int(sights[each][1]), reverse=True)):

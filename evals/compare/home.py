@@ -1,8 +1,8 @@
-"""A team that sees little: two agents look for things in one home, day after day.
+"""A team with limited views: two agents look for objects in one home, day after day.
 
-The home is one of the household world's: its rooms, containers and distances. An agent sees what is in a
-container only when it has walked there and opened it. A thing is in its usual place on four days of five;
-now and then the usual place changes, so that what was learned is outdated.
+The home is one of the household world's: its rooms, containers and distances. An agent sees the content of a
+container only after walking there and opening it. An object is in its usual place on four days of five;
+sometimes the usual place changes, so that the lesson is outdated.
 """
 
 import math
@@ -21,13 +21,13 @@ THINGS = ("scissors", "torch", "stapler", "kettle", "camera", "map", "umbrella",
 USUAL, CHANGES = 0.8, 0.02
 MAX_CONTAINERS = 20
 MAX_OPENED = 4
-"""Containers that may be opened for one thing; then it is given up."""
+"""Maximum containers opened for one object before the search is given up."""
 OPENING_STEPS = 1
 """Steps that it takes to open a container."""
 
 
 class Container(NamedTuple):
-    """A container that can be opened: what it is called, and where it stands."""
+    """A container that can be opened: its name and position."""
 
     name: str
     room: int
@@ -55,7 +55,7 @@ class House:
 
 
 def home(seed: int, size: int) -> Course:
-    """Look for so many things, on one day each, by turns."""
+    """Look for that many objects, one a day, by turns."""
     chance, house = drawing(f"home {seed}"), House(seed)
     usual = {thing: chance.choice(house.containers) for thing in THINGS}
     for number in range(size):
@@ -70,7 +70,7 @@ def home(seed: int, size: int) -> Course:
 
 
 def _search(house: House, lying: dict[str, Container], chance: Random, number: int) -> Course:
-    """Open containers until the thing is found. One that was opened for it in vain before misled."""
+    """Open containers until the object is found. A container opened without success was misleading."""
     thing, who, today = chance.choice(THINGS), AGENTS[number % 2], day(number)
     here, left, steps, misled = chance.choice(house.containers), list(house.containers), 0, 0
     task = f"{who} looks for the {thing}."
@@ -93,7 +93,7 @@ def _search(house: House, lying: dict[str, Container], chance: Random, number: i
 
 
 def looked_for(lines: Sequence[str], thing: str, places: Sequence[str]) -> str:
-    """Choose where the thing was most often seen, less the times that it was not there; else the nearest."""
+    """Choose the place with the most sights of the object minus its absences; else the nearest."""
     seen = dict.fromkeys(places, 0)
     for line in lines:
         for place in (each for each in places if each in line):

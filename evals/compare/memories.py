@@ -41,7 +41,7 @@ MEMORY_TOKENS = 600
 
 
 class WholeHistory(Memory):
-    """Keep every event as it was, and show the newest."""
+    """Store every event verbatim, and show the newest."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
@@ -59,7 +59,7 @@ class WholeHistory(Memory):
 
 
 class RawEvents(WholeHistory):
-    """Keep every event as it was, and show those whose vectors are nearest to the situation's."""
+    """Store every event verbatim, and show those whose vectors are nearest to the situation's."""
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return the events nearest in meaning."""
@@ -77,7 +77,7 @@ class MemoryAgent(Memory):
         self._agent = memory_agent.builder.compile(store=LedgerStore(place.ledger))
 
     async def observe(self, event: Event) -> None:
-        """Have the event remembered, as a message of the chat is."""
+        """Remember the event like a message of the chat."""
         said = event.text if len(self.place.roles) == 1 else f"{event.who}: {event.text}"
         time = f"{event.day}T12:00:00+00:00" if event.day else ""
         message = Message(message=said, message_id=uuid4().hex, time=time)
@@ -109,7 +109,7 @@ class Cards(Memory):
         return [each.card.claim for each in await self._cards.retrieve(situation, MAX_CANDIDATES)]
 
     async def end_of_task(self, outcome: Outcome) -> None:
-        """Make a card of the lesson, or reinforce the one that it is."""
+        """Store the lesson as a card, or reinforce an equal card."""
         if outcome.lesson:
             lesson = Lesson(claim=f"[{outcome.day}] {outcome.lesson}")
             await self._cards.create(
@@ -126,11 +126,11 @@ class Synopses(Memory):
         self._events = list[Event]()
 
     async def observe(self, event: Event) -> None:
-        """Keep the event until the task ends."""
+        """Store the event until the task ends."""
         self._events.append(event)
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
-        """Return what happened since the last synopsis, then the latest synopses."""
+        """Return the events since the last synopsis, then the latest synopses."""
         kept = await self._episodes.recall(MAX_CANDIDATES)
         return [
             *(each.line for each in reversed(self._events)),
@@ -138,7 +138,7 @@ class Synopses(Memory):
         ]
 
     async def end_of_task(self, outcome: Outcome) -> None:
-        """Have what happened summed up."""
+        """Summarize the events."""
         result, steps = "succeeded" if outcome.success else "failed", [each.line for each in self._events]
         given = Course(goal=outcome.task, result=f"{result} after {len(steps)} steps", steps=steps)
         said = await ask(summarise_trial, given, self.place.who, lane="background")
@@ -170,7 +170,7 @@ class StructuredMemory(Memory):
         )
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
-        """Return what the agents' memories say, each one's newest first, by turns."""
+        """Return the agents' memories by turns, each one's newest entries first."""
         lists = [
             [str(entry) for entry in reversed(entries)]
             for known in self._known.values()
@@ -193,7 +193,7 @@ class SharedPool(Memory):
         return [f"{each.pair.prompt} Answered: {each.pair.answer}" for each in found]
 
     async def end_of_task(self, outcome: Outcome) -> None:
-        """Keep what did well."""
+        """Store what worked."""
         if outcome.success and outcome.lesson:
             answer = f"[{outcome.day}] {outcome.lesson}"
             said = {"agent": self.place.roles[0], "domain": "compared", "score": 100}
@@ -208,17 +208,17 @@ class CommonRecall(Memory):
         self._parts = [kind(place) for kind in (MemoryAgent, Cards, Synopses, SharedPool)]
 
     async def observe(self, event: Event) -> None:
-        """Let every part take it in."""
+        """Pass the event to every part."""
         for each in self._parts:
             await each.observe(event)
 
     async def end_of_task(self, outcome: Outcome) -> None:
-        """Let every part learn from it."""
+        """Let every part learn from the outcome."""
         for each in self._parts:
             await each.end_of_task(outcome)
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
-        """Return what the one recall over all kinds returns."""
+        """Return the result of the one recall over all kinds."""
         name = self.place.name
         asker = Asker(user=name, teams=(name,))
         found = await recall(self.place.ledger, situation, asker, budget=budget, cost=tokens)

@@ -1,4 +1,4 @@
-"""What a memory is to the comparison, a small class with three methods, and what a course of tasks is.
+"""The interface of a memory in the comparison, a small class with three methods, and of a course of tasks.
 
 A memory of your own is given to `mneme compare --memory my_module:MyMemory`, or by an entry point of the
 group `mneme.memories`. `examples/compare_memory.py` is a whole one.
@@ -22,7 +22,7 @@ from mneme.stores.ledger.ledger import Ledger
 
 
 class Event(NamedTuple):
-    """Something that was said, done or seen, by whom, and on which day (an ISO date; empty: not known)."""
+    """An event: its text, its speaker, and its day (an ISO date; empty: not known)."""
 
     day: str
     who: str
@@ -35,7 +35,7 @@ class Event(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a task ended: what was to be done, whether it was done, and what the world taught, if it did."""
+    """The end of a task: the task, its success, and the world's lesson, if any."""
 
     task: str
     success: bool
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a memory lives while it is played: a name and a folder of its own, and what it may work with.
+    """Resources of a memory while it is played: a name and a folder of its own, and services.
 
     `who` answers the memory's own questions; `roles` are the names that events come from.
     """
@@ -65,7 +65,7 @@ class Memory:
         self.place = place
 
     async def observe(self, event: Event) -> None:
-        """Take in what happened; called once for each event, in order."""
+        """Store an event; called once for each event, in order."""
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return texts that help in a situation, best first; what exceeds the budget of tokens is cut off."""
@@ -83,7 +83,7 @@ Reader = Callable[[Sequence[str]], str]
 
 
 class Situation(NamedTuple):
-    """Something to answer or to choose: `choices` are all that can be answered; none: a short free text."""
+    """A question or a choice: `choices` are all possible answers; none: a short free text."""
 
     text: str
     by_rules: Reader
@@ -111,7 +111,7 @@ class Family(NamedTuple):
 
 
 def drawing(name: str) -> Random:
-    """Return what draws a course: the same for the same name."""
+    """Return the random generator of a course: the same for the same name."""
     return Random(name)  # noqa: S311  (a course, no secret)
 
 
@@ -132,5 +132,5 @@ def day_of(line: str) -> str:
 
 
 def says(line: str, word: str) -> bool:
-    """Say whether a line has a word, whole, in any case."""
+    """Return whether a line has a whole word, in any case."""
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", line, re.IGNORECASE) is not None

@@ -1,4 +1,4 @@
-"""One course played with one memory: what it recalls is cut to the budget, and its costs are counted."""
+"""One course played with one memory: recalled text is cut to the budget, and costs are counted."""
 
 import asyncio
 import time
@@ -64,7 +64,7 @@ def a_number_that_is_offered(given: Acting) -> Schemas:
 
 
 class Case(NamedTuple):
-    """A course to play: of which family, by which seed, with which memory, budget, and who answers."""
+    """A course to play: its family, seed, memory, budget and responder."""
 
     family: str
     memory: str
@@ -75,7 +75,7 @@ class Case(NamedTuple):
     embedder: str
     data: str
     code: str
-    """The digest of a user's own memory: one that is changed is played anew."""
+    """The digest of a user's own memory: a changed memory is played again."""
 
     @property
     def name(self) -> str:
@@ -97,7 +97,7 @@ async def play(case: Case) -> Row:
 
 
 class Costs(BaseModel):
-    """What a memory cost over a course: its own questions, the tokens it showed, and seconds."""
+    """Costs of a memory over a course: its model calls, the tokens it showed, and seconds."""
 
     events: int = 0
     recalls: int = 0
@@ -111,7 +111,7 @@ class Costs(BaseModel):
 
 
 class Played:
-    """A memory in a course: what it was asked and told, and how the tasks went."""
+    """A memory in a course: its situations and events, and the outcomes of the tasks."""
 
     def __init__(self, memory: Memory, budget: int, who: str) -> None:
         self._memory, self._budget, self._who = memory, budget, who
@@ -119,7 +119,7 @@ class Played:
         self._shown = 0
 
     async def through(self, family: Family, seed: int, size: int) -> None:
-        """Go through a course."""
+        """Play a course to its end."""
         course = family.make(seed, size)
         step, said = next(course), ""
         while True:
@@ -130,7 +130,7 @@ class Played:
                 return
 
     async def _take(self, step: Event | Situation | Score) -> str:
-        """Let the memory take a step of the course, and return what is answered."""
+        """Let the memory take a step of the course, and return the answer."""
         if isinstance(step, Situation):
             return await self._answer(step)
         began = time.perf_counter()
@@ -167,7 +167,7 @@ class Played:
 
 
 async def answered(situation: Situation, recalled: Sequence[str], who: str) -> str:
-    """Have a model answer a situation; one that finds no answer answers with the first choice."""
+    """Let a model answer a situation; without an answer, the first choice counts."""
     given = Acting(situation=situation.text, memory=list(recalled), choices=list(situation.choices))
     try:
         if not given.choices:
@@ -178,7 +178,7 @@ async def answered(situation: Situation, recalled: Sequence[str], who: str) -> s
 
 
 def fitted(texts: Sequence[str], budget: int) -> list[str]:
-    """Return the texts that fit into a budget of tokens, from the first; one that does not fit ends them."""
+    """Return the texts that fit into a token budget, up to the first that does not fit."""
     shown = list[str]()
     for text in texts:
         budget -= tokens(text)

@@ -28,7 +28,7 @@ from mneme.evals.report import read_lines
 from mneme.stores.ledger.words import words_in
 
 NARRATOR = "text"
-"""Who says a text that nobody says."""
+"""Speaker of a text without one."""
 ADVERSARIAL = 5
 SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 PUBLIC_DATA_HINT = (
@@ -45,14 +45,14 @@ class Question(BaseModel):
 
 
 class History(BaseModel):
-    """What was said, and what is asked about it."""
+    """The messages of a conversation, and the questions about it."""
 
     events: list[Event]
     questions: list[Question]
 
 
 class LongMemEval(BaseModel):
-    """One question with its history, as it is released."""
+    """One question with its history, in the published format."""
 
     question_id: str
     question: str
@@ -132,7 +132,7 @@ def _family(file: Path) -> Family:
 
 @cache
 def read(file: Path) -> tuple[History, ...]:
-    """Read a file's histories. Raises BadInput, naming what is wrong."""
+    """Read a file's histories. Raises BadInput with the fault."""
     if file.suffix == ".jsonl":
         return tuple(_histories(file, read_lines(file, dict, PUBLIC_DATA_HINT)))
     try:
@@ -156,7 +156,7 @@ def _histories(file: Path, entries: Any) -> Iterator[History]:
 
 
 def _play(file: Path, seed: int, size: int) -> Course:
-    """Play the history of a number, with so many of its questions."""
+    """Play the history of a number, with that many of its questions."""
     histories = read(file)
     history = histories[(seed - 1) % len(histories)]
     for event in history.events:  # noqa: UP028  (a list cannot be sent an answer)

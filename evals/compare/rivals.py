@@ -1,7 +1,7 @@
-"""What our memories are compared with: memories of other papers, and packages that people use.
+"""Rivals in the comparison: memories of other papers, and packages in use.
 
-`langmem` and `mem0ai` are played where they are installed. Where a model answers, they extract with it what
-they keep, as they do by default; by rules they keep what they are given, and only their search is compared.
+`langmem` and `mem0ai` are played where they are installed. With a model they extract memories, as they do by
+default; with rules they store the given text, and only their search is compared.
 """
 
 import asyncio
@@ -49,18 +49,18 @@ class TaskMemoryRival(Memory):
         return open_memory(self._kind, services)
 
     async def observe(self, event: Event) -> None:
-        """Make it the next turn of the task."""
+        """Add the event as the next turn of the task."""
         self._turns.append(Turn(number=len(self._turns) + 1, agent=event.who, output=event.line))
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
-        """Return what the memory shows before a turn: other tasks, then this one's newest turns first."""
+        """Return the context of a turn: other tasks, then this one's newest turns first."""
         memory, task = self._opened(budget), Task(id=self.place.name, goal=situation)
         self._held = await memory.prepare(task, await memory.recall(task), self._turns)
         shown = memory.context(task, self._held, self._turns, self.place.roles[0])
         return [*shown.memory.splitlines(), *(str(each) for each in reversed(shown.turns))]
 
     async def end_of_task(self, outcome: Outcome) -> None:
-        """Keep the task and its turns."""
+        """Store the task and its turns."""
         turns = [
             *self._turns,
             Turn(number=len(self._turns) + 1, agent=self.place.roles[0], output=outcome.lesson),
@@ -74,7 +74,7 @@ class TaskMemoryRival(Memory):
 
 
 def _chat_model(who: str) -> Any:
-    """Return who answers as LangChain's packages take a model."""
+    """Return the responder as a chat model for LangChain's packages."""
     return import_module("langchain.chat_models").init_chat_model(who, temperature=0)
 
 
@@ -92,14 +92,14 @@ class LangMem(Memory):
             self._manager = package.create_memory_store_manager(_chat_model(place.who), **made)
 
     async def observe(self, event: Event) -> None:
-        """Give it to the memory manager as a message."""
+        """Pass the event to the memory manager as a message."""
         if self.place.who == RULES:
             await self._tool.ainvoke({"content": event.line, "action": "create"})
         else:
             await self._manager.ainvoke({"messages": [{"role": "user", "content": event.line}]})
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
-        """Return what its store finds."""
+        """Return the results of its store."""
         found = await self._store.asearch(self._namespace, query=situation, limit=MAX_RIVAL_TEXTS)
         return [_text(each.value["content"]) for each in found]
 
@@ -136,7 +136,7 @@ class Mem0(Memory):
         await asyncio.to_thread(self._memory.add, message, user_id=self.place.name, infer=infer)
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
-        """Return what its search finds."""
+        """Return the results of its search."""
         filters = {"user_id": self.place.name}
         found = await asyncio.to_thread(
             self._memory.search, situation, top_k=MAX_RIVAL_TEXTS, filters=filters

@@ -19,15 +19,15 @@ from mneme.evals.compare.memory import Course, Event, Family, Outcome, Score, Si
 AGENT = "tuner"
 TABLE_ROWS = 500
 WANTED = 4.0
-"""How many times fewer steps solve a task."""
+"""Factor of fewer steps that solves a task."""
 TASK_TRIES = 2
 COUNTING_INTERVAL = 10
 """Steps of the virtual machine from one count to the next."""
 TABLE_NAMES = ("orders", "visits", "parcels", "tickets", "rentals", "claims", "readings", "calls")
 VALUES = (2, 100)
-"""How many values a column may have: the selectivity of an equality on it."""
+"""Number of values in a column: the selectivity of an equality on it."""
 NOTHING_KNOWN = 1.5
-"""The gain that is expected of a remedy of which nothing is known."""
+"""Expected gain of an unknown remedy."""
 GAIN = re.compile(r"(\d+\.\d) times")
 SHAPES = {
     "an equality on the status": "SELECT sum(amount) FROM {t} WHERE status = 1",
@@ -59,7 +59,7 @@ class Table(NamedTuple):
     values: dict[str, int]
 
     def steps(self, sql: str, remedy: str = "") -> int:
-        """Count, in tens, the steps that a query takes after a remedy."""
+        """Return the steps of a query after a remedy, in tens."""
         chance, counted = drawing(f"{self.name} {self.seed}"), 1
         rows = [
             (chance.randrange(self.values["status"]), chance.randrange(self.values["customer"]),
@@ -83,7 +83,7 @@ class Table(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A task: what it is, its shape and what is told of its data, on what, and its cost after a remedy."""
+    """A task: its text, its shape, the known facts on its data, its table, and its cost after a remedy."""
 
     task: str
     shape: str
@@ -143,9 +143,9 @@ def _tune(
 
 
 def chosen(lines: Sequence[str], like: Sequence[str], left: Sequence[str]) -> str:
-    """Choose what helped most where shape and data were alike, else where the shape was; else the first."""
+    """Choose the most helpful remedy for the same shape and data, else for the shape; else the first."""
     expected = dict.fromkeys(left, NOTHING_KNOWN)
-    for words in like:  # what is said last, of what is most alike, counts
+    for words in like:  # the latest line about the most similar task counts
         for line in (each for each in reversed(lines) if words in each):
             for remedy in left:
                 if f"{remedy} made" in line and (gain := GAIN.search(line)):

@@ -51,7 +51,7 @@ JUDGES: dict[Wording, Prompt[Design, Any]] = {"ours": judge_design, "printed": j
 
 Arm = Literal["none", "intrinsic"]
 METRICS = ("scalability", "reliability", "usability", "cost_effectiveness", "documentation")
-"""Those of the paper (table 2); the other two are of the file that the task asks for."""
+"""The paper's metrics (table 2); the other two are of the file that the task asks for."""
 MEMORY_ARMS: tuple[Arm, ...] = ("none", "intrinsic")
 ARM_NAMES = {"none": "baseline", "intrinsic": "intrinsic memory"}
 PAPER_TABLE_2: dict[str, tuple[float, float, float]] = {
@@ -70,7 +70,7 @@ THOUSANDS = 10_000
 
 
 class Options(RunOptions):
-    """How many runs, on what context, by which team, and who answers and judges."""
+    """Number of runs, the context, the team, the responders and judges."""
 
     runs: int = Field(10, ge=2, description="Discussions in each arm.")
     context_tokens: int = Field(0, ge=0, description="Tokens of the context in table 2; 0: the team's own.")
@@ -108,7 +108,7 @@ class Case(NamedTuple):
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
-    """Hold and judge every discussion; go on where an interrupted run stopped."""
+    """Hold and judge every discussion; an interrupted run is continued."""
     team = load_team(options.experts)
     given = options.model_copy(update={"context_tokens": options.context_tokens or team.context_tokens})
     sized = given.sized
@@ -162,7 +162,7 @@ async def _held(options: Options, team: Team, task: str, case: Case, who: Identi
 
 
 def reordered(team: Team, seed: int) -> Team:
-    """Return a team whose workers speak in another order: what makes runs by rules independent."""
+    """Return a team whose workers speak in another order, which makes runs by rules independent."""
     if not isinstance(team.speakers, Delegated):
         return team
     workers = list(team.speakers.workers)
@@ -172,7 +172,7 @@ def reordered(team: Team, seed: int) -> Team:
 
 
 async def hold(discussion_id: str, task: str, team: Team, context: DiscussionContext, ledger: Ledger) -> Row:
-    """Hold a discussion to its end; return what it produced and every turn."""
+    """Hold a discussion to its end; return its document and every turn."""
     graph = intrinsic_memory.builder.compile(store=LedgerStore(ledger))
     given: Any = {"task": task, "team": team.model_dump(mode="json"), "discussion_id": discussion_id}
     result = await graph.ainvoke(given, context=context)
@@ -275,7 +275,7 @@ def _mean(spread: Row) -> str:
 
 
 def notes(main: Row, judge: Identity) -> list[str]:
-    """Say how reliable the figures are, and which of the paper's claims they support."""
+    """Describe the reliability of the figures, and which of the paper's claims they support."""
     more = main["tokens"]["intrinsic"]["mean"] / main["tokens"]["none"]["mean"] - 1
     scored = {name: main[name] for name in METRICS if name in main}
     won = [name for name, each in scored.items() if each["intrinsic"]["mean"] > each["none"]["mean"]]

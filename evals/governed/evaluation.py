@@ -1,4 +1,4 @@
-"""What goes wrong where several share a memory, and what it costs to prevent it.
+"""Failures of a shared memory, and the cost of preventing them.
 
 The four failures of "Governed Shared Memory for Multi-Agent LLM Systems" (arXiv 2606.24535): a text is shown
 to who has no right to it, one that holds no longer is shown, old and new are shown together, and nobody can
@@ -25,11 +25,11 @@ from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.ledger import Ledger
 
 OURS, BY_HAND, BY_POLICY = "Mneme", "changes wanted, by hand", "changes wanted, always"
-"""Ours, and ours in stories where the team is to know each change of what was shared with it."""
+"""Our memory, and ours with a sharing policy, in stories where the team must learn each change."""
 
 
 class Options(RunOptions):
-    """How many stories are told, and how long they are."""
+    """Number and length of the stories."""
 
     stories: Positive = Field(200, description="Stories, each of four people in two teams.")
     events: Positive = Field(30, description="Events of a story.")
@@ -43,7 +43,7 @@ class Told(NamedTuple):
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
-    """Tell each story to each memory, going on where a run stopped."""
+    """Tell each story to each memory; an interrupted run is continued."""
     embedder = await options.opened_embedder()
     told = {"stories": options.stories, "events": options.events, "embedder": embedder.name}
     journal = options.journal("governed", told)
@@ -90,7 +90,7 @@ def _shares(sums: pd.DataFrame) -> pd.DataFrame:
 
 
 async def _tell(case: Told, *, events: int, ledger: Ledger, embedder: Embedder) -> Row:
-    """Tell a story to a memory, and count what goes wrong."""
+    """Tell a story to a memory, and count the failures."""
     name = f"story{case.seed}"
     memory: Memory
     if case.memory in GOVERNED_RIVALS:
@@ -123,7 +123,7 @@ async def _do(memory: Memory, event: Event) -> None:
 
 
 def judged(event: Event, shown: Sequence[Shown], facts: Iterable[Fact]) -> dict[str, int]:
-    """Count what is right and wrong in what a person was shown."""
+    """Count right and wrong texts among those that a person was shown."""
     said = " ".join(each.text for each in shown)
     fact, person = event.fact, event.person
     forbidden = {each for other in facts for each in {*other.values, *other.plans} - other.allowed(person)}

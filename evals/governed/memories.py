@@ -33,11 +33,11 @@ RECALL_TOKENS = 150
 
 Scope = tuple[str, ...]
 Hit = tuple[float, str, str]
-"""How well a text fits, the text, and whose it is."""
+"""Similarity of a text, the text, and its owner."""
 
 
 class Shown(NamedTuple):
-    """A text that is shown to who asks, and whose it is, as far as the memory says so."""
+    """A text shown to a caller, and its owner, if the memory reports one."""
 
     text: str
     origin: str = ""
@@ -55,7 +55,7 @@ class Mneme:
         return f"{self._story}-{name}"
 
     async def say(self, fact: Fact) -> None:
-        """Keep what its owner says, or says anew."""
+        """Store a statement of its owner, or its new version."""
         memories = Memories(self._ledger, self._user(fact.owner))
         if fact.about in self._keys:
             await memories.update(self._keys[fact.about], fact.text)
@@ -63,13 +63,13 @@ class Mneme:
             self._keys[fact.about] = (await memories.add(fact.text)).key
 
     async def share(self, fact: Fact) -> None:
-        """Tell the owner's team."""
+        """Share it with the owner's team."""
         shared = SharedMemory(self._ledger, self._user(fact.owner))
         team = self._user(TEAMS[fact.owner])
         self._copies[fact.about] = (await shared.promote(self._keys[fact.about], team)).key
 
     async def decide(self, fact: Fact, text: str) -> None:
-        """Keep what the team made of it."""
+        """Store the team's decision."""
         team = self._user(TEAMS[fact.owner])
         source = await TeamFacts(self._ledger, team).head(self._copies[fact.about])
         change = made_from(Change(reason="decided", actor="leader"), [source.reference])
@@ -80,7 +80,7 @@ class Mneme:
         await Memories(self._ledger, self._user(fact.owner)).forget(self._keys[fact.about])
 
     async def ask(self, person: str, question: str) -> Sequence[Shown]:
-        """Show a person what bears on a question."""
+        """Return the texts that a person is shown for a question."""
         shared = SharedMemory(self._ledger, self._user(person))
         found = await shared.recall(question, teams=[self._user(TEAMS[person])], budget=RECALL_TOKENS)
         return [Shown(each.text, each.origin) for each in found]
@@ -104,11 +104,11 @@ class OfStore:
         self.store = searched_store(embedder)
 
     def own(self, person: str) -> Scope:
-        """Return where a person's texts are."""
+        """Return the namespace of a person's texts."""
         return ("users", person)
 
     def together(self, person: str) -> Scope:
-        """Return where those of the person's team are."""
+        """Return the namespace of the texts of the person's team."""
         return ("teams", TEAMS[person])
 
     async def put(self, place: Scope, key: str, text: str, who: str) -> None:
@@ -140,7 +140,7 @@ class OfStore:
 
 
 class OnePool(OfStore):
-    """One vector pool for all: what is said anew is added, and nobody is told apart."""
+    """One vector pool for all: a new version is added, and owners are not separated."""
 
     def own(self, person: str) -> Scope:
         return ("pool",)
@@ -159,7 +159,7 @@ class OnePool(OfStore):
 
 
 class Isolated(OfStore):
-    """Everybody has a memory of their own, and nobody another's."""
+    """A separate memory for each person."""
 
     def together(self, person: str) -> Scope:
         return self.own(person)
@@ -228,7 +228,7 @@ class Mem0(OfStore):
 
 
 class Mem0Told(Mem0):
-    """The package `mem0ai` told each message, as by default: a scripted model extracts what it says."""
+    """The package `mem0ai`, given each message as by default: a scripted model extracts the facts."""
 
     async def put(self, place: Scope, key: str, text: str, who: str) -> None:
         self._chat.responses = [json.dumps({"memory": [{"id": "0", "text": text}]})]

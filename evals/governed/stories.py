@@ -2,7 +2,7 @@
 
 Four people in two teams say facts, share some with their team, keep some to themselves, change their minds,
 have facts forgotten, and ask. Teams decide on plans because of what was shared with them. Each value is a
-word that stands nowhere else, so a text that has it says it.
+unique word, so a text that contains it states the fact.
 """
 
 from collections.abc import Iterator
@@ -22,9 +22,9 @@ SECRETS = 0.3
 
 @dataclass
 class Fact:
-    """Something that one person knows: what it is about, its values so far, and what was done with it.
+    """A fact that one person knows: its subject, its values so far, and its uses.
 
-    `shared` is the value that the team was told last, and `plans` what the team decided on because of one.
+    `shared` is the last value shared with the team, and `plans` the team's decisions because of one.
     """
 
     about: str
@@ -59,7 +59,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Event:
-    """What happens: who does it, with which fact, and the text of it."""
+    """An event: the person, the operation, the fact, and its text."""
 
     kind: Kind
     person: str
@@ -70,7 +70,7 @@ class Event:
 def story(seed: int, events: int, *, changes_are_shared: bool = False) -> Iterator[Event]:
     """Yield the events of a story; the facts are as they are after each, so use them at once.
 
-    Who has shared a fact may want the team to know each change of it, too, without sharing it again.
+    A person who has shared a fact may want the team to learn each change, without sharing it again.
     """
     chance, facts = Random(f"governed {seed}"), list[Fact]()  # noqa: S311
     topics = [f"{thing} of the {project}" for thing in THINGS for project in PROJECTS]
@@ -89,7 +89,7 @@ def _kind(chance: Random) -> Kind:
 
 
 def _event(kind: Kind, chance: Random, facts: list[Fact], topics: list[str]) -> Event | None:
-    """Let something happen, if it can."""
+    """Execute an operation, if it is possible."""
     if kind == "say":
         fact = Fact(topics.pop(), chance.choice([*TEAMS]), chance.random() < SECRETS, [_word(chance)])
         facts.append(fact)
@@ -115,13 +115,13 @@ def _event(kind: Kind, chance: Random, facts: list[Fact], topics: list[str]) -> 
 
 
 def _can(kind: Kind, fact: Fact) -> bool:
-    """Say whether something can happen to a fact as it is."""
+    """Return whether an operation is possible in the present state of a fact."""
     is_known = fact.shared == fact.now
     can = {"share": not fact.is_secret and not is_known, "decide": is_known}
     return kind == "ask" or (not fact.is_forgotten and can.get(kind, True))
 
 
 def _word(chance: Random) -> str:
-    """Return a word that nobody else has said: four syllables of forty."""
+    """Return an unused word: four syllables of forty."""
     syllables = [consonant + vowel for consonant in "bdfgklmn" for vowel in "aeiou"]
     return "".join(chance.choice(syllables) for _ in range(4)).capitalize()

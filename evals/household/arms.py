@@ -1,4 +1,4 @@
-"""Who plays in the household evaluation: the arms of the paper's tables and figure, and one episode played.
+"""Arms of the household evaluation: those of the paper's tables and figure, and one played episode.
 
 Every arm plays the same episodes. A weaker role under `rules` (figure 3b) is one whose decisions lapse with
 probability `LAPSES`; with language models it is the model named.
@@ -32,7 +32,7 @@ LAPSES = 0.3
 Method = Literal["MHP", "LLM", "CoELA", "ProAgent", "MiTa"]
 TABLE_METHODS: tuple[Method, ...] = ("MHP", "LLM", "CoELA", "ProAgent", "MiTa")
 METHOD_NAMES = {"MHP": "mhp", "LLM": "alone", "CoELA": "coela", "ProAgent": "proagent", "MiTa": "mita"}
-"""How the command line calls them."""
+"""Their names on the command line."""
 COUNTER_COLUMNS = (
     "conflicts", "redundant", "lost_steps", "forestalled", "messages",
     "calls", "prompt_tokens", "reply_tokens", "repaired", "fallbacks", "unallocated",
@@ -45,7 +45,7 @@ NARROW = 3
 
 @dataclass(frozen=True)
 class Arm:
-    """A method with a number of agents, who answers, and what is taken away or made weaker."""
+    """A method with a number of agents, its responders, and its ablations."""
 
     method: Method
     agents: int
@@ -60,7 +60,7 @@ class Arm:
 
     @property
     def name(self) -> str:
-        """Return how the paper's tables call it."""
+        """Return the arm's name in the paper's tables."""
         if self.method != "MiTa":
             return self.method
         missing = {"allocation": self.allocation, "summary": self.summary}
@@ -68,7 +68,7 @@ class Arm:
 
     @property
     def key(self) -> str:
-        """Return what tells this arm's rows from another's."""
+        """Return the key that distinguishes this arm's rows."""
         who = self.member if self.member == self.manager else f"{self.member}+{self.manager}"
         shares = f"{self.member_lapses}/{self.manager_lapses}"
         lapses = f", lapses {shares}" if self.member_lapses or self.manager_lapses else ""
@@ -78,12 +78,12 @@ class Arm:
 
     @property
     def who(self) -> str:
-        """Return who answers for this arm's team, in words."""
+        """Return the responder of this arm's team, in words."""
         who = self.member if self.member == self.manager else f"{self.member}, manager {self.manager}"
         return f"{self.agents} agents, {who}"
 
     def context(self, episode: Episode) -> HouseholdContext:
-        """Return what the graph runs with."""
+        """Return the context of the graph."""
         alone = self.method == "LLM"
         return HouseholdContext(
             member=self.member,
@@ -112,7 +112,7 @@ class Plan:
 
     @property
     def setting(self) -> Setting:
-        """Return what all of its arms observe."""
+        """Return the setting that all of its arms observe."""
         return self.arms[0].setting
 
     @property

@@ -51,7 +51,7 @@ QUICK = 3
 
 
 class Options(JournalOptions):
-    """Which episodes, with how many agents, by which methods, and who answers."""
+    """Episodes, numbers of agents, methods, and responders."""
 
     episodes: int = Field(20, ge=1, description="Generated episodes of each category.")
     members: list[Annotated[int, Field(ge=1, le=4)]] = Field(
@@ -76,7 +76,7 @@ class Options(JournalOptions):
 
 
 class Responders(BaseModel):
-    """Who answers for whom, settled once for the whole run."""
+    """Responder of each role, determined once for the whole run."""
 
     members: list[Identity]
     manager: Identity
@@ -94,7 +94,7 @@ class Responders(BaseModel):
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
-    """Play what is not played yet, in parallel, and report; an interrupted run goes on where it stopped."""
+    """Play the remaining episodes in parallel, and report; an interrupted run is continued."""
     responders = await _responders(options)
     plans = [_plan(options, responders, setting) for setting in sorted({*options.settings})]
     files = {path.name: file_digest(path) for path in _files(options.data)} if options.data else {}

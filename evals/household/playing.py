@@ -1,4 +1,4 @@
-"""Do one thing for the household evaluation: bound an episode, or play it with an arm.
+"""One unit of work of the household evaluation: bound an episode, or play it with an arm.
 
 What happened in a played one stands in a file beside the journal, which can be replayed: `mneme household
 replay FILE`. Of a generated episode it keeps what it is made from; any other stands in it whole.
@@ -92,7 +92,7 @@ async def _played(arm: Arm, episode: Episode, trace: Trace) -> Values:
 
 
 def _kept(arm: Arm, episode: Episode) -> Row:
-    """Return what the episode is made from, where that makes it again; else the episode."""
+    """Return the parameters of a generated episode, if they reproduce it; else the episode."""
     if episode.source == "generated":
         made: dict[str, Any] = {"seed": episode.seed, "category": episode.category, "agents": arm.agents}
         if generate(**made) == episode:

@@ -34,7 +34,7 @@ class Mean:
         return format(self, ".1f")
 
     def __format__(self, spec: str) -> str:
-        """Write the value as asked, and behind it half the interval; a single value has none."""
+        """Format the value, followed by half the interval; a single value has none."""
         value = format(self.value, spec or ".1f")
         return f"{value} ±{format(self.half, (spec or '.1f').lstrip('+'))}" if self.n > 1 else value
 
@@ -65,7 +65,7 @@ class Results:
 
     @property
     def name(self) -> str:
-        """Return where the episodes come from, and how many there are."""
+        """Return the source of the episodes, and their number."""
         sources = sorted(set(self.frame.get("source", [GENERATED])))
         return f"{', '.join(sources)} episodes (n = {self.frame['episode'].nunique()})"
 
@@ -85,7 +85,7 @@ class Results:
         return float(bounds.mean()) if len(bounds) else None
 
     def over_bound(self, arm: Arm, category: str = AVERAGE) -> Mean | None:
-        """Return how many times its bound an episode takes, on average."""
+        """Return the mean ratio of an episode's steps to its bound."""
         rows = self.cell(arm, category)
         return mean_of(rows["steps"] / rows["bound"]) if len(rows) else None
 
@@ -113,11 +113,11 @@ MEANS = (
     *("success", "return", "conflicts", "lost_steps", "forestalled", "redundant", "messages", "unallocated"),
     *("calls", "prompt_tokens", "reply_tokens", "repaired", "fallbacks", "seconds"),
 )
-"""What happens in an episode, and what it costs."""
+"""Measurements of an episode, and its costs."""
 
 
 def report(rows: list[Row], plans: Sequence[Plan], journal: Journal, answered_by: str) -> Report:
-    """Make the report of a finished run; each setting has a plan of its own, and each source its tables."""
+    """Return the report of a finished run; each setting has its own plan, and each source its tables."""
     sources = sorted({row.get("source", GENERATED) for row in rows}, key=lambda each: each != GENERATED)
     by_source = [Results([row for row in rows if row.get("source", GENERATED) == each]) for each in sources]
     summaries = [
@@ -148,7 +148,7 @@ def report(rows: list[Row], plans: Sequence[Plan], journal: Journal, answered_by
 
 
 def _tables(results: Results, plan: Plan) -> list[Table]:
-    """Make the tables that each source of episodes has."""
+    """Return the tables of each source of episodes."""
     where = results.name + (", visual observation" if plan.setting == "visual" else "")
     made = [_table_1(results, plan, where)]
     if plan.pairs:

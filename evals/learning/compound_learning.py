@@ -1,4 +1,4 @@
-"""§7 of the self-improving-memory paper: does what a team learned make later tasks faster?
+"""§7 of the self-improving-memory paper: do a team's lessons make later tasks faster?
 
 Query-tuning tasks in a seeded order go to teams that are alike but for their memory: with knowledge cards,
 without any (the monitor learns; nobody is shown), and to the rivals of §1 and §9: raw trajectories are
@@ -79,7 +79,7 @@ def _trial(task: TuningTask, rows: int) -> Row:
 
 
 def _measured(world: World, pattern: str) -> Row | None:
-    """Return what a pattern gains and takes; None where the query lacks what it names."""
+    """Return the gain and the cost of a pattern; None if the query lacks what it names."""
     try:
         made = world.carry_out(pattern)
     except BadInput:
@@ -90,7 +90,7 @@ def _measured(world: World, pattern: str) -> Row | None:
 
 
 def story_tables(rows: Sequence[Row], printed: Sequence[Row], trials: Sequence[Row]) -> list[Table]:
-    """Return both stories beside the paper's figures, and what the indexes of its dispute gain."""
+    """Return both stories beside the paper's figures, and the gain of the indexes in its dispute."""
     cells = [
         [
             row["description"].split(".")[0][:90],
@@ -136,7 +136,7 @@ STORY_ROWS = 150_000
 
 
 class Options(RunOptions):
-    """How many tasks, in which orders, on how large a database, and who answers."""
+    """Number of tasks, their orders, the size of the database, and responders."""
 
     agents: Agents = "auto"
     tasks: int = Field(64, ge=1, description="Tasks in each order.")
@@ -178,7 +178,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
 
 
 def _plan(options: Options, story_rows: int) -> list[Played]:
-    """Put each task to all teams one after the other, another one first in turn: a busy machine slows all."""
+    """Put each task to all teams by turns, starting with another one each time: a busy machine slows all."""
     plan = [
         Played(arm, 0, number, task, story_rows)
         for arm, told in (("story", story()), ("printed", printed_story()))

@@ -23,7 +23,7 @@ COMPARED_COLUMNS = {
     "seconds": ("seconds", False),
     "tokens of what is retrieved": ("shown_tokens", False),
 }
-"""What two arms are compared by, task by task: the column, and whether more of it is better."""
+"""Metrics that compare two arms task by task: the column, and whether more is better."""
 COSTS = ("seconds", "iterations", "calls")
 
 
@@ -51,7 +51,7 @@ def measured(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def parts_of(played: pd.DataFrame, count: int) -> dict[str, pd.DataFrame]:
-    """Return the whole orders of `count` tasks, their ends, and the tasks that were put once more."""
+    """Return the complete orders of `count` tasks, their ends, and the repeated tasks."""
     third, number = max(1, count // 3), played["number"]
     first = played[number < count]
     parts = {
@@ -79,7 +79,7 @@ def figures_of(order: pd.DataFrame) -> pd.Series:
 
 
 def growth_of(order: pd.DataFrame) -> pd.Series:
-    """Return how one arm's order went and ended."""
+    """Return the course and the end of one arm's order."""
     slope = np.polyfit(order["number"], order["iterations"], 1)[0] if len(order) > 1 else 0.0
     return pd.Series(
         {
@@ -145,7 +145,7 @@ def significance(parts: Mapping[str, pd.DataFrame]) -> dict[str, Row]:
 
 
 def disputes(part: pd.DataFrame) -> dict[str, int]:
-    """Count how the disputes of our team were decided."""
+    """Count the decisions of our team's disputes."""
     opened = part.loc[part["arm"] == WITH_MEMORY, "disputes"].explode().dropna()
     return {str(k): int(n) for k, n in opened.map(lambda each: each["recommendation"]).value_counts().items()}
 
@@ -184,7 +184,7 @@ def _against(found: Row) -> str:
 
 
 def notes(tested: Mapping[str, Row], decided: Mapping[str, int]) -> list[str]:
-    """Return what the tables do not say."""
+    """Return what the tables leave out."""
     taken = ", ".join(f"{100 * each['saved']:.0f} % of the {name}" for name, each in tested.items())
     wilcoxon = ", ".join(f"{name} p={p_cell(each['p'])}" for name, each in tested.items())
     return [

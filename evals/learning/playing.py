@@ -1,4 +1,4 @@
-"""One task put to a team with one of the memories that are compared, and the disputes that it opens."""
+"""One task given to a team with one of the compared memories, and the disputes that it opens."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -39,7 +39,7 @@ RECALL = 5
 
 
 def make_databases(rows: int) -> None:
-    """Make every database before anything is timed, or the first who needs one would pay for it."""
+    """Create every database before anything is timed, or the first user would pay for it."""
     for schema in SCHEMAS:
         SqlTuning.of(TuningTask(id=schema, description="", schema_name=schema), rows=rows)
 
@@ -63,7 +63,7 @@ class Played(NamedTuple):
 
 
 async def solve(each: Played, ledger: Ledger, responder: str) -> Row:
-    """Put a task to its team, and the disputes that it opens to the test."""
+    """Give a task to its team, and test the disputes that it opens."""
     cards, store, task = KnowledgeCards(ledger, each.team), LedgerStore(ledger), each.task
     graph = GRAPHS.get(each.arm, compound_learning.builder).compile(store=store)
     problem: Any = {"task": task.description, "task_id": task.id, **task.posed}
@@ -85,7 +85,7 @@ async def solve(each: Played, ledger: Ledger, responder: str) -> Row:
 
 
 async def _resolve(dispute: str, cards: KnowledgeCards, store: LedgerStore, context: TeamContext) -> Row:
-    """Let both approaches be tried; a dispute that waits for a person then waits."""
+    """Try both approaches; a dispute that needs a person then waits for one."""
     graph = dispute_resolution.builder.compile(store=store, checkpointer=InMemorySaver())
     own = TeamContext(**context.model_dump(include={"devils_advocate", "team", "environment", "rows"}))
     config: Any = {"configurable": {"thread_id": dispute}}
@@ -96,7 +96,7 @@ async def _resolve(dispute: str, cards: KnowledgeCards, store: LedgerStore, cont
 
 
 async def _row(cards: KnowledgeCards, task: TuningTask, result: Row, decided: list[Row]) -> Row:
-    """Return what is kept of a solved task."""
+    """Return the row of a solved task."""
     known, record = await cards.records.list(), await cards.tasks.get(task.id)
     packet, metrics = result["packet"], result["packet"]["metrics"]
     measured: Row = next((each for each in metrics["measured"] if each["name"] == "seconds"), {})

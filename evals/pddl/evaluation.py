@@ -36,14 +36,14 @@ LABELS: dict[str, str] = {name: each["label"] for name, each in _PRINTED.items()
 PAPER_TABLE_1 = {name: (each["reward"], each["tokens"]) for name, each in _PRINTED.items()}
 """Table 1: rewards and tokens."""
 PROBLEM = ["seed", "number"]
-"""What the rows of one problem have in common."""
+"""Common columns of the rows of one problem."""
 PROBLEMS = 60
 MIN_CONTEXT = 512
 """Tokens of the smallest context."""
 
 
 class Options(RunOptions):
-    """Which problems with which memories, in which orders, and who answers."""
+    """Problems, memories, orders, and responders."""
 
     data: Path | None = Field(
         None, description="Folder of PDDL problems; default: MNEME_DATA's, if it has them, else our own."
@@ -97,7 +97,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
 def _cases(
     options: Options, who: Identity, home: Path, loaded: Sequence[Problem], seed: int
 ) -> list[list[Case]]:
-    """Return what each memory is to play by one seed: the problems that leave room for turns."""
+    """Return the cases of each memory for one seed: the problems that leave room for turns."""
     problems = list(loaded) or generate_suite(options.problems or PROBLEMS, seed)
     Random(seed).shuffle(problems)  # noqa: S311 - an order, no secret
     room, kept = options.context_tokens, options.memory_tokens
@@ -111,7 +111,7 @@ def _cases(
 
 
 def _folder(options: Options) -> Path | None:
-    """Return the folder that problems are loaded from; None for our own."""
+    """Return the folder of the problems; None for our own."""
     if options.data is not None or options.problems is not None:
         return options.data
     place = settings().data
@@ -130,7 +130,7 @@ async def _journal(options: Options, who: Identity, loaded: Sequence[Problem]) -
 
 
 def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, journal: Journal) -> Report:
-    """Make the tables, the plot and the summary of rows, one per memory, seed and problem."""
+    """Return tables, plot and summary of rows, one per memory, seed and problem."""
     played = pd.DataFrame(rows)
     played["success"] = played["success"].astype(float)
     played["grounding"] = played["valid_steps"] / played["steps"].clip(lower=1)
@@ -174,7 +174,7 @@ def _figures(own: pd.DataFrame) -> Row:
 
 
 def _table_1(summary: dict[str, Row], who: Identity) -> list[Table]:
-    """Make table 1 in two halves, which can be read one after the other."""
+    """Return table 1 in two halves, to be read one after the other."""
     rewards, tokens = list[tuple[object, ...]](), list[tuple[object, ...]]()
     for name, each in summary.items():
         reward, spent = PAPER_TABLE_1[name]
@@ -193,7 +193,7 @@ def _table_1(summary: dict[str, Row], who: Identity) -> list[Table]:
 
 
 def _counted(played: pd.DataFrame, seeds: Sequence[int]) -> str:
-    """Say how many problems of which domains were played with each memory, in how many orders."""
+    """Return the number of problems played, by domain and memory, and of orders."""
     first = played[(played["memory"] == played["memory"].iloc[0]) & (played["seed"] == seeds[0])]
     counts = first["domain"].value_counts().sort_index()
     each = ", ".join(f"{count} {domain}" for domain, count in counts.items())
@@ -213,7 +213,7 @@ def _notes(played: pd.DataFrame, seeds: Sequence[int], source: str) -> list[str]
 
 
 def _same_moves(played: pd.DataFrame) -> list[str]:
-    """Say in how many problems the moves with intrinsic memory and without were the same."""
+    """Return in how many problems the moves with intrinsic memory and without were the same."""
     moves = played.assign(moves=played["transcript"].map(lambda steps: [step["action"] for step in steps]))
     by_memory = moves.pivot_table(index=PROBLEM, columns="memory", values="moves", aggfunc="first")
     if not {"none", "intrinsic"} <= {*by_memory.columns}:

@@ -1,8 +1,8 @@
 """One problem played with one memory, in this process or in one of its own.
 
-The ledger and the checkpoints of a memory and an order stay: killed at any moment, the next process goes on
-with the task at the step where this one stopped. Each step is kept before the next begins, so that a task
-which has ended, and whose row is not kept yet, cannot begin anew and recall itself.
+The ledger and the checkpoints of a memory and an order are kept: after a kill, the next process continues the
+task at the same step. Each step is stored before the next begins, so that a completed task without a stored
+row cannot start again and recall itself.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
 
 RESULT_COLUMNS = ("success", "steps", "valid_steps", "answered_by", "complaints", "transcript")
-"""What of a graph's result stands in a row."""
+"""Fields of a graph's result in a row."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Golden cases: what a question is given, and what must hold of its answer.
+"""Golden cases: a question's input, and properties that its answer must have.
 
 One file for each question, `cases/<workflow>/<name>.yaml`::
 
@@ -50,7 +50,7 @@ Range = tuple[int | float | None, int | float | None]
 
 
 class Property(BaseModel):
-    """What must hold of the values at a path: all that is given beside it, one thing or more."""
+    """A condition on the values at a path: all of the fields given beside it must hold."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -77,13 +77,13 @@ class Property(BaseModel):
 
     @property
     def wanted(self) -> dict[str, Any]:
-        """What is wanted, by kind."""
+        """The condition's value, by kind."""
         return {kind: value for kind in PROPERTIES if (value := getattr(self, kind)) is not None}
 
     def holds(self, answer: Any) -> bool:
-        """Tell whether this holds of an answer as plain JSON, or as text.
+        """Return whether the condition holds for an answer as plain JSON, or as text.
 
-        Where nothing stands at the path, only `none` holds.
+        If there is no value at the path, only `none` holds.
         """
         found = values_at(answer, self.at)
         if self.none is not None and any(_stands(phrase, found) for phrase in self.none):
@@ -108,7 +108,7 @@ class Property(BaseModel):
 
 
 class Case(BaseModel):
-    """One golden case, as its file has it."""
+    """One golden case, as in its file."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -121,7 +121,7 @@ class Case(BaseModel):
 
 @dataclass(frozen=True)
 class Golden:
-    """A case with its question, as it is asked, and what that is given."""
+    """A case with its question, as it is asked, and the question's input."""
 
     key: Key
     case: Case
@@ -156,13 +156,13 @@ def file_of(key: Key) -> Path:
 
 
 def read_cases(key: Key, path: Path) -> list[Golden]:
-    """Read one file; `tests/evals/case_checks.py` says what is wrong with a file's cases."""
+    """Read one file; `tests/evals/case_checks.py` reports the faults of a file's cases."""
     file = yaml.safe_load(path.read_text(encoding="utf-8"))
     return [golden_of(key, Case.model_validate(case)) for case in file["cases"]]
 
 
 def golden_of(key: Key, case: Case) -> Golden:
-    """Return a case with its question as its node asks it: an answer's type may follow from what is given."""
+    """Return a case with its question as its node asks it: the answer's type may depend on the input."""
     question, written = all_questions()[key], case.given
     if question.given is Frame and "scene" in written:
         with needs("A case of a question about a picture", "visual"):
@@ -177,10 +177,10 @@ def golden_of(key: Key, case: Case) -> Golden:
 
 
 def filled(given: Mapping[str, Any], fill: Mapping[str, int]) -> dict[str, Any]:
-    """Return what is given with these fields lengthened to about so many characters of neutral text.
+    """Return the input with these fields lengthened to about that many characters of neutral text.
 
-    A text gets half of it before and half after what is there; a list gets as many texts before as after.
-    Raises `ValueError` where a field is neither a text nor a list.
+    A text gets half of it before and half after its content; a list gets as many texts before as after.
+    Raises `ValueError` if a field is neither a text nor a list.
     """
     return {**given, **{name: _lengthened(name, given.get(name, ""), size) for name, size in fill.items()}}
 
@@ -200,7 +200,7 @@ def _lengthened(name: str, value: Any, size: int) -> Any:
 
 
 def _neutral() -> Iterator[str]:
-    """Yield sentences without end, of which the first 480 differ; after them the years do."""
+    """Yield endless sentences, of which the first 480 differ; after them only the years do."""
     parts = yaml.safe_load(NEUTRAL.read_text(encoding="utf-8"))
     combined = [*product(parts["things"], parts["towns"], parts["sentences"])]
     for number in count():
@@ -230,7 +230,7 @@ def _inner(value: Any, index: str, name: str) -> Sequence[Any]:
 
 
 def _stands(phrase: str, found: Sequence[Any]) -> bool:
-    """Tell whether one of a phrase's alternatives stands in one of the texts; case and type do not count."""
+    """Return whether an alternative of a phrase occurs in one of the texts, whatever the case and type."""
     texts = [
         _folded(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for value in found
     ]

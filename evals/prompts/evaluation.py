@@ -1,4 +1,4 @@
-"""Which model for which role: golden cases for every question, asked of any responder.
+"""Fitness of models for roles: golden cases for every question, asked of any responder.
 
 A case says what must hold of an answer, never its words (`cases.py`). Every question goes the way it goes in
 the product: the same wording, schema, repairs and checks. An answer is usable where these accept it, and
@@ -33,7 +33,7 @@ Workflow = Literal["chat", "discussion", "household", "learning", "pddl", "shari
 
 
 class Options(JournalOptions):
-    """Who is asked, and which questions."""
+    """Responders, and the questions to ask."""
 
     agents: AgentsCompared = Field(["auto"])
     workflows: list[Workflow] = Field([], description="Ask the questions of this workflow's roles only.")
@@ -44,7 +44,7 @@ class Options(JournalOptions):
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
-    """Ask every chosen case that was not asked before, and say who is fit for which role."""
+    """Ask every chosen case that is still open, and report who is fit for which role."""
     chosen = _chosen(options)
     cases = [each for key, found in golden().items() if key in chosen for each in found]
     if options.without_examples:
@@ -73,7 +73,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
 
 
 async def outcome_of(golden: Golden, responder: str) -> Outcome:
-    """Ask a case. Raises `ModelUnavailable` where nobody answers; a reply that is no good is an outcome."""
+    """Ask a case. Raises `ModelUnavailable` without a responder; an unusable reply is an outcome."""
     about = {"prompt": "/".join(golden.key), "kind": golden.case.kind}
     began = time.perf_counter()
     with counting() as asked:
@@ -90,7 +90,7 @@ async def outcome_of(golden: Golden, responder: str) -> Outcome:
 
 
 async def _answered(golden: Golden, responder: str) -> tuple[Came, str, list[str]]:
-    """Return whether a usable answer came, its text, and what is wrong with it."""
+    """Return whether a usable answer came, its text, and its faults."""
     try:
         answer = await _asked(golden, responder)
     except BadAnswer as bad:
@@ -142,7 +142,7 @@ def _named(name: str) -> list[Key]:
 
 
 def _keep(answers: Answers) -> None:
-    """Keep for `mneme doctor` what was found of a model; rules are none."""
+    """Store a model's results for `mneme doctor`; rules are no model."""
     if not answers.who.is_model:
         return
     today = datetime.now(UTC).date().isoformat()

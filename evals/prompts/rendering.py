@@ -1,4 +1,4 @@
-"""Render what a case of a vision question shows: the case has a scene in numbers, and no file of pixels.
+"""Render the scene of a vision question's case: the case has a scene in numbers, and no image file.
 
 A scene is an episode's `things`, `places`, `open` and `goals`, where the `eyes` are and look (x, z, degrees),
 and the other `people`, each as x, z and what it holds.
@@ -19,9 +19,9 @@ SCENE = "scene"
 
 
 def rendered(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is given with its scene drawn: the picture, its boxes, and the classes there can be.
+    """Return the input with its scene drawn: the picture, its boxes, and the possible classes.
 
-    Raises BadInput for a scene that cannot be.
+    Raises BadInput for an impossible scene.
     """
     scene = dict(given[SCENE])
     (x, z, heading), people = scene.pop("eyes"), scene.pop("people", [])

@@ -1,4 +1,4 @@
-"""What came of the golden cases: figures by role and by question, who is fit for which role, and tables.
+"""Results of the golden cases: figures by role and by question, fitness for roles, and tables.
 
 A role's figures are over all cases of all its questions; questions without a rule do not count for `rules`.
 """
@@ -28,7 +28,7 @@ Came = Literal["first", "repaired", "refused", "no rule"]
 
 
 class Outcome(BaseModel):
-    """What came of one case: whether an answer could be used, and whether it was right."""
+    """The result of one case: whether the answer was usable, and whether it was right."""
 
     prompt: str
     kind: str
@@ -52,7 +52,7 @@ class Role(NamedTuple):
     field: str
     questions: Sequence[str]
     variant: str = ""
-    """Where the field serves several graphs with questions of their own: which of them."""
+    """The graph's variant, if the field serves several graphs with their own questions."""
 
     def __str__(self) -> str:
         return f"{self.workflow}: {self.field}" + (f" ({self.variant})" if self.variant else "")
@@ -70,7 +70,7 @@ MEASURED_ROLES = [_role(each) for each in yaml.safe_load(_WRITTEN)]
 
 
 class Answers:
-    """What came of the cases that one responder was asked."""
+    """The results of the cases of one responder."""
 
     def __init__(self, who: Identity, rows: Sequence[Row]) -> None:
         cases = pd.DataFrame(rows, columns=[*Outcome.model_fields, "case"])
@@ -102,7 +102,7 @@ class Answers:
         }
 
     def why_not(self, role: Role) -> str | None:
-        """Return why the responder is not fit for a role: empty where it is, None where not all was asked."""
+        """Return why the responder is not fit for a role: empty if it is fit, None if cases are missing."""
         if not {*role.questions}.issubset(self.asked):
             return None
         whole = self.figures(role.questions)
@@ -118,7 +118,7 @@ class Answers:
         return "; ".join(reasons)
 
     def verdict(self, role: Role) -> str:
-        """Say whether the responder is fit; rules are none that could be."""
+        """Return whether the responder is fit; rules are no model."""
         if not self.who.is_model:
             return "no model"
         why = self.why_not(role)

@@ -30,7 +30,7 @@ SPLIT_PARTS: tuple[Part, ...] = get_args(Part)
 DUPLICATE_LIKENESS = 80.0
 """Likeness, of 100, of the sorted words of two texts from which on they count as one."""
 MIN_ITEMS = 5
-"""Items of an agent below which a split has nothing to archive."""
+"""Minimum items of an agent: with fewer, a split has nothing to archive."""
 FORMAT = 'Each line: {"id": …, "question": …, "answer": …}, and "agent" where one file holds several agents.'
 
 
@@ -53,7 +53,7 @@ class Item(BaseModel):
 
     @property
     def domain(self) -> str:
-        """Its agent's domain."""
+        """The agent's domain."""
         return load_agent(self.agent).domain
 
 
@@ -99,9 +99,9 @@ def near_duplicates(items: Sequence[Item]) -> list[list[Item]]:
 
 
 def likenesses(rows: Sequence[Item], columns: Sequence[Item], least: float = 0.0) -> Matrix:
-    """Return how like each two items are, 0 to 100: by their questions or by their answers, the greater.
+    """Return the similarity of each two items, 0 to 100: of their questions or answers, the greater.
 
-    A likeness below the least counts as 0, which is quicker.
+    A similarity below the minimum counts as 0, which is faster.
     """
     both = [
         process.cdist(

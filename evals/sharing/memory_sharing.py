@@ -55,7 +55,7 @@ SETTINGS = ("scorer", "threshold", "learning", "scoring", "stored", "candidates"
 
 
 class Options(RunOptions):
-    """Which items, how many seeds, who answers, and what BERTScore compares with."""
+    """Items, seeds, responders, and the references of BERTScore."""
 
     data: Path | None = Field(None, description="A folder of AGENT.jsonl, or one file; default: the shipped.")
     seeds: list[int] = Field([1, 2, 3], min_length=1, description="Each draws another split.")
@@ -115,7 +115,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
 
 
 def arms_of(options: Options, who: Identity) -> dict[str, SharingContext]:
-    """Return who does what in each arm: one model for all agents, and one scorer beside all."""
+    """Return the responders of each arm: one model for all agents, and one scorer beside all."""
     scorer = options.scorer or who.responder
     given = options.model_dump(include={*SharingContext.model_fields} - {"agent", "pools"})
     given |= {"scorer": scorer, "grader": scorer}
@@ -151,7 +151,7 @@ async def _run(
 
 
 def _notes(items: Sequence[Item], bert: BertScore) -> list[str]:
-    """Say what was compared by what, and for which agents that cannot tell answers apart."""
+    """Describe what compared the answers, and for which agents it cannot distinguish them."""
     answers = {agent: [each.answer for each in items if each.agent == agent] for agent in AGENTS}
     shares = {agent: bert.unknown(own) for agent, own in answers.items() if own}
     return [

@@ -32,7 +32,7 @@ from mneme.stores.pools.memory_pool import MemoryPool, Pair
 
 Pools = Literal["domain", "single"]
 Growth = Literal["own", "standard"]
-"""Whose answers to the new questions the pool grows by: the agents' own (§4.1), or the standard ones."""
+"""Source of the answers by which the pool grows: the agents' own (§4.1), or the standard ones."""
 PARTS_OF_GROWTH = (0, 20, 40, 60, 80, 100)
 """Per cent of the new questions that have been asked; 0: what was archived by hand alone (§4.1)."""
 SHOTS = (0, 1, 2, 3)
@@ -44,7 +44,7 @@ BY_HAND = Change(reason="Archived by hand before the run (§3.2).", actor="evalu
 
 @dataclass
 class PoolRun:
-    """One pool of one seed, with the items of its agents; `arm` says whose answers it is about."""
+    """One pool of one seed, with the items of its agents; `arm` names the source of its answers."""
 
     seed: int
     pools: Pools
@@ -73,7 +73,7 @@ class PoolRun:
 
     @property
     def training(self) -> PoolContext:
-        """Return what the retriever learns with."""
+        """Return the input of the retriever's training."""
         names = {*PoolContext.model_fields} - {"agent"}
         return PoolContext(**self._context().model_dump(include=names))
 
@@ -88,7 +88,7 @@ class PoolRun:
         return memory_sharing.builder.compile(store=store), retriever_training.builder.compile(store=store)
 
     async def run(self) -> None:
-        """Go through the whole experiment; what is in the journal is not done again."""
+        """Run the whole experiment, without the parts that are in the journal."""
         if f"{self.name}/end" in self.journal:
             return
         await self.store(self.items["archived"])
@@ -102,7 +102,7 @@ class PoolRun:
         self.journal.add(f"{self.name}/end", {"kind": "end", **await self._state()})
 
     async def store(self, items: Sequence[Item]) -> None:
-        """Put items into the pool as they are, and let the retriever learn from them as from the rest."""
+        """Put items into the pool verbatim, and train the retriever on them like on all others."""
         pairs = [
             Pair(prompt=each.question, answer=each.answer, agent=each.agent, domain=each.domain, score=100)
             for each in items
@@ -110,7 +110,7 @@ class PoolRun:
         await keep(self.memories, pairs, change=BY_HAND)
 
     async def _grow(self, percent: int) -> None:
-        """Ask the next part of the new questions one after the other: each sees what the last one left."""
+        """Ask the next part of the new questions one after another: each sees the results of the last."""
         part = _part(self.items["new"], percent)
         if self.growth == "standard":
             await self.store(part)
@@ -123,7 +123,7 @@ class PoolRun:
             self._report(f"growing to {percent} %")
 
     async def _known(self, item: Item) -> Row | None:
-        """Return what a run that was killed between pool and journal has stored already."""
+        """Return the pairs that a run killed between pool and journal has stored already."""
         async for each in self.memories.pairs(item.agent):
             if each.pair.asks == item.question:
                 known = {"answer": each.pair.answer, "score": each.pair.score, "stored": True}
@@ -131,7 +131,7 @@ class PoolRun:
         return None
 
     async def train(self, percent: int) -> None:
-        """Let the retriever learn from everything that waits, unless too little is held out to judge by."""
+        """Train the retriever on everything that waits, unless too little is held out to judge it."""
         given: Any = {"pool": self.pool}
         lessons, before = RetrieverLessons(self.memories), 0
         while (waiting := await lessons.count_on("waiting")) not in {0, before}:
@@ -169,7 +169,7 @@ class PoolRun:
         return where | ({"arm": self.arm} if self.arm else {})
 
     async def _ask(self, item: Item, shots: int, threshold: int | None) -> Row:
-        """Put a question to its agent through the graph."""
+        """Give a question to its agent through the graph."""
         given: Any = {"question": item.question}
         context = self._context(agent=item.agent, shots=shots, threshold=threshold)
         found = await self._graphs[0].ainvoke(given, context=context)
@@ -207,7 +207,7 @@ def _shots(pools: Pools, growth: Growth, percent: int) -> tuple[int, ...]:
 
 
 def _part(items: Sequence[Item], percent: int) -> list[Item]:
-    """Return what the last step to so many per cent adds, of each agent the same share, in turn."""
+    """Return the items that the last step to that percentage adds, the same share of each agent, in turn."""
     agents = list(dict.fromkeys(item.agent for item in items))
     steps = dict(zip(PARTS_OF_GROWTH[1:], PARTS_OF_GROWTH, strict=False))
     if percent not in steps:

@@ -33,7 +33,7 @@ UNTRAINED = "untrained"
 
 
 class Options(RunOptions):
-    """Which items, and how many splits."""
+    """Items, and the number of splits."""
 
     data: Path | None = Field(None, description="A folder of AGENT.jsonl, or one file; default: the shipped.")
     seeds: list[int] = Field([1, 2, 3], min_length=1, description="Each draws another split.")
@@ -58,7 +58,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
 
 
 async def _measured(ledger: Ledger, journal: Journal, case: tuple[int, Pools, str, Split]) -> Row:
-    """Return what each test question found, by what chose the memories, and whether a version was kept."""
+    """Return the memories found for each test question, by retriever, and whether a version was kept."""
     seed, kind, pool, items = case
     found = dict[str, Row]()
     for learning in LEARNINGS:
@@ -80,7 +80,7 @@ async def _own(pool: MemoryPool, items: Sequence[Item], *, trained: bool) -> lis
 
 
 def report(rows: Sequence[Row], journal: Journal, embedder: str) -> Report:
-    """Put the splits of each pool into a line, and all of them into the last."""
+    """Return a line for the splits of each pool, and one for all of them."""
     pools = {
         pool: [row for row in rows if row["pool"] == pool] for pool in dict.fromkeys(r["pool"] for r in rows)
     }
@@ -98,7 +98,7 @@ def report(rows: Sequence[Row], journal: Journal, embedder: str) -> Report:
 
 
 def _summary(rows: Sequence[Row]) -> Row:
-    """Return the means of splits, and what each way to learn changes, paired by question."""
+    """Return the means of splits, and the effect of each way to learn, paired by question."""
     untrained = [row["found"][UNTRAINED]["own"] for row in rows]
     line: Row = {
         "splits": len(rows),

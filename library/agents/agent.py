@@ -48,7 +48,7 @@ class Agent(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def task(self) -> str:
-        """Return what it writes, and what it is asked."""
+        """Return what the agent writes, and the question it is asked."""
         return f"{self.does} Its questions: {self.questions}"
 
 
@@ -58,7 +58,7 @@ def load_agent(name_or_path: str | Path) -> Agent:
 
 
 def agents_of(domain: str) -> tuple[Agent, ...]:
-    """Give a domain's shipped agents; an unknown domain raises `BadInput`."""
+    """Return a domain's shipped agents. Raises `BadInput` for an unknown domain."""
     if domain not in DOMAINS:
         raise BadInput(f'There is no domain "{domain}".', f"Domains: {', '.join(DOMAINS)}.")
     return tuple(agent for agent in map(load_agent, AGENTS) if agent.domain == domain)

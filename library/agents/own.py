@@ -14,7 +14,7 @@ AGENT_EXAMPLE = Path(__file__).with_name("example.yaml").read_text(encoding="utf
 
 
 PARTED = "\n---\n"
-"""What stands between the documents of a YAML text."""
+"""Separator of the documents of a YAML text."""
 
 
 def own_agents() -> list[str]:
@@ -23,7 +23,7 @@ def own_agents() -> list[str]:
 
 
 def own_text(name: str) -> str | None:
-    """Return the YAML text of an agent of one's own; None: there is none of that name."""
+    """Return the YAML text of a user's own agent; None if there is none of that name."""
     return text_of(_folder() / f"{name}.yaml") if name in own_agents() else None
 
 
@@ -35,7 +35,7 @@ def own_texts(domain: str = "") -> str:
 
 
 def save_agent(text: str, where: str, *, replace: bool = False) -> Agent:
-    """Keep an agent under its name. Raises BadInput for a text that is none, and for a name that is taken."""
+    """Save an agent under its name. Raises BadInput for an invalid text, and for a name that exists."""
     agent = read_yaml(text, Agent, where)
     if agent.name in AGENTS:
         raise BadInput(f"{agent.name} is the name of a shipped agent.", "Give yours another name.")

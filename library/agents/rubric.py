@@ -22,7 +22,7 @@ TOTAL = examples.TOTAL
 
 
 class Criterion(examples.Criterion, frozen=True, extra="forbid"):
-    """One criterion, and the most points that it can earn."""
+    """A criterion, and the maximum points that it can earn."""
 
     name: str = Field(min_length=1, max_length=80, description="Name of the criterion; no two have one.")
     points: int = Field(ge=1, le=TOTAL, description="The most that it can earn.")
@@ -64,7 +64,7 @@ class Rubric(BaseModel, frozen=True, extra="forbid"):
         return own or self.criteria
 
     def total(self, agent: str, points: Mapping[str, int]) -> int:
-        """Return what an agent's pair earned, of 100; a plain question takes nothing from a good answer."""
+        """Return a pair's score out of 100; a plain question takes nothing from a good answer."""
         every = self.of(agent)
         of_answer = tuple(each for each in every if not each.of_question)
         shares = [
@@ -75,7 +75,7 @@ class Rubric(BaseModel, frozen=True, extra="forbid"):
         return round(TOTAL * max(shares))
 
     def as_text(self) -> str:
-        """Write the rubric as lines, one per criterion, for a prompt or a person."""
+        """Return the rubric as lines, one per criterion, for a prompt or a person."""
         return "\n".join(f"- {each.name} (0-{each.points}): {each.looks_at}" for each in self.criteria)
 
 
@@ -85,7 +85,7 @@ def load_rubric(name_or_path: str | Path) -> Rubric:
 
 
 def read_rubric(text: str, where: str = "The rubric") -> Rubric:
-    """Read a rubric from YAML or JSON text; faults raise `BadInput` naming `where` and the field."""
+    """Parse a rubric from YAML or JSON. Raises `BadInput` with `where` and the field."""
     return read_yaml(text, Rubric, where)
 
 

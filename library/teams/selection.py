@@ -15,14 +15,14 @@ Part = Literal["contribute", "delegate", "integrate", "evaluate"]
 
 @dataclass(frozen=True)
 class Floor:
-    """Who speaks, how often workers have spoken, and in which part of the discussion."""
+    """The last speaker, the workers' number of turns, and the part of the discussion."""
 
     speaker: str = ""
     worker_counter: int = 0
 
 
 def sigma(team: Team, floor: Floor) -> Floor:
-    """Return who speaks after whoever spoke last; nobody has spoken at the beginning."""
+    """Return the next speaker; nobody has spoken at the beginning."""
     speakers, count = team.speakers, floor.worker_counter
     if not isinstance(speakers, Delegated):
         return Floor(speakers.order[count % len(speakers.order)], count + 1)
@@ -52,7 +52,7 @@ def round_of(team: Team) -> int:
 
 
 def part_of(team: Team, name: str) -> Part:
-    """Return what a role does in its turn."""
+    """Return the part of a role in its turn."""
     speakers = team.speakers
     if not isinstance(speakers, Delegated) or name in speakers.workers:
         return "contribute"

@@ -18,7 +18,7 @@ from mneme.prompts.discussion.memory_template import size, wrong_in
 TEAMS_FOLDER = Path(__file__).parent
 NAME_PATTERN = r"^[a-z][a-z0-9_]{0,47}$"
 CHARACTERS_PER_TOKEN = 3
-"""Of a memory, at the least: it is bounded in characters, so that its tokens stay within their bound."""
+"""Minimum characters per token: a memory is bounded in characters, to keep its token limit."""
 PART_NAME = re.compile(r"[^\W\d_][\w -]{0,59}")
 """The name of a part of a document."""
 SKELETON = 0.5
@@ -62,7 +62,7 @@ class Delegated(Strict):
 
 
 class Document(Strict):
-    """What the team is to produce: a JSON file of some fields, numbered items and ratings; and prose."""
+    """The team's product: a JSON file of some fields, numbered items and ratings; and prose."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_-]{1,60}\.json$", description="The name of its file.")
     by: str = Field(description="The role that writes it.")
@@ -183,7 +183,7 @@ def _wrong(team: Team) -> Iterator[str]:
 
 
 def _clashes(document: Document) -> Iterator[str]:
-    """Yield the names of a document's parts that would meet in its file, or that are no names."""
+    """Yield the names of a document's parts that collide in its file, or that are invalid."""
     numbered = re.compile(rf"{re.escape(document.item)} [1-9][0-9]*", re.IGNORECASE)
     for part in ("fields", "ratings", "item_fields", "report"):
         given: dict[str, str] = getattr(document, part)

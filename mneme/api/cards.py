@@ -124,10 +124,10 @@ class Cards(Operations):
         valid_for: ValidFor = None,
         reason: Reason = "",
     ) -> Learned:
-        """Store a lesson that no task has tested as a provisional card, for a person to review.
+        """Store an untested lesson as a provisional card, for a person to review.
 
-        It has no evidence, and half the confidence of a lesson that a task proved. A card that is there
-        already stays as it is. Raises BadInput.
+        It has no evidence, and half the confidence of a lesson that a task proved. An existing card stays
+        unchanged. Raises BadInput.
         """
         if not claim.strip():
             raise BadInput("The claim is empty.", "Say what was learned.")
@@ -154,7 +154,7 @@ class Cards(Operations):
         approval: Annotated[Approval | None, Field(description="None: the caller approves of it.")] = None,
         reason: Reason = "",
     ) -> Card:
-        """Make a provisional card verified. Raises BadInput with every reason against it, NotFound."""
+        """Verify a provisional card. Raises BadInput with every reason against it, NotFound."""
         change = self._change(reason, "promoted by a person")
         if approval is None:
             approval = Approval(by=self._caller, approved=True, rubric=APPROVED, reason=change.reason)
@@ -168,7 +168,7 @@ class Cards(Operations):
 
     @changes("cards/{card_id}/restore")
     async def restore(self, card_id: CardId, reason: Reason = "") -> Card:
-        """Bring a deprecated or archived card back to the standing it had. Raises NotFound, BadInput."""
+        """Restore a deprecated or archived card to its former status. Raises NotFound, BadInput."""
         change = self._change(reason, "restored by a person")
         return await self._cards.restore(await self._card(card_id), change=change)
 
@@ -179,13 +179,13 @@ class Cards(Operations):
         to_version: Annotated[int, Field(ge=1, le=MAX_INT, description="A version's number, from 1.")],
         reason: Reason = "",
     ) -> Card:
-        """Give a card again what it was at an older version, as a new version. Raises NotFound, BadInput."""
+        """Write a new version of a card that equals an older one. Raises NotFound, BadInput."""
         change = self._change(reason, "a person's decision")
         return await self._cards.rollback(await self._card(card_id), to_version, change=change)
 
     @changes("cards/{card_id}/clear-flag")
     async def clear_flag(self, card_id: CardId, reason: Reason = "") -> Card:
-        """Let a flagged card be retrieved, on a person's word. Raises NotFound, BadInput."""
+        """Remove a card's flag after a person's review: it is retrieved again. Raises NotFound, BadInput."""
         change = self._change(reason, "looked at by a person")
         return await self._cards.clear_flag(await self._card(card_id), change=change)
 
@@ -237,7 +237,7 @@ class Cards(Operations):
             bool, Field(description="The text has every version; its successes are taken on your word.")
         ] = False,
     ) -> Imported:
-        """Take in exported cards, all of them or none. Raises BadInput.
+        """Import exported cards, all of them or none. Raises BadInput.
 
         Cards in YAML become provisional, without their successes.
         """
@@ -341,7 +341,7 @@ class Cards(Operations):
 
     @reads("cards/review")
     async def review(self, limit: Limit = 100) -> Sequence[ToReview]:
-        """Return what a person should look at: flagged cards, disputes, and then provisional cards."""
+        """Return the cards to review: flagged cards, disputes, and then provisional cards."""
         flagged = [ToReview(why="flagged", card=card) for card in await self._cards.records.flagged()]
         open_ = [each for each in await self._cards.disputes.list() if each.unresolved]
         disputed = [await self._contested(each) for each in open_[:limit]]
@@ -370,9 +370,9 @@ class Cards(Operations):
         comment: Annotated[str, Field(max_length=2000, description="What the person says of it.")] = "",
         by: Person = "",
     ) -> Card:
-        """Count a person's word on a card: as user satisfaction, and as a success or failure.
+        """Record a person's rating of a card: as user satisfaction, and as a success or failure.
 
-        A person's second word on the same card and task takes the first back. Raises NotFound, BadInput.
+        A person's second rating of the same card and task replaces the first. Raises NotFound, BadInput.
         """
         person = by.strip() or self._caller
         rating = Rating(by=person, good=good, task=task, comment=comment, at=datetime.now(UTC))
@@ -388,7 +388,7 @@ class Cards(Operations):
         valid_for: ValidFor = None,
         reason: Reason = "",
     ) -> Card:
-        """Say who looks after a card, until when it holds, and for which version; what is left out stays.
+        """Set who maintains a card, until when it is valid, and for which version; omitted fields stay.
 
         Raises NotFound, BadInput.
         """

@@ -1,8 +1,8 @@
-"""What may not hold together of all that somebody may see: facts, cards and agreements of discussions.
+"""Contradictions between any records that a user may see: facts, cards and agreements of discussions.
 
-Within one place facts are linked when they are written. Across places all are compared when somebody asks:
-first the vectors, then, by rules or a model, what is close. A verdict on two texts, a person's or a model's,
-is kept under what both say, so that they are looked at anew once either says something else.
+Facts of one namespace are linked when they are written. Those of different namespaces are compared on
+request: first by their vectors, then the close ones by rules or a model. A person's or a model's verdict on
+two texts is stored under the content of both, so that they are compared again once either changes.
 """
 
 import hashlib
@@ -55,13 +55,13 @@ MAX_COMPARED = 8
 OPPOSED: Sequence[Relation] = ("change", "later", "correction", "unclear")
 Side = tuple[Recalled, Version]
 Near = tuple[Contradiction, float]
-"""What may contradict a text, and how close the two are."""
+"""Possible contradictions of a text, and the similarity of the two."""
 
 
 class Verdict(BaseModel):
-    """Whether two texts may contradict one another: its key says which, its version who says so, and why.
+    """A verdict on two texts: its key names the pair, its version the judge and the reason.
 
-    One that no model gave is a person's: both hold.
+    A verdict without a model is a person's: both hold.
     """
 
     opposed: bool = False
@@ -76,9 +76,9 @@ class Contradictions:
         self._resting = set[tuple[str, str]]()
 
     async def found(self, who: str, limit: int) -> Sequence[Contradiction]:
-        """Return the newest of those that nobody settled; `who` compares what has no verdict yet.
+        """Return the newest unsettled contradictions; `who` compares pairs that have no verdict yet.
 
-        What a model answers is kept at once. Raises BadAnswer.
+        A model's answers are stored at once. Raises BadAnswer.
         """
         responder, sides = await resolve(who), await self._sides()
         heads = [head for team in ("", *self._asker.teams) for head in await self._shelf(team).heads()]
@@ -98,15 +98,15 @@ class Contradictions:
         return pairs[:limit]
 
     async def candidates(self) -> Mapping[str, Contradiction]:
-        """Return by their keys all pairs that may be found, whatever who compares says of them."""
+        """Return all possible pairs by their keys, whatever the comparison says of them."""
         sides = await self._sides()
         close = [pair async for near in self._close(sides) for pair, _ in near]
         return {each.key: each for each in (*self._linked(sides), *close)}
 
     async def settle(self, pair: Contradiction, keep: Keep, change: Change) -> None:
-        """Take back one side, or note that both hold, or dispute a card with the other.
+        """Settle a contradiction: take back one side, note that both hold, or dispute a card with the other.
 
-        Raises Forbidden for what is another's, BadInput, and Conflict where a side changed meanwhile.
+        Raises Forbidden for another owner's record, BadInput, and Conflict if a side changed meanwhile.
         """
         if keep == "trial":
             await self._dispute(pair, change)
@@ -125,9 +125,9 @@ class Contradictions:
         return sides
 
     async def _close(self, sides: Sequence[Side]) -> AsyncIterator[Sequence[Near]]:
-        """Yield for each text, the newest first, the closest older ones of other places.
+        """Yield each text, the newest first, with the closest older texts of other namespaces.
 
-        A fact that a team tells in the same words is compared as the team's alone.
+        A fact that a team has in the same words is compared only as the team's.
         """
         told = {part.text for part, version in sides if version.namespace[0] == "teams"}
         sides = [
@@ -166,9 +166,9 @@ class Contradictions:
     async def _opposed(
         self, near: Sequence[Near], verdicts: Mapping[str, Version], responder: str
     ) -> Sequence[Contradiction]:
-        """Return what contradicts a text: by the verdicts on it, and by who compares where there is none.
+        """Return the contradictions of a text: by stored verdicts, else by the comparison.
 
-        Rules, which doubt much, do not compare what was made from one another.
+        Rules report many doubts, so they do not compare a record with its sources.
         """
         known = (verdicts[pair.key] for pair, _ in near if pair.key in verdicts)
         why = {each.key: each.change.reason for each in known if each.value.get("opposed")}
@@ -185,7 +185,7 @@ class Contradictions:
         return [pair.model_copy(update={"why": why[pair.key]}) for pair, _ in near if pair.key in why]
 
     async def _keep(self, pairs: Sequence[Contradiction], why: Mapping[str, str], model: str) -> None:
-        """Keep what a model says of pairs, where the ledger can be written and no person was first."""
+        """Store a model's verdicts on pairs, if the ledger is writable and no person has decided first."""
         writes = list[Write]()
         for pair in pairs:
             shelf, verdict = self._shelf_of(pair, "write"), Verdict(opposed=pair.key in why)
@@ -214,12 +214,12 @@ class Contradictions:
         return self._versions[pair.newer.reference].record, self._versions[pair.older.reference].record
 
     def _shelf(self, team: str) -> Shelf[Verdict, Verdict]:
-        """Return where the verdicts of a team are, or of the user."""
+        """Return the store of a team's verdicts, or of the user's."""
         place = team_namespace(team, VERDICTS) if team else user_namespace(self._asker.user, VERDICTS)
         return Shelf(self._ledger, place, kind_of(Verdict))
 
     def _shelf_of(self, pair: Contradiction, right: Right) -> Shelf[Verdict, Verdict]:
-        """Return whose a verdict is: the own team's of two teams' records, with the right; else a user's."""
+        """Return a verdict's store: the team's for two teams' records, with the right; else the user's."""
         sides = [self._versions[each.reference] for each in (pair.newer, pair.older)]
         team = self._own_side(pair).owner
         of_teams = all(each.namespace[0] == "teams" for each in sides)
@@ -252,7 +252,7 @@ class Contradictions:
             await self._ledger.retire(*given, change=change, expected_version=head.version)
 
     async def _dispute(self, pair: Contradiction, change: Change) -> None:
-        """Set the other card against the own team's, as a finding."""
+        """Open a dispute of the other card against the team's own, as a finding."""
         if {pair.newer.kind, pair.older.kind} != {"card"}:
             raise BadInput("Only cards can be tried on tasks.", "Keep the newer, the older, or both.")
         own = self._own_side(pair)
@@ -271,7 +271,7 @@ class Contradictions:
 
 
 async def _compared(near: Sequence[Near], responder: str) -> Mapping[str, str]:
-    """Ask which older texts a newer one contradicts, and why; rules also doubt what nearly repeats it."""
+    """Return which older texts a newer one contradicts, and why; rules also report near-duplicates."""
     says = _without_heading if responder == RULES else attrgetter("text")
     memories = [says(pair.older) for pair, _ in near]
     given = Comparing(facts=[Fact(content=says(near[0][0].newer))], memories=memories)

@@ -1,7 +1,7 @@
-"""Conversations of a user: what was said, what was remembered of it, and what each reply was shown.
+"""Conversations of a user: the messages, the memories made from them, and the texts shown to each reply.
 
-What the user said is in the inbox, whichever door it came by, with the turns before it; a thread of the
-chatbot has all turns, and what was recalled for each.
+User messages from every interface are in the inbox, with the turns before them; a thread of the chatbot has
+all turns, and the memories recalled for each.
 """
 
 from collections import defaultdict
@@ -21,7 +21,7 @@ from mneme.stores.users.inbox import Message, MessageOutcome, outcome_of
 MAX_MESSAGES = 1000
 """Messages of the user, the latest, that are looked through."""
 MAX_TRACED_TURNS = 50
-"""Turns of a thread, the latest, of which is looked up what the reply was shown."""
+"""Number of latest turns of a thread for which the texts shown to the reply are looked up."""
 MESSAGE_ROLES = {"human": "user", "ai": "assistant"}
 
 
@@ -36,7 +36,7 @@ class ConversationSummary(BaseModel):
 
 
 class ShownText(BaseModel):
-    """One text that a reply was shown beside the conversation, with its tokens."""
+    """One text shown to a reply beside the conversation, with its tokens."""
 
     kind: str
     text: str
@@ -45,7 +45,7 @@ class ShownText(BaseModel):
 
 
 class ConversationTurn(BaseModel):
-    """One turn of a conversation; of the user's, what became of it and what the reply to it was shown."""
+    """One turn of a conversation; a user's turn has its outcome and the texts shown to its reply."""
 
     role: str
     text: str
@@ -53,7 +53,7 @@ class ConversationTurn(BaseModel):
     at: datetime | None = None
     outcome: MessageOutcome | None = None
     shown: Sequence[ShownText] | None = None
-    """What the reply was shown; None where that is not known."""
+    """Texts shown to the reply; None if unknown."""
     asked: Asked | None = None
     """The tokens of the reply's whole prompt, and its own."""
 
@@ -93,7 +93,7 @@ async def messages_in(ledger: Ledger, user: str, thread: str, message_id: str) -
 
 
 async def told(ledger: Ledger, messages: Sequence[Version]) -> list[ConversationTurn]:
-    """Return what was said, as far as the inbox has it: each message with the turns before it."""
+    """Return the messages in the inbox, each with the turns before it."""
     said, turns = list[str](), list[ConversationTurn]()
     for head in messages:
         message = cast(Message, (await ledger.history(head.namespace, head.key))[0].value)
@@ -110,11 +110,11 @@ async def told(ledger: Ledger, messages: Sequence[Version]) -> list[Conversation
 async def turns_of_thread(
     ledger: Ledger, thread: str, sees: Callable[[Namespace], bool]
 ) -> list[ConversationTurn]:
-    """Return all turns of a graph's thread, and what the latest replies were shown."""
+    """Return all turns of a graph's thread, and the texts shown to the latest replies."""
     place: Any = {"configurable": {"thread_id": thread}}
     async with opened_checkpointer(to_read=True) as saver:
         latest = await saver.aget_tuple(place)
-        # What a turn ended with is where the next one begins.
+        # a turn begins where the last one ended
         begun = [
             each async for each in saver.alist(place, filter={"source": "input"}, limit=MAX_TRACED_TURNS)
         ]

@@ -1,4 +1,4 @@
-"""Where texts were copied to: servers' folders, backups, files of discussions; noted in MNEME_HOME."""
+"""Places that texts were copied to (servers' folders, backups, files of discussions), noted in MNEME_HOME."""
 
 import zipfile
 import zlib
@@ -34,7 +34,7 @@ class Ran(BaseModel):
 
 
 class Copies(BaseModel):
-    """What has been noted."""
+    """All noted copies."""
 
     backups: list[Made] = []
     servers: list[Ran] = []
@@ -43,7 +43,7 @@ class Copies(BaseModel):
 
 
 def noted() -> Copies:
-    """Return what has been noted; nothing where the file is missing or broken."""
+    """Return the notes; empty if the file is missing or broken."""
     try:
         return Copies.model_validate_json(_notes().read_bytes())
     except (OSError, ValidationError):
@@ -88,13 +88,13 @@ def erase_files(threads: Collection[str]) -> list[str]:
 def backups_with(names: Collection[str]) -> list[Made]:
     """Return the backups that may hold one of these records, by the keys of memories and the ids of messages.
 
-    One that is not where it was written may have been moved, so it is among them. Blocks.
+    A missing backup may have been moved, so it is included. Blocks.
     """
     return [made for made in noted().backups if _may_hold(Path(made.file), [each.encode() for each in names])]
 
 
 def _may_hold(file: Path, names: Collection[bytes]) -> bool:
-    """Say whether one of the names is in a backup, also where two of the parts meet that are read at once."""
+    """Return whether a backup contains one of the names, also across the border of two parts read at once."""
     before, most = b"", max(map(len, names), default=0)
     try:
         with zipfile.ZipFile(file) as archive:
@@ -113,7 +113,7 @@ def _notes() -> Path:
 
 
 def _write(copies: Copies) -> None:
-    """Write the notes; where that cannot be done, the backup is made and the server starts all the same."""
+    """Write the notes; if that fails, the backup is made or the server starts all the same."""
     with suppress(OSError):
         make_private_folder(_notes().parent)
         write_durably(_notes(), copies.model_dump_json(indent=2))

@@ -105,14 +105,14 @@ class TeamDiscussions(Operations):
 
     @reads("carried-memories/{team_name}")
     async def carried(self, team_name: TeamName) -> Sequence[CarriedMemory]:
-        """Return what each agent of a team carries into the next discussion."""
+        """Return the memory that each agent of a team carries into the next discussion."""
         return await Carried(self._ledger, self._owner, team_name).all()
 
     @changes("carried-memories/{team_name}/forget", erases=True)
     async def forget_carried(
         self, team_name: TeamName, agents: Agents = None, reason: WhyErased = ""
     ) -> Sequence[str]:
-        """Erase what agents of a team carry, with its history, all of them or those named; return whose.
+        """Erase what a team's agents carry, with its history, or only the named agents'; return their names.
 
         Raises NotFound.
         """

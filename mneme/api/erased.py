@@ -1,4 +1,4 @@
-"""What was erased, of the ledger and of threads, and what may still hold it."""
+"""Result of an erasure from the ledger and threads, and the files that may still have the text."""
 
 import asyncio
 from collections import Counter
@@ -21,7 +21,7 @@ NOUNS = {"agreement": "discussion", "synopsis": "episode", "turns": "turn", "pro
 
 
 class Erased(Forgotten):
-    """What was erased, of the ledger and of the user's threads, and what may still hold it.
+    """The result of an erasure from the ledger and the user's threads, and what may still have the text.
 
     >>> import mneme
     >>> with mneme.open("ann") as memory:
@@ -33,20 +33,20 @@ class Erased(Forgotten):
 
     records: int = 1
     kinds: Mapping[str, int] = {}
-    """How many of what: facts, discussions with their turns, household runs, cards, …"""
+    """Number of erased records by kind: facts, discussions with their turns, household runs, cards, …"""
     turns: int = 0
     threads: Sequence[str] = ()
     """The threads from which something was taken, or which were deleted."""
     stopped: Sequence[str] = ()
-    """Runs that were under way: the command that began one goes on with it, without what was erased."""
+    """Stopped runs: the command that began one continues it, without the erased texts."""
     left: Sequence[str] = ()
-    """Files that may still hold it, and what was made of it in other words, with what to do."""
+    """Files that may still contain the text, or paraphrases of it, with what to do."""
     backups: Sequence[str] = ()
     """Backups made by `mneme backup` that may still hold it."""
 
 
 async def told_to(ledger: Ledger, made: Sequence[Version], owner: str) -> list[str]:
-    """Say who else read a shared team's memory while something was in it, by the team's audit."""
+    """Return who else read a shared team's memory while it contained something, by the team's audit log."""
     since = dict[str, datetime]()
     for each in made:
         if each.namespace[0] == "teams":
@@ -66,7 +66,7 @@ async def told_to(ledger: Ledger, made: Sequence[Version], owner: str) -> list[s
 async def erased_of(
     mark: Forgotten, cleaned: "Cleaned", made: Sequence[Version], rest: Sequence[Version], names: Set[str]
 ) -> Erased:
-    """Say how many of what were erased, what is left of it, and in which backups these names are."""
+    """Return the number of erased records by kind, the files left, and the backups with these names."""
     from mneme.stores.recall import kind_in  # noqa: PLC0415  (slow to import)
 
     places = [each.namespace for each in made]

@@ -16,12 +16,12 @@ from mneme.environments.household.scene import AGENT_NAMES, Scene, scenes
 from mneme.stores.ledger.ledger import Ledger
 
 FIXTURES = ("room", "container", "surface")
-"""What of an apartment is on its floor plan."""
+"""Types of objects that the floor plan of an apartment shows."""
 RunName = Annotated[str, Field(description="The run's name.", examples=["wash-dishes-2-0"])]
 
 
 class Played(BaseModel):
-    """A run: its task, team, steps and outcome; what is not known of it is none."""
+    """A run: its task, team, steps and outcome; unknown values are None."""
 
     run: str
     task: str | None = None
@@ -35,7 +35,7 @@ class Played(BaseModel):
 
 
 class Goal(BaseModel):
-    """What is to be reached, and how many things are where they should be."""
+    """A goal, and how many of its objects are in place."""
 
     what: str
     done: int
@@ -63,7 +63,7 @@ class Lying(BaseModel):
 
 
 class Member(BaseModel):
-    """An agent after a step: where it is, in words and in metres, what it holds, what it did."""
+    """An agent after a step: its place, in words and in metres, the objects it holds, its action."""
 
     name: str
     room: str
@@ -85,7 +85,7 @@ class Moment(BaseModel):
 
 
 class Decision(BaseModel):
-    """What was proposed and allocated after a step, or the manager's synopsis."""
+    """Proposals and allocation after a step, or the manager's synopsis."""
 
     at: int
     proposals: Sequence[str] = ()
@@ -107,7 +107,7 @@ class Replay(BaseModel):
 
 
 class Sight(BaseModel):
-    """What a member had before its eyes after a step, as a picture."""
+    """A member's view after a step, as a picture."""
 
     name: str
     picture: str = Field(description="Colour, depth and segments side by side: a WebP, as a data URL.")
@@ -116,8 +116,8 @@ class Sight(BaseModel):
 class Household(Operations):
     """Operations on household runs, as the checkpoints hold them.
 
-    With keys a run is its player's, who owns its thread; one that was played without a key
-    is nobody's, and shown on the machine alone (`mneme household list`).
+    With keys a run belongs to its player, who owns its thread; a run played without a key has no owner, and
+    only this machine shows it (`mneme household list`).
     """
 
     OWNER = "user"
@@ -143,9 +143,9 @@ class Household(Operations):
     async def sights(
         self, name: RunName, step: Annotated[int, Field(ge=0, description="The step; 0: the start.")]
     ) -> Sequence[Sight]:
-        """Return what each member saw after a step of a run in the visual setting; else nothing.
+        """Return each member's view after a step of a run in the visual setting; else nothing.
 
-        Raises NotFound, BadInput, and MnemeError where what renders is not installed on the server.
+        Raises NotFound, BadInput, and MnemeError if the renderer is not installed on the server.
         """
         return await asyncio.to_thread(_sights, await self._seen(name), step)
 

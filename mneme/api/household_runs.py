@@ -1,4 +1,4 @@
-"""Household runs: each has a name, and a thread whose checkpoints hold what was played."""
+"""Household runs: each has a name, and a thread with its steps in checkpoints."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ def methods() -> dict[str, str]:
 
 
 ENDING = ("success", "steps", "progress", "counters", "answered_by")
-"""What the last line of a run has of the graph's result, beside the bound."""
+"""Fields of the graph's result that the last line of a run has, beside the bound."""
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 Line = Mapping[str, Any]
 Told = Callable[[], Iterable[Line]]
@@ -51,9 +51,9 @@ UNREADABLE = (BadInput, Damaged, ValueError, LookupError, TypeError, AttributeEr
 
 @dataclass(frozen=True)
 class Run:
-    """A run by its name: what its thread's checkpoints hold of it, or a file.
+    """A run by its name: the checkpoints of its thread, or a file.
 
-    Files are the runs of evaluations, and in MNEME_HOME those of earlier versions.
+    Runs of evaluations are files; so are those of earlier versions in MNEME_HOME.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Run:
         return dict(self.begun().get("context", {}))
 
     def has_eyes(self) -> bool:
-        """Return whether it was played in the visual setting."""
+        """Return whether the run was played in the visual setting."""
         return bool(self.context().get("setting") == "visual")
 
     def missing(self) -> list[int]:
@@ -104,12 +104,12 @@ class Run:
         return frames_of(self.lines)
 
     def is_over(self) -> bool:
-        """Return whether it was played to its end, by a command that was not killed before it told so."""
+        """Return whether the run has its end; a killed command leaves a run without one."""
         return self.first("end") is not None and not self._lock.exists()
 
     @contextmanager
     def played_alone(self) -> Iterator[None]:
-        """Hold the run while this process plays it. Raises Conflict where another process does."""
+        """Lock the run while this process plays it. Raises Conflict if another process plays it."""
         make_private_folder(folder())
         if not is_shared(folder()):
             close_to_others(folder())  # earlier versions left it open
@@ -163,7 +163,7 @@ def told_by(metadata: Mapping[str, Any], values: Mapping[str, Any]) -> Sequence[
 
 
 def _earlier(thread: str, at: int, later: Sequence[Line]) -> list[Line]:
-    """Return what an earlier version wrote into a file of a run that went on from this step."""
+    """Return the steps that an earlier version wrote to the file of a run continued from this step."""
     trace = Trace(folder() / f"{thread.split('/')[1]}.jsonl")
     begun, *lines = ([*trace.read()] if trace.path.exists() else []) or [{}]
     if begun.get("thread") != thread:
@@ -263,11 +263,11 @@ OPTION_NAMES = {"member": "agents", "simulator": "virtualhome"}
 
 
 async def to_play(wanted: str | None, described: str, request: Request) -> Run:
-    """Return the run to begin, or an unfinished one that was begun with the same request.
+    """Return the run to start, or an unfinished one that was started with the same request.
 
-    One whose command was killed is unfinished: a server may have played it to its end meanwhile.
-    Without a wanted name, the default name gets a number until a run is free or matches.
-    Raises BadInput if the run of the wanted name is over, or was begun with other options.
+    A run is unfinished if its command was killed; a server may have completed it meanwhile. Without a
+    requested name, the default name gets a number until a run is free or matches. Raises BadInput if the run
+    with the requested name is over, or was started with other options.
     """
     known = {run.name: run for run in await runs(wanted or described)}
     if wanted is None:
@@ -286,7 +286,7 @@ async def to_play(wanted: str | None, described: str, request: Request) -> Run:
 
 
 def _suits(run: Run, request: Request) -> bool:
-    """Return whether a run can be begun or continued; a run that cannot be read keeps its name."""
+    """Return whether a run can be started or continued; an unreadable run keeps its name."""
     try:
         return not run.is_over() and not request.differs(run)
     except UNREADABLE:
@@ -297,7 +297,7 @@ GOING_ON = "goes on; under way"
 
 
 def unallocated(counters: Mapping[str, int]) -> str:
-    """Say in how many rounds no allocation was usable; nothing, where every one was."""
+    """Return the number of rounds without a usable allocation, as a sentence; empty if there was none."""
     rounds = counters.get("unallocated", 0)
     return f"no usable allocation in {rounds} of {counters.get('rounds', rounds)} rounds" if rounds else ""
 

@@ -1,4 +1,4 @@
-"""The messages of one user: as callers send them, as they wait to be remembered, and what becomes of them."""
+"""Messages of one user: as callers send them, as they wait to be remembered, and their outcomes."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ MAX_MESSAGE_CHARS = 32_000
 
 
 class ChatMessage(BaseModel):
-    """One turn of a conversation. The user's are remembered; the others say what they refer to.
+    """One turn of a conversation. User turns are remembered; the others give their context.
 
     >>> import mneme
     >>> talk = [
@@ -93,7 +93,7 @@ class Messages(Operations):
 
     @reads("inbox/count")
     async def waiting(self) -> int:
-        """Return how many messages are still to be remembered, but for those that are only read again."""
+        """Return how many messages wait to be remembered, without those that are only read again."""
         return sum(map(is_new, await self._inbox.pending(self._owner)))
 
     @reads("inbox")
@@ -108,12 +108,12 @@ class Messages(Operations):
 
     @reads("inbox/{message_id}/outcome")
     async def outcome(self, message_id: MessageId) -> MessageOutcome | None:
-        """Return what the memory agent did with a message, by its whole id; None while the message waits."""
+        """Return the memory agent's outcome for a message, by its whole id; None while the message waits."""
         return await self._inbox.outcome(self._owner, message_id)
 
     @changes("inbox/{message_id}/retry")
     async def retry(self, message_id: MessageId) -> Letter:
-        """Let a message that was set aside wait again. Raises NotFound."""
+        """Queue a message again that was set aside. Raises NotFound."""
         return await self._inbox.retry(self._owner, message_id)
 
     @changes("inbox/{message_id}/drop")
@@ -125,11 +125,11 @@ class Messages(Operations):
 FIRST_PAUSE, MAX_PAUSE = 0.05, 0.5
 """Seconds between two looks whether a message has been remembered; doubled each time."""
 Remembering = Callable[[str, str, float], Awaitable[None]]
-"""Lets what waits of a user be remembered by a memory agent's model, and waits so many seconds at most."""
+"""A function that remembers a user's waiting messages with a memory agent's model, within some seconds."""
 
 
 class Remembered(BaseModel):
-    """What has become of a message so far.
+    """The current outcome of a message.
 
     >>> import mneme
     >>> with mneme.open("ann") as memory:
@@ -149,7 +149,7 @@ class Remembered(BaseModel):
 async def remembered(
     inbox: Inbox, user: str, ids: Sequence[str], remembering: Remembering | None, agent: str, seconds: float
 ) -> Sequence[Remembered]:
-    """Have messages of the inbox remembered by an agent; return what became of each, in time or before."""
+    """Remember messages of the inbox with an agent; return each message's outcome, also if it came before."""
     until, before = monotonic() + seconds, [await _now(inbox, user, each) for each in ids]
     if remembering is None:
         return before
@@ -165,7 +165,7 @@ async def remembered(
 
 
 async def _now(inbox: Inbox, user: str, message_id: str) -> Remembered:
-    """Return what has become of a message so far."""
+    """Return the current outcome of a message."""
     outcome, trouble = await inbox.standing(user, message_id)
     if outcome is None:
         error = trouble["error"]

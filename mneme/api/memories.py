@@ -45,7 +45,7 @@ Expected = Annotated[VersionNumber | None, Field(description="Refuse if another 
 
 
 class Written(MemoryRecord):
-    """A memory that was written word for word, or is there already, and those that it may contradict.
+    """A memory written word for word, or one that exists already, and the memories that it may contradict.
 
     >>> import mneme
     >>> with mneme.open("ann") as memory:
@@ -56,7 +56,7 @@ class Written(MemoryRecord):
     """
 
     is_new: bool = True
-    """Whether a version was written; else it was remembered already."""
+    """Whether a version was written; else the same text was remembered already."""
     is_proposed: bool = False
     """Whether it waits until a reviewer of the team accepts it."""
     beside: Sequence[MemoryRecord] = ()
@@ -66,7 +66,7 @@ class Written(MemoryRecord):
 async def compared(
     new: Memory, memories: UserMemories, but: str = ""
 ) -> tuple[MemoryRecord | None, Sequence[MemoryRecord]]:
-    """Return what a memory repeats, and what it may contradict, as `mneme.nodes.chat.compared` does."""
+    """Return duplicates and possible contradictions of a memory, as `mneme.nodes.chat.compared` does."""
     room = await import_lazily("mneme.nodes.chat.compared")
     return cast(tuple[MemoryRecord | None, Sequence[MemoryRecord]], await room.compared(new, memories, but))
 
@@ -114,10 +114,10 @@ class Memories(Operations):
         memory_agent: Annotated[str, Field(description="The memory agent's model.")] = "auto",
         seconds: Annotated[float, Field(ge=0, le=600, description="How long to wait for it.")] = 60.0,
     ) -> Sequence[Remembered]:
-        """Let the memory agent read messages, and return what it did with each of the user's.
+        """Let the memory agent read messages, and return the outcome of each of the user's.
 
-        They are safe before anything else is done: what is not remembered in time, or fails, waits in the
-        inbox. Raises TooMany, BadInput.
+        They are stored first: a message that is not remembered in time, or fails, waits in the inbox. Raises
+        TooMany, BadInput.
         """
         batch = [complete(each) for each in to_remember(messages, thread)]
         if memory_agent.strip() != "auto":
@@ -143,7 +143,7 @@ class Memories(Operations):
         since: Since = "",
         until: Until = "",
     ) -> Written:
-        """Remember a text as it stands, without the memory agent, and say what it repeats or may contradict.
+        """Remember a text verbatim, without the memory agent, and return its duplicates and contradictions.
 
         A text that is known word for word is not written again; a given period changes it. Raises BadInput.
         """
@@ -176,7 +176,7 @@ class Memories(Operations):
         since: Annotated[str | None, Field(pattern=DAY, description=f"{SINCE} None: as before.")] = None,
         until: Annotated[str | None, Field(pattern=DAY, description=f"{UNTIL} None: as before.")] = None,
     ) -> Written:
-        """Replace the text of a memory by a next version, and say what that repeats or may contradict.
+        """Write a new version of a memory's text, and return its duplicates and possible contradictions.
 
         Its names are those of the new text, its quote is the text. Raises NotFound, Conflict, BadInput.
         """
@@ -221,9 +221,9 @@ class Memories(Operations):
         at: At = None,
         as_of: AsOf = None,
     ) -> Sequence[MemoryRecord]:
-        """Return the live memories that fit a query best, the best first; `similarity` is the cosine.
+        """Return the valid memories that fit a query best, the best first; `similarity` is the cosine.
 
-        Of another time the memories are ranked by cosine and words alone, and `similarity` is that sum.
+        For another time the memories are ranked by cosine and words alone, and `similarity` is that sum.
         """
         _filled(query)
         if at or as_of:
@@ -253,7 +253,7 @@ class Memories(Operations):
         return await self._kept.linked(found)
 
     async def _then(self, at: date | None, as_of: datetime | None) -> Sequence[MemoryRecord]:
-        """Return what held on a day, or was remembered at a moment; of both, what was known then to hold."""
+        """Return memories valid on a day, or remembered at a moment; for both, those known as valid then."""
         if as_of is None:
             assert at is not None
             then = await self._kept.valid_at(at)
@@ -276,7 +276,7 @@ class Memories(Operations):
     async def activity(
         self, days: Annotated[int, Field(ge=1, le=3660, description="How far back.")] = 30
     ) -> Sequence[Day]:
-        """Return how many memories changed on each day on which any did, the oldest first."""
+        """Return how many memories changed on each day, the oldest first, without days that have none."""
         return await self._kept.by_day(days)
 
     @reads("memories/readings")
@@ -308,7 +308,7 @@ class Memories(Operations):
 
     @changes("memories/{key}/accept")
     async def accept(self, key: Key) -> MemoryRecord:
-        """Take the flag off a memory that is right as it stands. Raises NotFound, Conflict."""
+        """Remove the flag of a memory that is right as it is. Raises NotFound, Conflict."""
         return await self._kept.accept(await self._whole(key))
 
     @changes("memories/{key}/rollback")
@@ -336,9 +336,9 @@ class Memories(Operations):
 
     @changes("memories/undo")
     async def undo(self) -> MemoryRecord | None:
-        """Take back the latest change that has not been taken back yet; None where there is none.
+        """Undo the latest change that has not been undone yet; None if there is none.
 
-        Called again, it takes back the change before that one.
+        Another call undoes the change before that one.
         """
         undone = await self._kept.undo(actor=self._caller)
         return undone and await self._linked(undone)
@@ -349,7 +349,7 @@ class Memories(Operations):
         key: Key,
         expected_version: Expected = None,
     ) -> MemoryRecord | None:
-        """Take back a memory's latest change that has not been taken back; None where there is none.
+        """Undo a memory's latest change that has not been undone; None if there is none.
 
         Raises NotFound, Conflict.
         """
@@ -364,13 +364,12 @@ class Memories(Operations):
         reason: Reason = "",
         whole: Annotated[bool, Field(description="Delete the conversations in which it was said.")] = False,
     ) -> Erased:
-        """Erase a memory, the messages that it came from, and the turns in which it was told or repeated.
+        """Erase a memory, the messages that it came from, and the turns that told or repeat it.
 
-        What was made of it goes, too, where it tells the same again: a fact that was shared with a team, a
+        Records made from it are erased, too, if they repeat it: a fact that was shared with a team, a
         discussion that repeats it, with its thread and its files in MNEME_HOME; and household runs. What does
         not stays, out of date, and is named. It cannot be undone. The ledger comes after the threads, so that
-        after a failure it can be done again.
-        Raises NotFound, Conflict where a reply does not end.
+        after a failure it can be done again. Raises NotFound, Conflict where a reply does not end.
         """
         found = await self._whole(key)
         told = await self._kept.told([found])
@@ -389,9 +388,9 @@ class Memories(Operations):
         reason: Reason = "",
         threads: Annotated[bool, Field(description="Delete all of the user's threads, too.")] = False,
     ) -> Erased:
-        """Erase all memories with what waits; with `threads` also all threads, else the turns that told them.
+        """Erase all memories and waiting messages; also all threads with `threads`, else the turns with them.
 
-        It cannot be undone. Raises Conflict where a reply does not end.
+        It cannot be undone. Raises Conflict if a reply does not end.
         """
         sources = await self._kept.heads(include_retired=True)
         keys = [each.key for each in sources]

@@ -1,6 +1,6 @@
-"""Operations: what may be done with an owner's data, each declared once, at its method.
+"""Operations on an owner's data, each declared once, at its method.
 
-From the declaration come the server's typed route, the call that is sent to it, and with them the command
+The declaration gives the server's typed route and the call that is sent to it, and with them the command
 line, the library, the tools of an agent and those of an MCP server.
 """
 
@@ -24,7 +24,7 @@ Method = Literal["GET", "POST"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 BY_USER = "user"
-"""Who changes something where nobody else is named."""
+"""Default author of a change."""
 ROUTE = "__mneme_route__"
 API_PATH = "/mneme/v1"
 """Below this path a server has the routes of all operations."""
@@ -63,7 +63,7 @@ def reads(path: str) -> Callable[[Function], Function]:
 def changes(path: str, *, erases: bool = False) -> Callable[[Function], Function]:
     """Declare a method that changes something as an operation; `{name}` in the path is a parameter.
 
-    What `erases` cannot be taken back, and returns no text of what it erased.
+    An operation that `erases` cannot be undone, and returns no text of the erased records.
     """
     return _declared(Route("POST", path, erases))
 
@@ -131,7 +131,7 @@ class Operation:
 
     @property
     def is_reading(self) -> bool:
-        """Whether it changes nothing."""
+        """Whether the operation changes nothing."""
         return self.route.method == "GET"
 
     @property
@@ -141,7 +141,7 @@ class Operation:
 
     @property
     def description(self) -> str:
-        """What it does, for a reader of the routes."""
+        """Description of the operation, for a reader of the routes."""
         return inspect.getdoc(self._function) or ""
 
     @cached_property
@@ -161,7 +161,7 @@ class Operation:
 
     @cached_property
     def in_path(self) -> Mapping[str, inspect.Parameter]:
-        """Those of the parameters that stand in the path."""
+        """The parameters in the path."""
         return {name: each for name, each in self.parameters.items() if f"{{{name}}}" in self.route.path}
 
     @cached_property
@@ -202,7 +202,7 @@ class Operation:
 
 
 def complaint(where: Iterable[object], what: str) -> str:
-    """Return what is wrong with a part of a request."""
+    """Return the error in a part of a request."""
     return f"{'.'.join(map(str, where)) or 'the body'}: {what}"
 
 
@@ -226,7 +226,7 @@ def problem_of(error: MnemeError, status: int) -> dict[str, Any]:
 
 
 def only(beginning: str, ids: Sequence[str], owner: str, what: str, command: str) -> str:
-    """Return the one of an owner's ids that begins so, also without `card_`. Raises NotFound, BadInput."""
+    """Return the only id of an owner that begins so, also without `card_`. Raises NotFound, BadInput."""
     if not beginning.strip():
         hint = f"Give its id or the first letters; `{command}` shows them."
         raise BadInput(f"The id of the {what} is missing.", hint)

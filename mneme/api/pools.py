@@ -107,10 +107,10 @@ class Pools(Operations):
 
     @changes("pools/{pool}/pairs/{key}/rate")
     async def rate(self, pool: PoolName, key: Key, up: Thumb = True, reason: Reason = "") -> Pooled:
-        """Let a person's thumb enter a pair's score: the mean of the scorer's and of 100 or 0 for each thumb.
+        """Rate a pair up or down: its score is the mean of the scorer's and of 100 or 0 for each rating.
 
-        A pair of 50 or less that more rated down than up is shown to no agent. Raises NotFound, BadInput,
-        Conflict.
+        A pair with a score of at most 50 and more ratings down than up is shown to no agent. Raises NotFound,
+        BadInput, Conflict.
         """
         of, change = self._pool(pool), self._change(reason, "a person's rating")
         rated = await of.rate(key, up, change=change)
@@ -222,10 +222,10 @@ class Pools(Operations):
             str, Field(description="The YAML text of agents of your own, --- between two.")
         ] = "",
     ) -> Threshold:
-        """Store the score above which a domain's pairs are kept, found on good and on damaged answers (§3.1).
+        """Store the minimum score of a domain's pairs, calibrated on good and on damaged answers (§3.1).
 
-        It holds for pairs that this grader scores by this rubric, where no threshold is given. Raises
-        BadInput where good answers are few, or not told from damaged ones: then nothing is stored.
+        It applies to pairs that this grader scores by this rubric, if no threshold is given. Raises BadInput,
+        and stores nothing, if good answers are few or cannot be distinguished from damaged ones.
         """
         from mneme.nodes.sharing.calibration import calibrate  # noqa: PLC0415  (slow to import)
 

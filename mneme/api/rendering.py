@@ -1,6 +1,6 @@
 """Each kind of record as a row of short cells: a line of a table for people, a line of text for a model.
 
-Records are told by the names of their classes, so that no store is imported for one that is not there.
+Records are recognized by the names of their classes, so that no unused store is imported.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +44,7 @@ def _memory_row(record: Any) -> Row:
     period = [f"from {memory.since}" if memory.since else "", f"until {memory.until}" if memory.until else ""]
     holds = ", ".join(filter(None, period))
     when = " ".join(filter(None, [HOLDING[memory.holding], f"({holds})" if holds else ""]))
-    is_listed = record.similarity is None  # a table of what a search found has no room for one more word
+    is_listed = record.similarity is None  # a table of search results has no room for another column
     before = [] if is_listed else [each.text for each in memory.past[:1]]
     told = f"shared with {', '.join(record.shared_with)}" if record.shared_with else ""
     read = "read by rules" if memory.read_by == "rules" and is_listed else ""
@@ -103,7 +103,7 @@ def dispute_row(dispute: "Dispute") -> Row:
 
 
 def origin_of(found: "FrozenRubric") -> str:
-    """Say where a rubric comes from: shipped, or who drafted it and who approved it."""
+    """Return the origin of a rubric: shipped, or who drafted it and who approved it."""
     if not found.version:
         return "as shipped"
     return f"drafted by {found.drafted_by}, approved by {found.by}" if found.drafted_by else f"by {found.by}"
@@ -196,4 +196,4 @@ ROW_RENDERERS: Mapping[str, Callable[[Any], Row]] = {
         "why": attempt.why,
     },
 }
-"""How the records of each class are shown; one of another class shows its fields."""
+"""Renderers by class; a record of another class shows its fields."""

@@ -1,8 +1,8 @@
-"""What becomes of a team's records that are out of date: by the roles file they are tried, retired, or wait.
+"""Reverification of a team's stale records: by the roles file they are tried, retired, or wait for a person.
 
-A card is tried on the latest tasks that it served, which its world opens again from what the log of tasks
-keeps. Each record is decided on by itself and written at once, so that a run which is stopped goes on with
-those that are left. Nothing is held while worlds and models work: what changed meanwhile is left for later.
+A card is tried on the latest tasks that it served, which its world opens again from the log of tasks. Each
+record is decided on its own and written at once, so that the next run continues a stopped one. Nothing is
+held while worlds and models work: what changed meanwhile is left for later.
 """
 
 import asyncio
@@ -33,9 +33,9 @@ TRIED = "It was tried again on {count} tasks that it served, and serves {served}
 
 
 async def reverify(ledger: Ledger, team: str, who: str, limit: int, actor: str) -> dict[str, Version]:
-    """Do what the roles file says with a team's stale records; return what was stale, as it is now.
+    """Apply the roles file to a team's stale records; return these records as they are now.
 
-    At most `limit` cards are tried; `who` carries out rules that are words. Raises BadAnswer.
+    At most `limit` cards are tried; `who` executes rules written as text. Raises BadAnswer.
     """
     heads = {each.record: each for each in await ledger.derived(team_namespace(team))}
     old, change = await stale(ledger, heads, team_sees(team)), Change(reason="", actor=actor)
@@ -73,7 +73,7 @@ async def _reverified(ledger: Ledger, head: Version, cards: KnowledgeCards, who:
 
 
 async def _replayed(card: Card, cards: KnowledgeCards, who: str) -> list[Trial | None]:
-    """Try a card on the latest tasks that it served and that can be opened; None: not carried out."""
+    """Try a card on the latest tasks that it served and that can be opened; None: it was not executed."""
     names = [each.task for each in card.evidence.recent if each.success]
     logged = [TaskRecord.of(each) for each in await cards.tasks.by_keys(names)]
     rules = [Guideline(condition=each.condition, pattern=each.pattern) for each in card.rules]

@@ -1,4 +1,4 @@
-"""What a LangGraph server keeps of threads beside their checkpoints, seen by whoever erases."""
+"""Data of threads that a LangGraph server has beside their checkpoints, as an erasure needs it."""
 
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -18,17 +18,17 @@ class ServerState:
     """
 
     async def owners(self) -> Mapping[str, str]:
-        """Return whose each thread is, by its id."""
+        """Return the owner of each thread by its id."""
         return {}
 
     @asynccontextmanager
     async def quiet(
         self, threads: Collection[str], background: Collection[str]
     ) -> AsyncIterator[Collection[str]]:
-        """See that nothing runs on these threads meanwhile; return those whose work was stopped for it.
+        """Keep all work off these threads meanwhile; return those whose work was stopped for it.
 
-        What runs in the background goes on afterwards. Whoever has the ledger open without a server starts no
-        run. Raises Conflict where a reply does not end.
+        Background runs continue afterwards. Processes that have the ledger open without a server start no
+        run. Raises Conflict if a reply does not end.
         """
         yield ()
 
@@ -42,9 +42,9 @@ class ServerState:
 
 
 def _files_with(threads: Collection[str]) -> list[str]:
-    """Name the files that may hold one of these threads, and say what to do. Blocks for a moment.
+    """Return the files that may contain one of these threads, and what to do. Blocks for a moment.
 
-    An id stands in them as a text, or as the bytes of its number.
+    They contain an id as text, or as the bytes of its number.
     """
     ids = [each.encode() for each in threads]
     for each in threads:

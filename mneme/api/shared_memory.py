@@ -61,10 +61,10 @@ Budget = Annotated[int, Field(ge=1, le=100_000, description="How many tokens the
 
 
 class Step(BaseModel):
-    """One record on the way from what was said to what was made of it.
+    """One record on the path from a message to the records made from it.
 
-    `made` says who wrote its version of then and why; `stale` why it no longer rests on what it was made
-    from. What the asker may not see has no text and no names.
+    `made` names the author and reason of that version; `stale` says why its sources no longer support it. A
+    record that the caller may not see has no text and no names.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -85,7 +85,7 @@ class Step(BaseModel):
 
 
 class SharedMemory(Operations):
-    """What a user may see of all that is remembered: their own facts, and what their teams found out.
+    """All memories that a user may see: their own facts, and the findings of their teams.
 
     >>> import mneme
     >>> with mneme.open("ann") as memory:
@@ -112,7 +112,7 @@ class SharedMemory(Operations):
             bool, Field(description="Also what rests on something out of date.")
         ] = False,
     ) -> Sequence[Recalled]:
-        """Return what is known that answers a question, of every kind, best first, each with its origin."""
+        """Return the records of every kind that answer a question, best first, each with its origin."""
         own = [own_team(self._who, team, "read") for team in teams]
         asker = await asker_of(self._ledger, self._who, self._owner, own)
         found = await recall(
@@ -128,9 +128,9 @@ class SharedMemory(Operations):
         forward: Annotated[bool, Field(description="What was made of it, not what it was made of.")] = False,
         team: Team = LOCAL,
     ) -> Sequence[Step]:
-        """Return a record and the way back to what somebody said, or forward to what was made of it.
+        """Return a record with its sources back to a message, or with everything made from it.
 
-        Back, each source is shown as it was then.
+        Sources are shown as they were then.
         """
         own = await self._read_team(team, "trace")
         head = await self._found(key, own, roles().opened([own]))
@@ -160,7 +160,7 @@ class SharedMemory(Operations):
 
     @reads("stale")
     async def stale(self, team: Team = LOCAL) -> Sequence[Step]:
-        """Return what no longer rests on what it was made from, of the user and of a team."""
+        """Return the stale records of the user and of a team, which their sources no longer support."""
         places = [user_namespace(self._owner), team_namespace(await self._read_team(team, "stale"))]
         heads = {each.record: each for place in places for each in await self._ledger.derived(place)}
         old = await stale(self._ledger, heads, self._sees)
@@ -175,7 +175,7 @@ class SharedMemory(Operations):
         team: Team = LOCAL,
         reason: Reason = "",
     ) -> Step:
-        """Say whether something that is out of date still holds; what does not is retired."""
+        """Decide whether a stale record still holds; one that does not is retired."""
         head = await self._found(key, own_team(self._who, team, "review"))
         if not keep:
             change = self._change(reason, "what it was made from no longer holds")
@@ -191,9 +191,9 @@ class SharedMemory(Operations):
 
     @changes("stale/{key}/renew")
     async def renew(self, key: RecordKey, team: Team = LOCAL, reason: Reason = "") -> Step:
-        """Let a fact that was shared say what its source says now, as whoever may see the source wants.
+        """Update a shared fact to the current text of its source, for a user who may see the source.
 
-        Raises BadInput where it has no one source, Forbidden where that is somebody else's.
+        Raises BadInput if it does not have exactly one source, Forbidden if the source is another user's.
         """
         head = await self._found(key, own_team(self._who, team, "promote"))
         links = await self._ledger.read(links_of, [head.record])
@@ -225,11 +225,11 @@ class SharedMemory(Operations):
         ] = "auto",
         limit: Annotated[int, Field(ge=1, le=100, description="How many cards are tried at most.")] = 10,
     ) -> Sequence[Step]:
-        """Do what the roles file says with a team's records that are out of date, and return them.
+        """Apply the roles file to a team's stale records, and return them.
 
-        Cards are tried on the latest tasks that they served, and hold then or are deprecated, or they are
-        retired; what cannot be tried and all else waits for a person, and is still out of date. Called again,
-        it goes on with what is left. Raises Forbidden, ModelUnavailable.
+        Cards are tried on the latest tasks that they served, and then kept or deprecated, or they are
+        retired; cards that cannot be tried and all other records stay stale and wait for a person. Another
+        call continues with the rest. Raises Forbidden, ModelUnavailable.
         """
         from mneme.api.reverification import reverify  # noqa: PLC0415  (slow to import)
 
@@ -248,10 +248,10 @@ class SharedMemory(Operations):
         ] = "rules",
         limit: Limit = 100,
     ) -> Sequence[Contradiction]:
-        """Return what may not hold together: of the user and of teams, and of teams and others that they see.
+        """Return possible contradictions, within one owner's memory and between owners that the user sees.
 
-        Each stays as it is until somebody settles it. What a model says of two texts is kept, and shown
-        without asking again until one of them changes.
+        Each stays until somebody settles it. A model's verdict on two texts is stored, and used again until
+        one of them changes.
         """
         return await (await self._contradictions(teams)).found(compared_by, limit)
 
@@ -279,7 +279,7 @@ class SharedMemory(Operations):
         team: Team = LOCAL,
         reason: Reason = "",
     ) -> AgreementChange:
-        """Let an agreement of a discussion hold again that was taken back. Raises Forbidden, NotFound."""
+        """Restore an agreement of a discussion that was taken back. Raises Forbidden, NotFound."""
         talks = Discussions(self._ledger, own_team(self._who, team, "review"))
         change = self._change(reason, "brought back: it holds all the same")
         return await talks.restore(discussion_id, agreement, change=change)
@@ -296,8 +296,8 @@ class SharedMemory(Operations):
     async def promote(self, key: Key, team: Team, reason: Reason = "") -> Written:
         """Make one of the user's memories a fact of a team, or propose it where the role allows no more.
 
-        It stays the user's own, too: where that is corrected or taken back, the team's is out of date. The
-        team's facts that it may contradict are linked with it.
+        The user keeps it, too: if it is corrected or taken back, the team's is stale. The team's facts that
+        it may contradict are linked with it.
         """
         keys = await self._facts.keys(key)
         whole = only(key, keys, self._owner, "memory", "mneme memories list")
@@ -309,7 +309,7 @@ class SharedMemory(Operations):
 
     @reads("policies")
     async def policies(self) -> Sequence[Policy]:
-        """Return what the user shares with which team without being asked each time, or after a question."""
+        """Return which memories the user shares with which team automatically, or after a question."""
         kept = policies_of(self._ledger, self._owner)
         return readable(kept.kind.read, await kept.heads())
 
@@ -327,7 +327,7 @@ class SharedMemory(Operations):
         ] = (),
         reason: Reason = "",
     ) -> Policy:
-        """Set what becomes of the user's memories about a team's matters that are written from now on.
+        """Set the sharing policy for the user's memories about a team's matters, from now on.
 
         `always`: each new or changed one is shared with the team when it is written, or proposed to it where
         the role allows no more. `ask`: it stays private until its owner promotes it; until then the list of
@@ -348,7 +348,7 @@ class SharedMemory(Operations):
 
     @reads("proposals")
     async def proposals(self, team: Team) -> Sequence[MemoryRecord]:
-        """Return what members propose as facts of a team, oldest first."""
+        """Return the facts that members propose to a team, oldest first."""
         return await TeamFacts(
             self._ledger, await self._read_team(team, "proposals", "review"), "proposals"
         ).all(100)
@@ -388,9 +388,9 @@ class SharedMemory(Operations):
         return own
 
     async def _found(self, key: str, team: str, opened: Sequence[Opened] = ()) -> Version:
-        """Return a record of the user or a team by its key, or the beginning of one. Raises NotFound.
+        """Return a record of the user or a team by its key, or the key's beginning. Raises NotFound.
 
-        Those that other teams have `opened` are looked through, too.
+        Records that other teams have `opened` are searched, too.
         """
         places = [self._facts.namespace, *await self._ledger.namespaces(team_namespace(team))]
         known = [(place, False) for place in places if kind_in(place)]

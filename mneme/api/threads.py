@@ -1,7 +1,7 @@
 """Operations on one user's threads, in this process or on a running server: listed, deleted, cleaned.
 
-A thread belongs to the user whose name the server or the thread's latest checkpoint has. With keys it is the
-server's word that counts, since whoever runs a graph can write any owner into a checkpoint; without, the
+A thread belongs to the user whose name the server or the thread's latest checkpoint has. With keys the
+server's name counts, since whoever runs a graph can write any owner into a checkpoint; without keys, the
 thread belongs to the user that its runs name.
 """
 
@@ -66,14 +66,14 @@ class Thread(BaseModel):
 
 
 class Cleaned(BaseModel):
-    """What was erased from threads: how many messages, in which threads (name or id); what was left."""
+    """The result of erasing from threads: how many messages, in which threads (name or id); what was left."""
 
     turns: int = 0
     threads: list[str] = []
     left: list[str] = []
     """Files that may still hold it, and what to do."""
     stopped: list[str] = []
-    """Runs that were under way: the command that began one goes on with it, without what was erased."""
+    """Stopped runs: the command that began one continues it, without the erased texts."""
 
     def add(self, left: Sequence[str]) -> None:
         """Note files that may still hold it, each once."""
@@ -81,7 +81,7 @@ class Cleaned(BaseModel):
 
 
 class Pruned(BaseModel):
-    """How many threads were pruned, and how many checkpoints went."""
+    """Number of pruned threads and of removed checkpoints."""
 
     threads: int
     checkpoints: int
@@ -138,9 +138,9 @@ class Threads(Operations):
         ] = "",
         limit: Limit = 100,
     ) -> Sequence[ConversationTurn]:
-        """Return what was said in a conversation, oldest first, and what was remembered of each message.
+        """Return the messages of a conversation, oldest first, and the memories made from each.
 
-        Of a thread of the chatbot: also what the replies were shown. Raises NotFound.
+        For a thread of the chatbot, also the texts that the replies were shown. Raises NotFound.
         """
         messages = await messages_in(self._ledger, self._owner, thread, message_id)
         thread = thread or (str(messages[0].value["thread"]) if messages else "")
@@ -190,7 +190,7 @@ class Threads(Operations):
     def erasing(
         self, told: Told, made: Sequence[Version], *, whole: bool = False, everything: bool = False
     ) -> AbstractAsyncContextManager[Cleaned]:
-        """Take what was told, and the replies that repeat it, out of all threads of the user.
+        """Remove the told messages, and the replies that repeat them, from all threads of the user.
 
         Discussions among what is `made` of it go, and the household runs that were shown any of that and
         repeat it, with their files, whosever they are. It is done again at the end of the `with`, in which
@@ -217,9 +217,9 @@ class Threads(Operations):
 
     @asynccontextmanager
     async def _cleaning(self, clean: Callable[[Set[str]], Awaitable[Cleaned]]) -> AsyncIterator[Cleaned]:
-        """Clean the threads, and again at the end what replies wrote that began meanwhile.
+        """Clean the threads, and at the end again, for replies that began meanwhile.
 
-        `clean` is given the threads on which is remembered. A reply that does not end at the end is said.
+        `clean` receives the memory agent's threads. A reply that has not ended by then is reported.
         """
         background = await self._background()
         async with self._state.quiet(await self._all() - background, background) as stopped:
@@ -255,7 +255,7 @@ class Threads(Operations):
         return done.model_copy(update={"threads": [names[each] if each in runs else each for each in gone]})
 
     async def _deleted(self, threads: Set[str]) -> Cleaned:
-        """Delete threads, whatever is known of them."""
+        """Delete threads, without looking at their content."""
         left = await self._state.delete(threads)
         async with opened_checkpointer() as saver:
             for thread in threads:
@@ -279,7 +279,7 @@ class Threads(Operations):
 
 
 async def damaged_threads() -> list[str]:
-    """Read all checkpoints, of every user; say of each thread that cannot be read why, and what to do."""
+    """Read all checkpoints, of every user; return each unreadable thread with the reason and what to do."""
     found = list[str]()
     async with opened_checkpointer(to_read=True) as saver:
         for thread in await saver.threads():
@@ -311,7 +311,7 @@ def _damage_named(thread: str) -> Iterator[None]:
 
 
 async def _repeating(played: Set[str], mine: Set[str], told: Told, made: Sequence[Version]) -> Set[str]:
-    """Return the runs that were shown what is erased and repeat it, or are `mine` and say it."""
+    """Return the runs that were shown the erased texts and repeat them, or are `mine` and contain them."""
     from mneme.stores.checkpoints.erasing import texts_of  # noqa: PLC0415  (LangGraph is slow to import)
 
     repeats, found = repeating(told), set[str]()
@@ -327,9 +327,9 @@ async def _repeating(played: Set[str], mine: Set[str], told: Told, made: Sequenc
 
 
 async def _rewritten(threads: Set[str], eraser: "Eraser") -> tuple[Set[str], Set[str]]:
-    """Return the threads in which messages were found, and those in which anything was replaced.
+    """Return the threads in which messages were found, and those in which text was replaced.
 
-    All threads are looked through before the first is changed: what a reply answers may be told in another.
+    All threads are searched before the first is changed: a reply may answer a message of another thread.
     """
     telling: set[str] = set()
     async with opened_checkpointer() as saver:
@@ -362,10 +362,10 @@ def _described(kept: Kept) -> Thread:
 
 
 def repeating(told: Told) -> Callable[[str], bool]:
-    """Return a test of replies: those with a name, a number or two telling words of the memory.
+    """Return a test of replies: those with a name, a number or two distinctive words of the memory.
 
-    A reply puts things in its own words, so it is not looked for as it stands. It is better to erase a reply
-    too many, which costs little, than to leave one that gives the memory away.
+    A reply rephrases the memory, so the exact text is not searched. Erasing one reply too many costs little;
+    leaving one that reveals the memory is worse.
     """
     known = [words for text in told.texts if (words := _telling(text))]
     marks = _telling(" ".join(each for text in told.texts for each in TELLING_MARK.findall(text)))

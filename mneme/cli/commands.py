@@ -46,7 +46,7 @@ class Group(TyperGroup):
 
 
 class TaskFirst(Group):
-    """Read a first word that is no command as the task: `discuss TASK.md` is `discuss run TASK.md`."""
+    """Treat a first word that is no command as the task: `discuss TASK.md` is `discuss run TASK.md`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in {"--help", "-h"}:
@@ -55,7 +55,7 @@ class TaskFirst(Group):
 
 
 def declared() -> dict[str, Any]:
-    """Return what the file declares."""
+    """Return the file's declarations."""
     return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 

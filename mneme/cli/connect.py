@@ -1,6 +1,6 @@
 """`mneme connect`: register Mneme's MCP server and hooks with an editor, by the editor's documented files.
 
-What else stands in those files stays as it is; a file that cannot be read is never written.
+All other content of those files stays unchanged; a file that cannot be read is never written.
 """
 
 import json
@@ -32,7 +32,7 @@ BEGIN, END = "# mneme: begin (`mneme connect codex --undo` removes this)\n", "# 
 HOOK_SECONDS = 10
 """Seconds after which an editor ends a hook."""
 START_SECONDS = 60
-"""How long Codex waits for the tools: after its own 10, on a busy machine, it goes on without them."""
+"""Startup timeout of Codex for the tools, in seconds: its default, 10, is too short on a busy machine."""
 EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse")
 EVENTS_OF_CURSOR = (
     "sessionStart", "beforeSubmitPrompt", "afterFileEdit", "afterShellExecution", "sessionEnd",
@@ -43,7 +43,7 @@ MATCHERS = {"PostToolUse": "Edit|MultiEdit|Write|NotebookEdit|Bash|apply_patch"}
 
 @dataclass(frozen=True)
 class Files:
-    """Where an editor has its hooks and MCP servers, and on which events it calls hooks."""
+    """Paths of an editor's hooks and MCP servers, and the events on which it calls hooks."""
 
     hooks: Path
     servers: Path
@@ -104,18 +104,18 @@ def connect(
 
 
 def is_there(editor: Editor) -> bool:
-    """Tell whether this person has an editor: the folder of its settings."""
+    """Return whether this person has an editor: the folder of its settings."""
     return _files(editor, None).hooks.parent.is_dir()
 
 
 def is_connected(editor: Editor) -> bool:
-    """Tell whether an editor has our hooks, for all projects."""
+    """Return whether an editor has our hooks, for all projects."""
     path = _files(editor, None).hooks
     return path.is_file() and MODULE in path.read_text(encoding="utf-8")
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file anew, behind a link where it is one, with the rights that it has."""
+    """Replace a file with its permissions kept; a link stays a link."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path = path.resolve()
     write_durably(path, text, path.stat().st_mode & 0o777 if path.is_file() else 0o600)
@@ -149,7 +149,7 @@ def _home() -> str:
 
 
 def _hooks(files: Files, command: str | None, editor: Editor) -> tuple[Path, str | None]:
-    """Return the hooks' file and its next text; None: it stays as it is."""
+    """Return the hooks' file and its next text; None: unchanged."""
     before = _read(files.hooks)
     after = json.loads(json.dumps(before))
     hooks = after.setdefault("hooks", {})
@@ -178,7 +178,7 @@ def _without_ours(entries: Any) -> Any:
 
 
 def _servers(files: Files, server: Json | None) -> tuple[Path, str | None]:
-    """Return the file of MCP servers and its next text; None: it stays as it is."""
+    """Return the file of MCP servers and its next text; None: unchanged."""
     if files.servers.suffix == ".toml":
         return files.servers, _toml(files.servers, server)
     before = _read(files.servers)

@@ -1,4 +1,4 @@
-"""Make the options of a command from the fields of a Pydantic model, or from an operation's parameters.
+"""Options of a command, derived from the fields of a Pydantic model or an operation's parameters.
 
 Typer only parses. The help shows ranges and choices, and the model checks them, so that the command line
 and Python give the same error.
@@ -35,16 +35,16 @@ OWNER_TYPES = {"user": User, "team": Team}
 DECLARED = Path(__file__).with_name("declared.json")
 """The parameters of the operations that commands call, as `docs/generate/declared.py` writes them.
 
-So the help and the parsing of such a command need no import of what declares it, which takes a second.
+So help and parsing of such a command need not import the declaring module, which takes a second.
 """
 UNTOLD_MAXIMUM = 2**53 - 1
 """A bound of numbers that no help needs to tell; see `mneme.api.operation`."""
 SHOWN_CHARS = 80
-"""How much is shown of a value that is refused."""
+"""Maximum characters shown of a refused value."""
 
 
 class Fields:
-    """A model's fields as the options of a command, and what was given for them as its values."""
+    """A model's fields as the options of a command, and the values given for them."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Fields:
         *,
         whole: bool = False,
     ) -> None:
-        """Take a model, or what returns it where its properties are `known` already."""
+        """Take a model or, if its properties are `known` already, a function that returns it."""
         self._given, self._known, self._whole = model, known, whole
         self._names, self._without = names or {}, {*without.split()}
 
@@ -89,7 +89,7 @@ class Fields:
         return made
 
     def declared(self, name: str) -> list[str]:
-        """Return what a field is called on the command line: an argument by its name alone."""
+        """Return the name of a field on the command line: an argument by its name alone."""
         if name in self._names:
             return self._names[name].split()
         schema = self.schemas[name]
@@ -152,15 +152,15 @@ def _zoned(value: Any) -> Any:
 
 
 class Command:
-    """A function for Typer in place of a coroutine or function, whose options come from its parameters.
+    """A Typer function that wraps a coroutine or function and derives the options from its parameters.
 
     Where a parameter is annotated with `Fields`, each field of the model is an option. One annotated with a
-    text is an argument, if it has no default, or an option; the text is its help. A second text has the names
-    of an option that is not called as the parameter.
+    text is an argument, if it has no default, or an option; the text is its help. A second text has the
+    option's names if they differ from the parameter's.
     """
 
     def __init__(self, function: Callable[..., Any], *, prints_json: bool = True, asks: bool = False) -> None:
-        """Take a function; with `asks` a person confirms before it is called."""
+        """Take a function; with `asks` a person confirms before the call."""
         self._function, self._fields, self._asks = function, dict[str, Fields](), asks
         parameters, declared = list[Parameter](), list[Parameter]()
         hints = get_type_hints(function, include_extras=True)
@@ -271,7 +271,7 @@ def call(
 
 
 async def _done(operation: "Operation", given: Values, owner: dict[str, str], searching: bool) -> Any:
-    """Return what an operation returns; name teams that are not there, for a change once it is done."""
+    """Return an operation's result; report missing teams, for a change after it is done."""
     from mneme.client.home import absent_teams, opened, operations_at, warn
 
     (whose,), reads = owner.values(), operation.is_reading
@@ -287,18 +287,18 @@ async def _done(operation: "Operation", given: Values, owner: dict[str, str], se
 
 
 async def _print_whether_known(user: str, on: Any) -> None:
-    """Say that nothing is kept of a user, and of which other users something is."""
+    """Print that there is no data of a user, and which other users have some."""
     from mneme.cli.show import console
     from mneme.core.settings import settings
 
-    no_key = not settings().key.get_secret_value()  # else the key says who asks
+    no_key = not settings().key.get_secret_value()  # else the key identifies the caller
     if no_key and user not in (known := await on.users()):
         others = f"; of others: {', '.join(known)}" if known else ""
         console.print(f"Nothing is kept of {user}{others}.")
 
 
 def named(where: str, package: str = "mneme.cli") -> Any:
-    """Return what `module:name` names in a package."""
+    """Return the object that `module:name` names in a package."""
     module, _, name = where.partition(":")
     return getattr(import_module(f"{package}.{module}"), name)
 
@@ -351,7 +351,7 @@ def _kind(schema: Schema) -> str:
 
 
 def _choices(schema: Schema) -> Callable[[str], list[str]] | None:
-    """Return what completes a value in the shell, where only some values are allowed."""
+    """Return the shell completion of a value with a fixed set of choices."""
     named = sorted(map(str, _item(schema).get("enum", ())))
     return (lambda incomplete: [each for each in named if each.startswith(incomplete)]) if named else None
 

@@ -78,7 +78,7 @@ async def examine() -> AsyncIterator[Finding]:
 
 
 async def _responders() -> AsyncIterator[Finding]:
-    """See who answers; the responder that MNEME_AUTO names is asked no question."""
+    """Check the responders; the responder that MNEME_AUTO names gets no test question."""
     if settings().auto:
         await check("auto")
         yield _found("auto", f"{settings().auto} answers (MNEME_AUTO)")
@@ -120,7 +120,7 @@ def _default_model(server: Server) -> Finding:
 
 
 async def _measured() -> AsyncIterator[Finding]:
-    """Say for which roles each model was found fit by `mneme eval model`."""
+    """Return the roles for which `mneme eval model` found each model fit."""
     for responder, measured in measured_models().items():
         days = sorted({found.on for found in measured.roles.values()})
         when = " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))
@@ -176,7 +176,7 @@ async def _ledger() -> AsyncIterator[Finding]:
 
 
 def _layout(layout: Layout) -> Finding:
-    """Say how the ledger lies on the server, what is out of use, and what the settings say otherwise."""
+    """Report the ledger's layout on the server, unused parts, and settings that differ."""
     detail, fix = (
         f"{layout.shards} shards × {layout.replicas} replicas, a write counts with {layout.writes}",
         "",

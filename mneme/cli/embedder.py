@@ -35,13 +35,13 @@ def install(kind: Kind = "bundled") -> None:
 
 
 def install_where_missing(command: str | None) -> None:
-    """Let a command install the embedder that it needs, where there is a network."""
+    """Let a command install the embedder that it needs, if there is a network."""
     if command not in WITHOUT and not is_offline():
         install_missing.set(_install_missing)
 
 
 def is_offline() -> bool:
-    """Tell whether pip is told to use no index, or this machine has no route to others."""
+    """Return whether pip may use no index, or this machine has no route to others."""
     if os.environ.get("PIP_NO_INDEX"):
         return True
     try:

@@ -1,4 +1,4 @@
-"""`mneme import …`: read, say what will come, write, and count what became of it."""
+"""`mneme import …`: read, announce the work, write, and count the outcomes."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -42,12 +42,12 @@ NOUNS = {
     "Mem0": ("memory", "owner"),
     "LangMem": ("memory", "namespace"),
 }
-"""What each source has, and what that is in."""
+"""Nouns for the content of each source, and for its containers."""
 Read = Callable[[], Reading]
 
 
 class How(OwnedByUser):
-    """Whose memories, which part of the source, who answers, and whether it is only shown."""
+    """Owner of the memories, part of the source, responder, and whether it is a dry run."""
 
     since: str = Field("", description="Import nothing that is older: a date.", examples=["2026-11-20"])
     limit: int | None = Field(
@@ -126,7 +126,7 @@ async def import_langmem(
 
 
 async def _imported(program: str, read: Read, given: dict[str, Any], by_agent: bool = True) -> int:
-    """Let the memory agent read what a program knows, or write it as it is; return 1 if a part failed."""
+    """Import a program's data, through the memory agent or verbatim; return 1 if a part failed."""
     how = How.model_validate(given)
     try:
         since = datetime.fromisoformat(how.since).astimezone() if how.since else None
@@ -155,7 +155,7 @@ async def _imported(program: str, read: Read, given: dict[str, Any], by_agent: b
 
 
 def _announce(program: str, reading: Reading, how: How, cost: str) -> None:
-    """Say what will come before anything is done: in a dry run that is the result."""
+    """Announce the work before it starts; in a dry run that is the result."""
     times = {each.id: each.time.isoformat(timespec="seconds") if each.time else "" for each in reading.items}
     if how.dry_run:
         for item in reading.items:

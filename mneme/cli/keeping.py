@@ -38,7 +38,7 @@ async def verify() -> int:
 
 
 async def _problems_beside() -> list[str]:
-    """Say what is damaged beside the ledger: conversations."""
+    """Return damage outside the ledger: conversations."""
     location = settings().checkpoints_location
     path = Path(location).expanduser()
     if wrong := await asyncio.to_thread(check_checkpoints, path):

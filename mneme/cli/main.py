@@ -1,6 +1,6 @@
-"""The command line: the options of all commands, and what becomes of an error.
+"""The command line: the options of all commands, and the handling of errors.
 
-Nothing heavy is imported at the top: `mneme --help` answers at once. Commands import what they need.
+Slow imports are not at the top, so that `mneme --help` answers at once; commands import what they need.
 """
 
 import atexit

@@ -22,6 +22,6 @@ Names = Mapping[str, str]
 
 
 def by_role(given: Sequence[str], otherwise: str) -> tuple[str, list[str]]:
-    """Return who answers for all, and who for single ones, from words MODEL and ROLE=MODEL."""
+    """Return the default responder, and those of single roles, from words MODEL and ROLE=MODEL."""
     everyone = [each for each in given if "=" not in each]
     return everyone[-1] if everyone else otherwise, [each for each in given if "=" in each]

@@ -31,7 +31,7 @@ from mneme.models.ollama.catalogue import Server, bearer, survey, tls
 
 GB = 1024**3
 SHARED_SHARE = 0.7
-"""How much of a memory that processor and graphics share a model may take."""
+"""Share of the memory common to processor and graphics that a model may take."""
 CHECK_SECONDS = 180
 
 
@@ -49,14 +49,14 @@ MODELS = (
     Model("llama3.1:8b", 8),
     Model("llama3.2:3b", 4.5),
 )
-"""Those that are recommended, by what fits, the largest first. None was measured by us on a GPU."""
+"""Recommended models by memory, the largest first. We measured none of them on a GPU."""
 ON_A_PROCESSOR = MODELS[-1]
-"""Where no GPU is found: a larger one takes minutes for a reply."""
+"""Model without a GPU: a larger one takes minutes for a reply."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What is to be done, and how; without `does` there is nothing to do, or a person must."""
+    """One step of the setup; without `does` there is nothing to do, or a person must do it."""
 
     what: str
     does: Callable[[], Awaitable[Any]] | None = None
@@ -113,7 +113,7 @@ def _without_ollama(error: MnemeError) -> Step:
 
 
 def _recommended(server: Server, memory: float, where: str) -> str:
-    """Return the name of a model that was measured fit for the chat and is there, else one that fits."""
+    """Return an installed model that was measured fit for the chat, else one that fits in memory."""
     there = {each.name for each in server.models}
     for responder, measured in measured_models().items():
         name, roles = responder.removeprefix("ollama:"), measured.roles
@@ -182,7 +182,7 @@ async def _pull(name: str) -> None:
 
 
 async def _write(name: str, value: str) -> None:
-    """Write one setting into the file of settings, and leave the others."""
+    """Write one setting into the settings file, and keep the others."""
     path = settings_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(0o600)
@@ -192,7 +192,7 @@ async def _write(name: str, value: str) -> None:
 
 
 async def _check(name: str) -> None:
-    """Ask a model the questions of the chat's roles; what is not asked in time is asked the next time."""
+    """Ask a model the test questions of the chat's roles; the next run asks those left when time is up."""
     words = [sys.executable, "-m", "mneme", "eval", "model", "--workflow", "chat"]
     words += ["--agents", f"ollama:{name}", "--out", str(settings().home / "runs")]
     process = await asyncio.create_subprocess_exec(*words)
@@ -208,7 +208,7 @@ PROCESSOR = "no GPU found: on the processor"
 
 
 def _memory_for_models() -> tuple[float, str]:
-    """Return how many GB a model may take, and where. Blocks."""
+    """Return how many GB of memory a model may take, and of which device. Blocks."""
     total = psutil.virtual_memory().total / GB
     if sys.platform == "darwin" and platform.machine() == "arm64":
         return total * SHARED_SHARE, "of the memory that processor and graphics share"

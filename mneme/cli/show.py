@@ -1,9 +1,9 @@
 """Print results: text for people, JSON Lines for programs.
 
-Where a command prints JSON (`--json`), `console` is quiet, and `emit` prints; else it is the other way.
+With `--json` only `emit` prints; without it only `console` does.
 
-Memories, replies, files and answers of a server can hold characters that a terminal obeys: they clear the
-screen, write to the clipboard or hide text. Nothing printed here has any of them.
+Memories, replies, files and answers of a server can contain control characters that clear the screen, write
+to the clipboard or hide text. They are removed from everything printed here.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 NARROWEST = 20
 """Columns for a text beside its label, however narrow the window is."""
 KEY, SHORT = re.compile(r"\b[0-9a-f]{8}(?:[0-9a-f]{24}|(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b"), 8
-"""A key or a thread's id, and how many letters of it are shown in a table."""
+"""A key or a thread's id, and the number of its characters shown in a table."""
 T = TypeVar("T")
 EXCERPTS, EXCERPT = {"prompt", "answer"}, 60
 """Columns of which a table shows the beginning, and how many characters."""
@@ -56,7 +56,7 @@ class CleanConsole(Console):
         self._width = None  # what COLUMNS says counts when something is printed, not when this is loaded
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
-        """Yield the pieces of what is printed, clean."""
+        """Yield the printed segments without control characters."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else CONTROLS.sub("", text), style, control)
 
@@ -73,9 +73,9 @@ OPERATION_SIGNS = {
 
 @contextmanager
 def printing(as_json: bool = False) -> Iterator[None]:
-    """Print JSON Lines meanwhile, where that is wanted, or text.
+    """Print JSON Lines inside the context if requested, else text.
 
-    What goes into a file or a pipe is as wide as COLUMNS says, or 80: the window beside it changes nothing.
+    Output to a file or a pipe has the width of COLUMNS, or 80, whatever the window's width.
     """
     columns = os.environ.get("COLUMNS", "")
     width = int(columns) if columns.isdigit() and int(columns) else PIPED
@@ -146,9 +146,9 @@ def _value(value: Any) -> str:
 
 
 def print_result(result: Any, show: Callable[[Any], object] = print_rows, called: str = "") -> None:
-    """Print what an operation returned: as JSON Lines, or as text by `show`, which is not asked for nothing.
+    """Print an operation's result: as JSON Lines, or as text by `show`, which gets no empty result.
 
-    In JSON, what is no object is `called` so.
+    In JSON, `called` names a result that is no object.
     """
     several = isinstance(result, Sequence) and not isinstance(result, str)
     if not prints_json():
@@ -161,7 +161,7 @@ def print_result(result: Any, show: Callable[[Any], object] = print_rows, called
 
 
 def count_of(number: int, noun: str) -> str:
-    """Return how many there are of something: `1 message`, `2,000 memories`."""
+    """Return a count with its noun: `1 message`, `2,000 memories`."""
     several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else several}"
 
@@ -178,7 +178,7 @@ def read_file(file: Path, hint: str) -> str:
 
 
 def _whole_stdin() -> bytes:
-    """Read standard input to its end; Ctrl-C ends that at once, where asyncio's handler would wait for it."""
+    """Read standard input to its end; Ctrl-C stops at once, where asyncio's handler would wait."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return sys.stdin.buffer.read()
@@ -187,7 +187,7 @@ def _whole_stdin() -> bytes:
 
 
 async def from_person(read: Callable[[], T]) -> T:
-    """Return what `read` takes from standard input, in a daemon thread: Ctrl-C ends the process at once."""
+    """Return the result of `read` on standard input, in a daemon thread: Ctrl-C ends the process at once."""
     loop = asyncio.get_running_loop()
     taken: asyncio.Future[T] = loop.create_future()
 
@@ -212,7 +212,7 @@ def must_be_unicode(text: str, name: str, hint: str) -> None:
 
 
 def is_written(text: str, file: Path) -> bool:
-    """Write a file; print what is for `-`, and return False. Raises BadInput."""
+    """Write a file and return True; for `-` print the text and return False. Raises BadInput."""
     if str(file) == "-":
         print_lines(text)
         return False
@@ -224,7 +224,7 @@ def is_written(text: str, file: Path) -> bool:
 
 
 def confirmed(yes: bool) -> bool:
-    """Ask whether something is to be erased, unless `yes` was given. Raises BadInput without a terminal."""
+    """Ask a person to confirm an erasure, unless `yes` was given. Raises BadInput without a terminal."""
     if not yes and not sys.stdin.isatty():
         raise BadInput("There is no terminal to ask for confirmation.", "Add --yes to erase without asking.")
     try:
@@ -279,7 +279,7 @@ def _escaped(text: str) -> str:
 
 
 def print_error(error: MnemeError, asked: Asked = NOTHING) -> None:
-    """Print what went wrong in one line, and how to fix it in the next; before it, what was asked so far."""
+    """Print the error in one line, and how to fix it in the next; before it, the calls made so far."""
     if prints_json():
         said: dict[str, Any] = {"error": type(error).__name__, "message": str(error), "hint": error.hint}
         if asked["questions"]:
@@ -316,7 +316,7 @@ def print_beside(label: str, text: str) -> None:
 
 
 def print_shared(lines: Sequence[str]) -> None:
-    """Print what agents are shown of what other workflows remember."""
+    """Print the memories of other workflows that agents are shown."""
     print_beside("  [cyan]shared[/]  ", escape("\n".join(lines)))
 
 

@@ -26,8 +26,8 @@ def figure(number: float) -> str:
 class Table:
     """Text in rows and columns, or one card a row where the columns do not fit beside one another.
 
-    `figures` are compared down a column: they are aligned to the right, all columns but the first, and
-    columns that do not fit stand below, beside the first column again. `lines` separates the rows.
+    With `figures`, all columns but the first are aligned to the right, and columns that do not fit are
+    printed below, with the first column repeated. `lines` separates the rows.
     """
 
     title: str
@@ -47,7 +47,7 @@ class Table:
             yield self._part("", part, options.max_width)
 
     def _cards(self, width: int) -> Iterator[RenderableType]:
-        """Yield each row as lines of a column's name and its value; what is empty is left out."""
+        """Yield each row as lines of a column's name and its value, without empty values."""
         if self.title:
             yield Text(self.title, style="italic")
         named = min(max(map(cell_len, self.columns)), width // 2)
@@ -62,7 +62,7 @@ class Table:
             yield card
 
     def _parts(self, width: int) -> Iterator[list[int]]:
-        """Yield the columns of each part: the first one, and as many of the others as fit beside it."""
+        """Yield the columns of each part: the first column, and as many others as fit."""
         part = [0]
         for number in range(1, len(self.columns)):
             if len(part) > 1 and _together([self._least(each, width) for each in (*part, number)]) > width:
@@ -90,7 +90,7 @@ class Table:
         return made
 
     def _widths(self, part: Sequence[int], width: int) -> list[int]:
-        """Share out what the columns leave of the width, in proportion to what each lacks."""
+        """Divide the width among the columns, in proportion to what each lacks."""
         least = [self._least(number, width) for number in part]
         lacking = [self._whole(number) - each for number, each in zip(part, least, strict=True)]
         spare = max(0, min(width - _together(least), sum(lacking)))

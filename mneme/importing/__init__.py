@@ -1,1 +1,1 @@
-"""Bring in what other programs keep of a user: a reader for each source, and two ways to write."""
+"""Import the memories of other programs: a reader for each source, and two ways to write."""

@@ -1,7 +1,7 @@
-"""The data exports of ChatGPT and Claude: what the user said, with the turns before it.
+"""The data exports of ChatGPT and Claude: the user's messages, with the turns before them.
 
 A conversation is a tree: a message that was edited, or an answer that was asked for again, begins another
-branch. The branch counts that the conversation says it ended with, or that the latest message is on.
+branch. Only one branch is read: the one that the export marks as current, or that has the latest message.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from mneme.importing.item import Item, Reading, as_dict, as_list, clean, first_t
 from mneme.stores.users.inbox import PRECEDING
 
 MAX_TURN_CHARS = 2000
-"""Characters that are shown of each turn before a message: they only say what it refers to."""
+"""Maximum characters of each turn before a message; these turns only give its context."""
 EXPORT_ROLES = {"user": "user", "human": "user", "assistant": "assistant"}
 SPOKEN = {"text", "multimodal_text"}
 """ChatGPT's kinds of content that a person reads or says; others are tools' calls, thoughts, instructions."""
@@ -29,7 +29,7 @@ class Message:
     """A message of a conversation; its role is `user`, `assistant`, or "" for what no person sees."""
 
     name: str
-    """Its name in the tree."""
+    """Name in the tree."""
     parent: str
     id: str
     role: str
@@ -127,13 +127,13 @@ def _of_chatgpt(given: Any) -> Iterator[Message]:
 
 
 def _words(part: Any) -> str:
-    """Return the words of a part of a message; what was spoken counts, pictures and files have none."""
+    """Return the text of a part of a message; speech counts, pictures and files have none."""
     is_spoken = as_dict(part).get("content_type") == "audio_transcription"
     return clean(part.get("text") if is_spoken else part)
 
 
 def _of_claude(given: Any) -> Iterator[Message]:
-    """Yield the messages; the text beside blocks has stand-ins for what is no text."""
+    """Yield the messages; the export's plain text has placeholders for blocks that are not text."""
     for each in map(as_dict, as_list(given)):
         blocks = [as_dict(block) for block in as_list(each.get("content"))]
         words = [clean(block.get("text")) for block in blocks if block.get("type") == "text"]

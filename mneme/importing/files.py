@@ -21,7 +21,7 @@ MAX_MEMBERS = 100_000
 MAX_BYTES = 8 << 30
 """Bytes that the conversations of one export may have."""
 MAX_RATIO = 250
-"""How many times smaller than its content a file of text can be in an archive; bombs go beyond 1000."""
+"""Maximum compression ratio of a text file in an archive; zip bombs exceed 1000."""
 EXPORT_HINT = "Give the zip file that was sent to you, the folder that was in it, or its conversations.json."
 CHUNK = 1 << 20
 """Characters that are read at once."""
@@ -35,7 +35,7 @@ _decoder = json.JSONDecoder()
 
 
 def conversations(export: Path) -> Iterator[Any]:
-    """Yield every conversation of an export, as its JSON stands there. Raises BadInput."""
+    """Yield every conversation of an export, as its raw JSON. Raises BadInput."""
     try:
         if export.is_dir():
             files = sorted(each for each in export.rglob("*.json") if CONVERSATIONS.fullmatch(each.name))
@@ -67,7 +67,7 @@ def _in_archive(export: Path) -> Iterator[Any]:
 
 
 def _members(archive: zipfile.ZipFile, export: Path) -> list[zipfile.ZipInfo]:
-    """Return what is to be read of an archive. Raises BadInput for one that was made to do harm."""
+    """Return the files to read in an archive. Raises BadInput for a malicious one."""
     everything = archive.infolist()
     if len(everything) > MAX_MEMBERS:
         raise BadInput(f"{export} has {len(everything):,} files; an export has fewer.", EXPORT_HINT)
@@ -101,7 +101,7 @@ def _check(member: zipfile.ZipInfo) -> None:
 
 
 def elements_of(file: Path) -> Iterator[Any]:
-    """Yield what `elements` finds in a file. Raises BadInput, also where the file cannot be read."""
+    """Yield the `elements` of a file. Raises BadInput, also if the file cannot be read."""
     try:
         with file.open(encoding="utf-8-sig") as text:
             yield from elements(text, str(file))
@@ -112,9 +112,9 @@ def elements_of(file: Path) -> Iterator[Any]:
 def elements(file: TextIO, name: str) -> Iterator[Any]:
     """Yield the elements of an array, of the array in an object, or of JSON Lines, one at a time.
 
-    No more than one element is in memory. The package `ijson` (3.6.0) is as fast, and was tried: it bounds no
-    element, and 100 kB of opening brackets make it take all memory. Raises BadInput for what is no JSON, for
-    an element that is too large, and where a file is cut.
+    At most one element is in memory. The package `ijson` (3.6.0) was tried and is as fast, but it does not
+    bound elements, and 100 kB of opening brackets make it take all memory. Raises BadInput for invalid JSON,
+    for an element that is too large, and for a truncated file.
     """
     try:
         for value in _values(file, name):
@@ -125,7 +125,7 @@ def elements(file: TextIO, name: str) -> Iterator[Any]:
 
 
 def _values(file: TextIO, name: str) -> Iterator[Any]:
-    """Yield the values of an array, or those that stand one after another."""
+    """Yield the values of an array, or consecutive values."""
     text, place, is_array, number = "", 0, False, 0
     while True:
         if between := BETWEEN.match(text, place):
@@ -148,7 +148,7 @@ def _values(file: TextIO, name: str) -> Iterator[Any]:
 
 
 def _whole(file: TextIO, text: str, place: int, name: str) -> tuple[Any, str, int]:
-    """Return the value that stands at a place, reading on until it is whole, and where the text goes on."""
+    """Return the value at a position, reading on until it is complete, and the position after it."""
     while True:
         try:
             value, end = _decoder.raw_decode(text, place)
@@ -167,7 +167,7 @@ def _whole(file: TextIO, text: str, place: int, name: str) -> tuple[Any, str, in
 
 
 def is_sqlite(file: Path) -> bool:
-    """Tell whether a file is an SQLite database."""
+    """Return whether a file is an SQLite database."""
     try:
         with file.open("rb") as raw:
             return raw.read(len(SQLITE)) == SQLITE

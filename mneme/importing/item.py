@@ -1,4 +1,4 @@
-"""What every reader returns: the things that another program kept of a user, and what it passed over."""
+"""The result of every reader: the items that another program stored of a user, and those left out."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ BEYOND = "beyond the number given"
 
 
 class State(NamedTuple):
-    """How a memory read at its source from some time on; None: the source does not say when."""
+    """The text of a memory at its source from a time on; None: the source does not give the time."""
 
     text: str
     time: datetime | None
@@ -27,7 +27,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Item:
-    """One message, memory or statement of a note. Its `id` is the same each time the source is read."""
+    """One message, memory or statement of a note. Its `id` is the same at each reading."""
 
     id: str
     text: str
@@ -38,24 +38,24 @@ class Item:
     """The turns before it, oldest first, or where in a note it stands."""
     kind: Kind = "semantic"
     earlier: Sequence[State] = ()
-    """What a memory said before, oldest first."""
+    """Earlier texts of a memory, oldest first."""
     since: datetime | None = None
-    """Since when a memory says this; None: since `time`."""
+    """Start of the current text's validity; None: `time`."""
     owner: Sequence[str] = ()
-    """Whose it is at its source: a name, or the parts of a namespace."""
+    """Owner at the source: a name, or the parts of a namespace."""
 
 
 @dataclass
 class Reading:
-    """What a reader found, in the order of the source, and how many things it passed over and why."""
+    """The items that a reader found, in the order of the source, and the number left out by reason."""
 
     items: list[Item] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
-    """What a person should know of single files."""
+    """Notes about single files, for a person."""
 
     def take(self, item: Item) -> None:
-        """Keep an item, unless it has no words or too many."""
+        """Add an item, unless its text is empty or too long."""
         if not any(each.isalnum() for each in item.text):
             self.skipped[WITHOUT_WORDS] += 1
         elif len(item.text) > MAX_MESSAGE_CHARS:
@@ -64,9 +64,9 @@ class Reading:
             self.items.append(item)
 
     def chosen(self, since: datetime | None, limit: int | None) -> "Reading":
-        """Return the items of that time on, each id once, the oldest first, and not more than the limit.
+        """Return the items since a time, each id once, the oldest first, at most `limit`.
 
-        The oldest are the first, so that what was said later comes later, also when the rest is imported.
+        The oldest come first, so that the order in time is kept when the rest is imported.
         """
         once = list({each.id: each for each in self.items}.values())
         dated = [each for each in once if since is None or (each.time and each.time >= since)]
@@ -78,7 +78,7 @@ class Reading:
 
 
 def of_owner(found: Iterable[Item | None], wanted: str, option: str, empty: BadInput) -> Reading:
-    """Read the memories of the owner that is wanted, or of all where there is only one; `*` is everybody.
+    """Return the memories of the selected owner, or of all if there is only one; `*` is everybody.
 
     None stands for what has no words. Raises `empty` where nothing has, and BadInput that names the owners
     where none is chosen, or the one that is has nothing.
@@ -107,12 +107,12 @@ def id_of(*parts: str) -> str:
 
 
 def clean(text: object) -> str:
-    """Return text without the halves of characters that JSON lets pass; "" for what is no text."""
+    """Return text without lone surrogates, which JSON allows; "" for a value that is not text."""
     return text.encode(errors="replace").decode().strip() if isinstance(text, str) else ""
 
 
 def first_time(*given: Any) -> datetime | None:
-    """Return the first of these that is a time, in the local zone.
+    """Return the first value that is a time, in the local zone.
 
     It is one in seconds since 1970, or in ISO 8601 (UTC where it has no zone).
     """

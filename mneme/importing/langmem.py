@@ -54,7 +54,7 @@ def _on_postgres(url: str) -> Iterator[Row]:
 
 
 def _item(row: Row) -> Item | None:
-    """Read an item; its namespace is a list in JSON, and joined by full stops in a database."""
+    """Read an item; its namespace is a list in JSON, and a string joined by dots in a database."""
     namespace = row.get("namespace", row.get("prefix"))
     parts = tuple(map(clean, map(str, as_list(namespace)))) or tuple(clean(namespace).split("."))
     value = row.get("value")

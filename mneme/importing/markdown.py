@@ -1,7 +1,7 @@
 """Notes in Markdown, as Obsidian and others keep them: each paragraph and list item is a statement.
 
-What a statement stands under (the note, its headings, the line before a list) goes with it. Code, quotations,
-tables and HTML are not what the user says, and are left out.
+A statement keeps its context (the note, its headings, the line before a list). Code, quotations, tables and
+HTML are not the user's statements, and are left out.
 """
 
 import os
@@ -39,10 +39,10 @@ SKIPPED_BLOCKS = {
     "table": "tables",
 }
 CALLOUT = re.compile(r"^\[!\w+\][+-]?[ \t]*")
-"""How Obsidian marks a box, which is written like a quotation but is the user's own."""
+"""Marker of an Obsidian callout, which is written like a quotation but is the user's own text."""
 OBSIDIAN = (
     (re.compile(r"%%.*?%%", re.DOTALL), ""),  # comments
-    (re.compile(r"!\[\[[^\]]*\]\]"), ""),  # what is shown inside
+    (re.compile(r"!\[\[[^\]]*\]\]"), ""),  # the displayed text
     (re.compile(r"\[\[[^\]|]*\|([^\]]+)\]\]"), r"\1"),
     (re.compile(r"\[\[([^\]#|]+)[^\]]*\]\]"), r"\1"),
     (re.compile(r"==(.+?)=="), r"\1"),
@@ -86,7 +86,7 @@ def _notes(root: Path, reading: Reading) -> Iterator[Path]:
 
 
 def _text(file: Path, reading: Reading) -> str | None:
-    """Return the text of a note; None, with a word on why, for what is none."""
+    """Return the text of a note; None for a file that is no note, with the reason."""
     try:
         if not file.is_file():
             why = "no file"
@@ -163,7 +163,7 @@ class Statement(NamedTuple):
 
 
 def statements(text: str, skipped: Counter[str]) -> Iterator[Statement]:
-    """Yield the statements of a text in order, and count what is left out."""
+    """Yield the statements of a text in order, and count the parts that are left out."""
     yield from _below(SyntaxTreeNode(_markdown.parse(COMMENTS.sub("", text))), {}, [], skipped)
 
 

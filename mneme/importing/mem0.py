@@ -1,6 +1,6 @@
 """Memories of Mem0: what `get_all` returned, or its local store, a folder of Qdrant's Python client.
 
-The store holds pickled points. They are read without making their objects, so that no code of them runs.
+The store holds pickled points. They are read without creating their objects, so that none of their code runs.
 """
 
 import io
@@ -20,7 +20,7 @@ MEM0_HINT = "Give a file with what `get_all` returned, as JSON, or the folder of
 
 
 def read(source: Path, owner: str = "", collection: str = "mem0", history: Path | None = None) -> Reading:
-    """Return the memories of one owner (`ann`, or `agent_id/helper`), with what they said before.
+    """Return the memories of one owner (`ann`, or `agent_id/helper`), with their earlier texts.
 
     Without a file of its history, Mem0's own is read beside a store. Raises BadInput.
     """
@@ -68,7 +68,7 @@ def _stored(folder: Path, collection: str) -> Iterator[dict[str, Any]]:
 
 
 class _Kept:
-    """An object of a pickle as its state alone: it is of no class, and nothing of it runs."""
+    """The state of a pickled object, without its class: none of its code runs."""
 
     inside: Any = None
 
@@ -94,7 +94,7 @@ def _point(pickled: object) -> dict[str, Any]:
 
 
 def _history(file: Path) -> Mapping[str, Sequence[State]]:
-    """Return what each memory has said, oldest first, from Mem0's history. Raises BadInput."""
+    """Return the texts of each memory, oldest first, from Mem0's history. Raises BadInput."""
     found: dict[str, list[State]] = defaultdict(list)
     with opened_copy(file) as database:
         for row in database.execute("SELECT * FROM history ORDER BY rowid"):

@@ -1,7 +1,7 @@
-"""Write what was read into memory: as it is, or through the memory agent as if it had just been said.
+"""Write imported items into memory: verbatim, or through the memory agent like new messages.
 
-Both go on with the same command after they were killed: the key of a record, and the id of a message, follow
-from the source, and what was written once is not written again.
+The same command continues either after a kill: keys of records and ids of messages are derived from the
+source, so nothing is written twice.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ MESSAGES_IN_A_RUN = 20
 
 
 class Written(BaseModel):
-    """What became of memories that were written as they are."""
+    """Counts of memories that were written verbatim."""
 
     memories: int
     imported: int = 0
     known: int = 0
     """Imported before."""
     differing: int = 0
-    """Those of them that say something else here than at their source, since one of both was changed."""
+    """Number of those that differ from their source, since one of the two was changed."""
     forgotten: int = 0
     """Imported before and erased here; they stay erased."""
     refused: list[str] = []
@@ -46,7 +46,7 @@ class Written(BaseModel):
 
 
 async def write(items: Sequence[Item], program: str, memories: Memories) -> AsyncIterator[Written]:
-    """Write memories of a program, and yield how far it has come; what is here already stays as it is."""
+    """Write memories of a program, and yield the progress; existing memories stay unchanged."""
     here, user = await _here(memories), await memories.whoami()
     fresh = [each for each in items if each.id not in here]
     done = Written(memories=len(items), known=len(items) - len(fresh))
@@ -70,7 +70,7 @@ async def write(items: Sequence[Item], program: str, memories: Memories) -> Asyn
 
 
 async def _here(memories: Memories) -> dict[str, str]:
-    """Return what every memory of the user says, by its key."""
+    """Return the text of every memory of the user, by its key."""
     count, found = await memories.count(include_retired=True), dict[str, str]()
     for start in range(0, count, MEMORIES_PER_PAGE):
         page = await memories.list(MEMORIES_PER_PAGE, offset=start, include_retired=True)
@@ -79,7 +79,7 @@ async def _here(memories: Memories) -> dict[str, str]:
 
 
 def _lines(item: Item, program: str, user: str) -> Iterator[Line]:
-    """Yield the versions of a memory as an export has them, each later than the one before."""
+    """Yield the versions of a memory in the form of an export, each later than the one before."""
     states = [*item.earlier, State(item.text, item.since or item.time)]
     created = at = min(states[0].time or item.time or datetime.now(UTC), datetime.now(UTC))
     for number, state in enumerate(states, start=1):
@@ -111,25 +111,25 @@ class Failed(BaseModel):
 
 
 class Sent(BaseModel):
-    """What has become of messages so far; each is counted once."""
+    """Counts of messages by outcome so far; each is counted once."""
 
     messages: int
     remembered: int = 0
-    """Some memory was written or changed."""
+    """Messages that wrote or changed a memory."""
     nothing: int = 0
     """There was nothing to remember, or nothing new."""
     known: int = 0
     """Dealt with in an earlier run, also where that is erased by now."""
     failed: list[Failed] = []
     stopped: str = ""
-    """Why the rest was not tried: no model can be asked."""
+    """Reason why the rest was not tried: no model is available."""
     asked: Asked = NOTHING
     earlier: set[str] = set()
     """The ids of those that an earlier run dealt with."""
     outcomes: dict[str, MessageOutcome] = {}
-    """What became of messages, by their ids, as far as it is known."""
+    """Known outcomes of messages, by their ids."""
     underway: int = 0
-    """Of the messages in hand, how many the memory agent has read."""
+    """Number of messages in the current batch that the memory agent has read."""
 
     @property
     def done(self) -> int:
@@ -149,9 +149,9 @@ def message_of(item: Item) -> Message:
 
 
 async def send(messages: Sequence[Message], user: str, context: Values) -> AsyncIterator[Sent]:
-    """Let the memory agent read messages, in their order; yield how far it has come. Raises MnemeError.
+    """Let the memory agent read messages, in their order; yield the progress. Raises MnemeError.
 
-    A message is safe in the inbox before the memory agent reads it.
+    A message is stored in the inbox before the memory agent reads it.
     """
     report = Sent(messages=len(messages))
     async with open_session(user) as session:
@@ -189,9 +189,9 @@ async def _outcomes(session: Session, ids: Sequence[str]) -> dict[str, MessageOu
 
 
 async def _settle(session: Session, fresh: Sequence[str], report: Sent) -> None:
-    """Count what became of messages and of those that failed before, which each run tries again.
+    """Count the outcomes of messages, with those that failed before, which each run tries again.
 
-    Stop where one failed for no fault of its own: all others would.
+    Stop if one failed for an external reason: all others would fail, too.
     """
     ids = [*(each.message_id for each in report.failed), *fresh]
     found = await _outcomes(session, ids)

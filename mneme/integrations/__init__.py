@@ -1,1 +1,1 @@
-"""What other programs' agents get of the operations: LangChain tools and middleware, and an MCP server."""
+"""Operations for agents of other programs: LangChain tools and middleware, and an MCP server."""

@@ -34,7 +34,7 @@ STARTS, ENDS = ("SessionStart", "sessionStart"), ("SessionEnd", "sessionEnd")
 PROMPTS = ("UserPromptSubmit", "beforeSubmitPrompt")
 TOOLS = ("PostToolUse", "afterFileEdit", "afterShellExecution")
 PROMPT_SECONDS, START_SECONDS, DELIVERY_SECONDS = 0.2, 4.0, 60.0
-"""How long a prompt waits for what is remembered, a session's beginning, and what nobody waits for."""
+"""Timeouts in seconds: for memories at a prompt, for the start of a session, and for background work."""
 IDLE_MINUTES = "30"
 MAX_AT_THE_START, CHARS_A_TOKEN = 8, 4
 MAX_QUERY_CHARS, MAX_MESSAGE_CHARS, MAX_TURN_CHARS = 2000, 32_000, 2000
@@ -45,7 +45,7 @@ UNTOUCHED_SECONDS = 3600
 MAX_NAMED, MAX_ASKED_CHARS = 6, 200
 """Files and programs that the account of a session names, of each, and characters of what was asked."""
 ACCOUNT = "Worked on {project}: "
-"""How the account of what a session did begins."""
+"""Prefix of the summary of a session."""
 PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 """A file in a patch of Codex's."""
 PROGRAM = re.compile(r"\s*(?:\w+=\S* )*([\w./-]{1,40})(?: ([a-z][a-z:-]{0,15}))?(?= |$)")
@@ -114,7 +114,7 @@ def _project(event: Json) -> Path:
 
 
 def _done(event: Json) -> Iterator[tuple[str, str]]:
-    """Yield the files that a tool changed, and the programs that it ran."""
+    """Yield the files that a tool changed, and the programs that it executed."""
     given = event.get("tool_input") or event
     command, file = str(given.get("command") or ""), given.get("file_path") or given.get("notebook_path")
     for each in [file] if file else PATCHED.findall(command):
@@ -137,7 +137,7 @@ def _show(name: str, lines: list[Line]) -> None:
 
 
 def _recalled(given: argparse.Namespace, url: str, question: str) -> list[Line]:
-    """Return what bears on a question, of all kinds, each with its origin."""
+    """Return the memories of all kinds that fit a question, each with its origin."""
     asked = {"question": question[:MAX_QUERY_CHARS], "user": given.user, "budget": given.tokens}
     query = urlencode({**asked, "teams": given.team})
     found = _asked(url, "GET", f"recall?{query}", None, PROMPT_SECONDS)
@@ -145,7 +145,7 @@ def _recalled(given: argparse.Namespace, url: str, question: str) -> list[Line]:
 
 
 def _at_the_start(given: argparse.Namespace, url: str, project: str) -> list[Line]:
-    """Return what was done last in a project, and how things are done, as far as there is room."""
+    """Return the last work in a project and its procedures, as far as there is room."""
 
     def nearest(question: str) -> list[Json]:
         query = urlencode({"query": question, "user": given.user, "limit": MAX_AT_THE_START})
@@ -167,14 +167,14 @@ def _at_the_start(given: argparse.Namespace, url: str, project: str) -> list[Lin
 
 
 def _deliver(given: argparse.Namespace, event: Json) -> None:
-    """Hand over what the user said; where a session begins or ends, what ended sessions did."""
+    """Deliver the user's messages; when a session starts or ends, also the summaries of ended sessions."""
     if url := _server(given, DELIVERY_SECONDS):
         deliver = _deliver_prompt if event["hook_event_name"] in PROMPTS else _deliver_accounts
         deliver(given, url, event)
 
 
 def _deliver_prompt(given: argparse.Namespace, url: str, event: Json) -> None:
-    """Hand what the user said to the inbox, after the assistant's last words, which it may refer to."""
+    """Send the user's message to the inbox, after the assistant's last text, to which it may refer."""
     before = _last_words(event.get("transcript_path"))
     turns = [{"role": "assistant", "content": before}] if before else []
     said = {"role": "user", "content": event["prompt"][:MAX_MESSAGE_CHARS]}
@@ -193,7 +193,7 @@ def _deliver_accounts(given: argparse.Namespace, url: str, event: Json) -> None:
 
 
 def _account(notes: list[Json]) -> str:
-    """Return what a session did, in one sentence; "" where it changed and ran nothing."""
+    """Return the summary of a session, in one sentence; "" if it changed no file and ran no program."""
     kinds = ("project", "asked", "changed", "ran")
     of = {kind: [*dict.fromkeys(each[kind] for each in notes if kind in each)] for kind in kinds}
     if not (of["changed"] or of["ran"]):
@@ -209,7 +209,7 @@ def _account(notes: list[Json]) -> str:
 
 
 def _last_words(transcript: Any) -> str:
-    """Return what the assistant said last by a transcript of JSON Lines; "" where its form is another."""
+    """Return the assistant's last text from a transcript of JSON Lines; "" for another format."""
     words = ""
     with suppress(OSError, TypeError):
         with Path(transcript).open("rb") as file:
@@ -268,7 +268,7 @@ def _announced(ledger: Path) -> str:
 
 
 def _detach(words: list[str], event: Json) -> None:
-    """Go on with an event in a process that nobody waits for."""
+    """Continue an event in a background process."""
     process = _in_the_background([sys.executable, "-m", MODULE, *words], dict(os.environ), None)
     assert process.stdin is not None
     with process.stdin as pipe:
@@ -293,7 +293,7 @@ def _in_the_background(
 
 
 class _Session:
-    """What a session was shown, as digests of texts, and what it did: two files of its own in the home."""
+    """The state of a session in two files: digests of the texts it was shown, and its actions."""
 
     def __init__(self, given: argparse.Namespace, event: Json) -> None:
         folder = Path(given.home, "sessions")
@@ -304,7 +304,7 @@ class _Session:
         self._notes = self._file.with_suffix(self._ending)
 
     def new(self, lines: list[Line]) -> list[Line]:
-        """Return the lines that it was not shown yet, and note that it is shown them."""
+        """Return the lines that the session has not seen yet, and note that it has seen them."""
         known = self._file.read_text().split() if self._file.is_file() else []
         digests = {text: sha256(text.encode()).hexdigest()[:16] for text, _ in lines}
         new = [line for line in lines if digests[line[0]] not in known]

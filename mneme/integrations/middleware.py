@@ -42,20 +42,20 @@ log = logging.getLogger(__name__)
 
 
 class MemoryState(AgentState[Any]):
-    """What the middleware adds to an agent's state."""
+    """Additions of the middleware to an agent's state."""
 
     recalled: NotRequired[Annotated[str, PrivateStateAttr]]
-    """What the system prompt gets; empty: nothing fits."""
+    """Memories for the system prompt; empty: nothing fits."""
     memory_problem: NotRequired[Annotated[str, OmitFromInput]]
-    """Why memory failed in this run; empty: it did not."""
+    """Error of the memory in this run; empty: none."""
 
 
 class MemoryMiddleware(AgentMiddleware[MemoryState]):
-    """Recall what fits the user's message before the model is called, and remember what the user said.
+    """Recall memories that fit the user's message before the model is called, and remember the message.
 
-    `limit` memories at most are added to the system prompt, each cut at 600 characters. Recalling is given up
-    after `seconds`. What the user said is safe when the agent ends; the memory agent reads it in the
-    background, for which the end of the agent waits `wait` seconds at most. A thread's message is remembered
+    `limit` memories at most are added to the system prompt, each cut at 600 characters. Recall times out
+    after `seconds`. The user's message is stored when the agent ends; the memory agent reads it in the
+    background, and the end of the agent waits `wait` seconds for it at most. A thread's message is remembered
     once, by its id; without a checkpointer, a conversation that is sent again is remembered once. Raises
     BadInput for a `memory_agent` that names no model.
 
@@ -119,11 +119,11 @@ class MemoryMiddleware(AgentMiddleware[MemoryState]):
         return await handler(_with_memories(request))
 
     def after_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Let what the user said be remembered."""
+        """Let the memory agent read the user's message."""
         return blocking(self.aafter_agent(state, runtime))
 
     async def aafter_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Let what the user said be remembered."""
+        """Let the memory agent read the user's message."""
         info = runtime.execution_info
         thread = info.thread_id or "" if info else ""
         with _reported("remember") as problem:

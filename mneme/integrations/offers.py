@@ -1,7 +1,7 @@
-"""Which operations a model may use as tools, and what is said of each to the model.
+"""Operations that a model may use as tools, and their descriptions for the model.
 
-Parameters and their bounds are those of the declared operations. `offers.yaml` has what differs for a model:
-the name, a description that says when to use it, smaller limits, and how the result is told.
+Parameters and their bounds are those of the declared operations. `offers.yaml` has the differences for a
+model: the name, a description that says when to use it, smaller limits, and the form of the result.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -22,9 +22,9 @@ from mneme.integrations import results
 from mneme.integrations.results import MAX_LISTED_ITEMS, bounded, short
 
 FAILURES = (MnemeError, httpx.HTTPError, OSError)
-"""What a model is told of; anything else is a fault of ours."""
+"""Errors that a model is told; any other is a fault of Mneme."""
 SECONDS = 20.0
-"""How long a model waits for the memory agent; it goes on in the background."""
+"""Seconds that a model waits for the memory agent, which then continues in the background."""
 
 FewAtMost = Annotated[int, Field(ge=1, le=MAX_LISTED_ITEMS, description="How many at most.")]
 Text = Annotated[
@@ -37,13 +37,13 @@ Text = Annotated[
     ),
 ]
 TEXT_ARGUMENT = "text"
-"""What a model gives in place of messages."""
+"""Name of the argument by which a model gives text instead of messages."""
 NEXT: Mapping[type[MnemeError], str] = {
     NotFound: "Search or list again to get what is there now.",
     Conflict: "Something changed meanwhile: look again, then decide whether it is still right.",
     LedgerInUse: "Try again in some seconds.",
 }
-"""What a model can do about an error, where the error's own hint speaks to a person at a command line."""
+"""Hints about errors for a model; an error's own hint addresses a person at a command line."""
 
 
 OPERATION_CLASSES: Mapping[str, type[Operations]] = {each.__name__: each for each in OPERATIONS.values()}
@@ -128,9 +128,9 @@ OFFERS = tuple(
 MCP_TOOLS = (
     "search_memories", "recall", "add_memory", "update_memory", "forget_memory", "memory_history",
 )  # fmt: skip
-"""What an MCP client is offered that asks for no others: each tool takes room in its model's context."""
+"""Default tools of an MCP client: each tool takes room in its model's context."""
 AGENT_TOOLS = ("search_memories", "remember")
-"""What an agent of one's own gets that names no others."""
+"""Default tools of a LangChain agent."""
 ALL_TOOLS = "all"
 
 

@@ -1,7 +1,7 @@
-"""Results as a model reads them: short, bounded, and each record on a line of its own.
+"""Results in the form that a model reads: short, bounded, one record a line.
 
-What was stored came from somebody's words. Its line breaks are taken out, so that no text can pose as another
-line of the result.
+Stored text comes from people. Its line breaks are removed, so that no text can pose as another line of the
+result.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,12 @@ from mneme.stores.users.memory import MemoryRecord
 MAX_TEXT_CHARS = 600
 """Characters that are shown of one text."""
 MAX_LISTED_ITEMS = 20
-"""Items that are shown of one list."""
+"""Maximum items shown of one list."""
 TEXT_COLUMNS = ("memory", "claim", "prompt", "answer", "text")
 """The columns with what a record says; they stand first in its line."""
 EMPTY_VALUES: Sequence[Any] = ("", None, [], {})
 FOR_TABLES = {"v", "kind", "confidence", "standing", "recency", "success", "s/f", "versions", "not learned"}
-"""Columns that tell a model nothing that it needs; a card's confidence is told where it is shown."""
+"""Columns that a model does not need; a card's confidence is given where the card is shown."""
 
 
 def short(text: str) -> str:
@@ -42,7 +42,7 @@ def bounded(value: Any) -> Any:
 
 
 def line(record: Any) -> str:
-    """Return a record on one line: its key for other tools, what it says, and what is known of it."""
+    """Return a record on one line: its key for other tools, its text, and its metadata."""
     cells = {name: each for name, each in row_of(record).items() if each not in ("", None)}
     row = {
         name: short(f"{each:.2f}" if isinstance(each, float) else str(each)) for name, each in cells.items()

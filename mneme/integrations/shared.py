@@ -1,7 +1,7 @@
-"""The way to the ledger that all tools and middleware of a process share, whatever event loop they run in.
+"""The connection to the ledger that all tools and middleware of a process share, on any event loop.
 
-It lives on an event loop in a thread of its own. What is called there gets none of the caller's context: the
-memory agent is no part of the run of the agent that called it.
+It has an event loop in its own thread. Calls there do not get the caller's context: the memory agent is not
+part of the run of the agent that called it.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from mneme.core.settings import settings
 
 T = TypeVar("T")
 Work = Callable[[Any], Awaitable[T]]
-"""What is done with operations on an owner's data."""
+"""A function that works with operations on an owner's data."""
 
 _starting = Lock()
 _loops: list[Loop] = []

@@ -14,7 +14,7 @@ from mneme.models.asking.responders import check_form
 from mneme.stores.ledger.records import LOCAL
 
 AGENT_CALLER = "agent"
-"""Who changes something, in the history of what an agent's tools change."""
+"""Author of an agent tool's changes, as their history names it."""
 
 
 def tools(
@@ -25,7 +25,7 @@ def tools(
     memory_agent: str = "auto",
     caller: str = AGENT_CALLER,
 ) -> list[StructuredTool]:
-    """Return tools for an agent that search and change what is remembered for a user and a team.
+    """Return agent tools that search and change the memories of a user and a team.
 
     Each works with `invoke` and `ainvoke`. A model reads a short text; the artifact of a tool message is the
     operation's typed result. An error is a text that says what to do. `names` chooses the tools, `["all"]`
@@ -69,7 +69,7 @@ def _tool(offer: Offer, owned: Owned, memory_agent: str) -> StructuredTool:
 
 
 def _not_valid(error: Any) -> str:
-    """Say to a model what of its arguments is wrong."""
+    """Tell a model which of its arguments are invalid."""
     wrong = error.errors() if isinstance(error, ValidationError) else []
     said = "; ".join(complaint(each["loc"], each["msg"]) for each in wrong)
     return f"The arguments are not valid: {said or error}. Correct them and call again."

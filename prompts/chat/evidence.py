@@ -1,7 +1,7 @@
 """Compare generated text with its sources: locate quotes, notice other numbers, names and lost statements.
 
-Only `located` decides whether an answer is accepted. Everything else here is a guess about language, is used
-for doubts alone, and would rather say nothing: it knows no list of words of any language.
+Only `located` decides whether an answer is accepted. Everything else here guesses about language, serves for
+doubts alone, and prefers to report nothing: it has no word list of any language.
 """
 
 import re
@@ -96,7 +96,7 @@ def rest(memory: str, outdated: str, fact: str) -> list[str]:
 
 
 def left_out(memory: str, outdated: str, content: str) -> str:
-    """Return the first clause of a memory that its rewrite drops; empty where all that holds is kept.
+    """Return the first clause of a memory that its rewrite drops; empty if all valid content is kept.
 
     A clause counts as dropped where more than half of the words that it alone has are in no form in the new
     content. One that shares them with `outdated` does not count: an end may take its whole clause with it.
@@ -114,7 +114,7 @@ def _stems(text: str) -> set[str]:
 
 
 def changed_number(content: str, quote: str, before: Sequence[str] = ()) -> str:
-    """Return a number of a content that stands for another one of the quote, which it lacks; or empty.
+    """Return a number of a content that replaces another one of the quote; "" if there is none.
 
     It may be a part of the other (98, 1998), the same hour of the afternoon, or of a date worked out, or
     stand in what was said before.
@@ -135,7 +135,7 @@ def _one_number(one: str, other: str) -> bool:
 
 
 def strange_name(entities: Iterable[str], content: str, sources: Sequence[str]) -> str:
-    """Return the first entity with a capital of which no source has a word's beginning or the initials."""
+    """Return the first capitalized entity without a word's beginning or initials in any source."""
     said = " ".join(map(folded, sources))
     for entity in entities:
         parts = words(entity)
@@ -152,6 +152,6 @@ def sentence_around(quote: str, message: str) -> str:
 
 
 def names(entities: Iterable[str], text: str) -> set[str]:
-    """Return those of the entities that a text names, folded."""
+    """Return the entities that a text names, casefolded."""
     said = f" {' '.join(words(text))} "
     return {each for entity in entities if (each := " ".join(words(entity))) and f" {each} " in said}

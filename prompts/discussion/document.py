@@ -15,7 +15,7 @@ from mneme.prompts.prompt import Prompt, Schemas, refuse
 
 LOWEST, HIGHEST = 1, 10
 UNSAID, UNSHOWN = "not discussed", "left out for length"
-"""What a document has where nothing was said, and where the writer was not shown what may have been said."""
+"""Texts of a document for a point not discussed, and for one in turns that the writer was not shown."""
 ENTRIES_LEFT_OUT = "(Further entries are left out.)"
 SHORTENED = "(Entries that end in … are shortened.)"
 MIN_ITEM_ROOM = 20
@@ -23,14 +23,14 @@ MIN_ITEM_ROOM = 20
 
 
 def _as_text(value: Any) -> Any:
-    """Take a number for its text: `"Days": 4` says what `"Days": "4"` says."""
+    """Convert a number to text: `"Days": 4` is the same as `"Days": "4"`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return str(value) if is_number else value
 
 
 Prose = Annotated[str, Field(max_length=1_900)]
 Phrase = Annotated[str, BeforeValidator(_as_text), Field(max_length=600)]
-"""What is said of an item or in a field: a few sentences, as a turn has them."""
+"""Text about an item or in a field: a few sentences, as in a turn."""
 Rating = Annotated[int, Field(ge=LOWEST, le=HIGHEST)]
 Texts = dict[str, str]
 TURNS = "turns"
@@ -67,7 +67,7 @@ class Documenting(Speaking):
 
     @property
     def is_cut(self) -> bool:
-        """Whether something that the team remembers was shortened or left out."""
+        """Whether a part of the team's memories was shortened or left out."""
         return ENTRIES_LEFT_OUT in self.memory or SHORTENED in self.memory
 
 
@@ -129,8 +129,8 @@ $outline""",
 def is_whole(given: Documenting, answer: Written) -> None:
     """Refuse items without a name, two of one name, ratings beyond 1 to 10, and fewer items than were agreed.
 
-    Where the context shows fewer than a document must have, what it shows is the answer.
-    Half of what is shown is enough, since the team may have dropped the rest.
+    If the context shows fewer items than a document must have, the shown ones are the answer. Half of what is
+    shown is enough, since the team may have dropped the rest.
     """
     refuse(_faults(given, answer.parts))
 
@@ -183,7 +183,7 @@ def _as(outline: str) -> Prompt[Documenting, Written]:
 
 
 def _turns_that_there_were(given: Documenting) -> Schemas:
-    """Offer the numbers of the turns that were taken: a small model fills a list of numbers up to its end."""
+    """Restrict the answer to the numbers of actual turns: a small model fills such a list to its end."""
     if not given.last:
         return {}
     return {

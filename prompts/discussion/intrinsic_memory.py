@@ -205,7 +205,7 @@ Your turn may have $room characters.""",
 
 @delegate.bound
 def finalises_once_all_have_accepted(given: Delegating) -> Schemas:
-    """Offer no end while somebody is outstanding, or an issue is unanswered (§5)."""
+    """Refuse an end while an agent's acceptance is missing, or an issue is unanswered (§5)."""
     return {"finalize": {"enum": [False]}} if given.outstanding or given.unanswered else {}
 
 
@@ -266,7 +266,7 @@ Your turn may have $room characters.""",
 @contribute.bound
 @evaluate.bound
 def offers_what_there_is(given: Speaking) -> Schemas:
-    """Offer the numbers of the issues in the list, and the experts of the team, each once."""
+    """Restrict the answer to the numbers of the issues in the list, and the team's experts, each once."""
     experts: Schemas = {}
     if given.experts:
         experts = {
@@ -285,7 +285,7 @@ def fits_the_room(given: Speaking, answer: Any) -> None:
 
 
 ROOM_TO_SPARE = 1.25
-"""How far a turn may exceed its room before it is refused: models count characters badly."""
+"""Maximum ratio of a turn's length to its limit before it is refused: models count characters badly."""
 MAX_BOUNDED_CHARS = 1_999
 """The longest text that a model's server bounds; a summary of all that was proposed may need more."""
 

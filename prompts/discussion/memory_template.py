@@ -22,14 +22,14 @@ from pydantic import (
 )
 
 SLOT = re.compile(r"^[a-z][a-z0-9_]{0,47}$")
-"""How a slot may be called."""
+"""Form of a slot's name."""
 MAX_ENTRY_CHARS = 700
 MAX_ENTRIES = 40
 Entry = Annotated[str, Field(max_length=MAX_ENTRY_CHARS)]
 DEEPEST = 4
 Path = tuple[str, ...]
 FOREIGN = 3
-"""What a character beyond ASCII weighs: it may take a token by itself, where others take a third of one."""
+"""Weight of a non-ASCII character: it may take a whole token, others a third of one."""
 
 
 class Slots(RootModel[dict[str, JsonValue]]):
@@ -45,7 +45,7 @@ class Slots(RootModel[dict[str, JsonValue]]):
 
 
 def wrong_in(template: object, place: str = "memory") -> str:
-    """Return what is wrong with a template, with the place; nothing where it can be used."""
+    """Return the fault of a template, with the place; "" if it is usable."""
     if not isinstance(template, Mapping):
         return f"{place} is {_kind(template)}, not an object of slots."
     if not template:
@@ -84,7 +84,7 @@ def slots(memory: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, A
 
 
 def at(memory: Any, path: Path) -> Any:
-    """Return what a memory holds at a path; None where it has no such slot."""
+    """Return the content of a memory at a path; None if it has no such slot."""
     for name in path:
         memory = memory.get(name) if isinstance(memory, Mapping) else None
     return memory
@@ -101,14 +101,14 @@ def entries(memory: Mapping[str, Any]) -> list[str]:
 
 
 def size(memory: Mapping[str, Any]) -> int:
-    """Return how large a memory is as it is shown, in characters; those beyond ASCII count threefold."""
+    """Return the size of a memory as it is shown, in characters; a non-ASCII character counts as three."""
     shown = str(Slots(dict(memory)))
     plain = len(shown.encode("ascii", "ignore"))
     return plain + FOREIGN * (len(shown) - plain)
 
 
 def departures(template: Mapping[str, Any], memory: object) -> list[str]:
-    """Return where a memory leaves its template: slots lost or invented, or filled in another form."""
+    """Return where a memory departs from its template: slots lost or invented, or filled in another form."""
     try:
         memory_type(json.dumps(template)).model_validate(memory, strict=True)
     except ValidationError as wrong:

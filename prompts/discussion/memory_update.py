@@ -1,4 +1,4 @@
-"""f_memory_update (§3, equation 3, figure 2): what an agent's memory is after its turn.
+"""f_memory_update (§3, equation 3, figure 2): an agent's memory after its turn.
 
 Deviation from equation 3: the question shows the task, and what others have accepted since the agent's last
 turn, beside the agent's own output. From an output alone no goal could be filled in, and no entry corrected

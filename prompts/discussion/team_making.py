@@ -1,6 +1,6 @@
 """Design a team for a task: its experts, who leads them, and the document that they are to write (§6).
 
-What is made is a draft: a person reviews it before a team uses it.
+The result is a draft: a person reviews it before a team uses it.
 """
 
 import re
@@ -15,7 +15,7 @@ from mneme.prompts.prompt import Prompt, Reason
 FEWEST, MOST = 2, 8
 DOCUMENT_PART = re.compile(r"[^\W\d_][\w -]{0,39}")
 TAKEN = {"name", "turns", "minutes"}
-"""What every item or document has beside its own parts."""
+"""Parts that every item or document has beside its own."""
 
 
 class Assignment(BaseModel):

@@ -1,6 +1,6 @@
 """Make a memory template from a role and a task: the paper's named limit (§6), lifted.
 
-What is made is a draft: a person reviews it before a team uses it.
+The result is a draft: a person reviews it before a team uses it.
 """
 
 import re

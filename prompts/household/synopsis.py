@@ -48,7 +48,7 @@ class Passage(BaseModel):
 
     @property
     def called(self) -> dict[int, str]:
-        """Return what each thing, place and room is called, by number."""
+        """Return the names of all objects, places and rooms, by number."""
         return {each.id: each.name for each in (*self.items, *self.containers, *self.rooms)} | self.names
 
 
@@ -105,9 +105,9 @@ $progress""",
 
 @summarise_passage.bound
 def of_what_was_told(given: Passage) -> Schemas:
-    """Offer for each list the ids that the record supports.
+    """Restrict each list to the ids that the record supports.
 
-    What the fields say becomes the manager's knowledge, so a false "checked" would hide a container.
+    The fields become the manager's knowledge, so a false "checked" would hide a container.
     """
     loose = {item.id for item in given.items if item.held_by is None and not item.placed}
     lists = {
@@ -156,11 +156,11 @@ def nothing_is_said_of_an_inside_that_nobody_saw(given: Passage, answer: Synopsi
 
 
 def sentences(narrative: str) -> list[str]:
-    """Take a narrative apart."""
+    """Split a narrative into sentences."""
     return re.split(r"(?<=[.!?]) +", narrative.strip())
 
 
 def _places_of(given: Passage, thing: int) -> set[int]:
-    """Return by which numbers the place of a thing may be named: what holds it, and the room."""
+    """Return the numbers that may name the place of an object: its holder, and the room."""
     rooms = {item.room for item in given.items if item.id == thing}
     return rooms | {given.places[thing]}

@@ -110,7 +110,7 @@ $matches""",
 
 @resolve_dispute.bound
 def can_be_recommended(given: Contest) -> Schemas:
-    """Offer a decision only where something was tried; a rule for each approach, and for each exception."""
+    """Allow a decision only if something was tried; a rule for each approach, and for each exception."""
     bounds: Schemas = {"rules": {"maxItems": 2 + len(given.matches)}}
     return bounds if given.matches else {**bounds, "recommendation": {"enum": ["escalate"]}}
 
@@ -159,11 +159,11 @@ The approach, when $condition: $pattern""",
 
 @carry_out.bound
 def can_be_carried_out(given: Carried) -> Schemas:
-    """Offer the parts of a solution that are taken, with room for each; no card stands behind it."""
+    """Restrict the answer to the allowed parts of a solution, with room for each; no card supports it."""
     return {**some_of("used", ()), **parts_bounds(given)}
 
 
 def guideline(text: str) -> Guideline | None:
-    """Read an approach as it is kept: `condition -> pattern`; None where it is something else."""
+    """Parse a stored approach, `condition -> pattern`; return None for any other text."""
     condition, arrow, pattern = text.partition(" -> ")
     return Guideline(condition=condition, pattern=pattern) if arrow and pattern.strip() else None

@@ -27,7 +27,7 @@ $memory
 The turns so far:
 $turns"""
 EXAMPLES = ('{"action": "water fern2 windowsill can1"}',)
-"""Of a world that is none of the benchmark's, so that it gives no action away."""
+"""Examples from a world outside the benchmark, so that they reveal no action."""
 
 
 class Situation(BaseModel):

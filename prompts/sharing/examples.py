@@ -1,4 +1,4 @@
-"""What the questions of Memory Sharing speak of: examples, criteria, and the words of a text."""
+"""Shared parts of the questions of Memory Sharing: examples, criteria, and the words of a text."""
 
 import re
 from collections.abc import Sequence

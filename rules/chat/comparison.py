@@ -52,10 +52,9 @@ def correction(fact: str, said: str, memories: Sequence[str], before: str) -> Co
         for wrong, right in _named(plain, memory):
             is_value = count(_subject(plain), right)  # no subject: `I meant Thursday, not Tuesday`
             adds = stems(plain) - stems(f"{wrong} {right} {memory} instead rather")  # `was born in Porto`
-            is_meant = is_value or (
-                not adds and _is_about(plain, memory) and _shares(sentence, wrong, memory)
-            )
-            if count(wrong, before) == 1 or is_meant:
+            is_about = _is_about(plain, memory) and _shares(sentence, wrong, memory)
+            is_next = count(wrong, before) == 1 and (_refers(sentence, memory) or NOT_BUT.match(plain))
+            if is_value or (not adds and (is_about or is_next)):
                 named |= {(number, wrong, right)} if {*words(right)} <= {*words(fact)} else set()
         if CORRECTING.search(said):
             restated |= {(number, *pair) for pair in _restated(fact, memory) if count(pair[0], before) == 1}
@@ -63,6 +62,12 @@ def correction(fact: str, said: str, memories: Sequence[str], before: str) -> Co
     number, wrong, right = found[0] if len(found) == 1 else (-1, "", "")
     is_sure = number >= 0 and _shares(f"{said} {before}", wrong, memories[number])
     return (number, wrong, right) if is_sure else None
+
+
+def _refers(sentence: str, memory: str) -> bool:
+    """Tell whether a pronoun at the beginning may mean whom a memory names: `He is 5` is of no sister."""
+    is_other = any(one.search(sentence) and other.search(memory) for one, other in ((HE, SHE), (SHE, HE)))
+    return REFERS.match(sentence) is not None and not is_other
 
 
 def _is_about(sentence: str, memory: str) -> bool:
@@ -155,13 +160,11 @@ def _revalued(sentence: str, known: str) -> tuple[str, str] | None:
     new, old = values[0] - values[1], values[1] - values[0]
     if len(new) != 1 or len(old) != 1 or ADDING.search(said):
         return None
-    if any(one.search(said) and other.search(known) for one, other in ((HE, SHE), (SHE, HE))):
-        return None  # `He is 5` of no sister
     (right,), (wrong,) = new, old
     forms = {re.sub(r"\d+", "0", each) if _sort(each) == "number" else _sort(each) for each in (right, wrong)}
     beside, is_end = {*content_of(said)}, bool(CHANGED.search(said)) != bool(CHANGED.search(known))
     beside -= {*content_of(right)}
-    is_about = REFERS.match(sentence) or (beside and _is_about(said, known))
+    is_about = _refers(sentence, known) or (beside and _is_about(said, known))
     is_alike = len(forms) == 1 and (IT_IS.match(said) or _before(right, said) in ([], _before(wrong, known)))
     return (wrong, right) if is_about and is_alike and not is_end and beside <= {*content_of(known)} else None
 

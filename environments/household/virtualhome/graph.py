@@ -1,4 +1,4 @@
-"""A world as the graph that VirtualHome knows, and what can be read back from such a graph."""
+"""Conversion of a world to VirtualHome's graph, and back."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -40,7 +40,7 @@ def graph_of(world: World, close: Sequence[Sequence[int]]) -> Graph:
 
 
 def _furnished(world: World) -> tuple[list[Graph], list[Graph]]:
-    """Return rooms, furniture and things, and what lies where: what is on something is in its room, too."""
+    """Return rooms, furniture and objects, and their places: an object on something is in its room, too."""
     nodes, edges = [], []
     for thing in world.episode.things:
         opened = ["OPEN" if thing.id in world.open else "CLOSED"] if thing.category == "container" else []

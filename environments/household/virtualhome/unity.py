@@ -22,7 +22,7 @@ UNITY_OPTIONS: dict[str, Graph] = yaml.safe_load(
 SIMULATOR_SECONDS = 60.0
 """Seconds that the simulator may take for a step."""
 VIRTUALHOME_ROOMS = ("kitchen", "bedroom", "livingroom", "bathroom")
-"""Where VirtualHome places somebody by the name of a room."""
+"""Rooms by whose name VirtualHome can place an agent."""
 
 
 class Unity:

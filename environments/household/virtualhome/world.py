@@ -1,9 +1,8 @@
 """Play an episode in the real VirtualHome, behind the interface of the household world.
 
-What a step does is decided there: this world translates actions into lines of VirtualHome's scripts, and
-reads back from its graph where everybody is, what hands hold and reach, what is open and what lies where.
-Messages, which VirtualHome does not know, who acts of two that want one thing, and what agents see are as in
-`World`.
+VirtualHome decides the effects of a step: this world translates actions into lines of its scripts, and reads
+positions, held and reachable objects, open containers and places back from its graph. `World` decides the
+rest: messages, which VirtualHome does not have, conflicts over one object, and observations.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +25,7 @@ VERBS = {"walk": "walktowards", "open": "open", "grab": "grab", "put_on": "putba
 
 
 class VirtualHomeWorld(World):
-    """An episode that VirtualHome plays; restored in the middle, it goes on where VirtualHome is.
+    """An episode that VirtualHome plays; when restored, it continues from VirtualHome's state.
 
     `where` is the address of its simulator, such as http://127.0.0.1:8080.
     """
@@ -47,11 +46,11 @@ class VirtualHomeWorld(World):
         self._sync()
 
     def state(self) -> dict[str, Any]:
-        """Give all that changed since the start as plain JSON values, and which VirtualHome plays."""
+        """Return all changes since the start as plain JSON values, and the VirtualHome that plays."""
         return {**super().state(), "simulator": self.where, "close": self._close}
 
     def step(self, actions: Sequence[Action]) -> list[ActionResult]:
-        """Let VirtualHome carry out what changes the apartment; of two that want one thing, one acts."""
+        """Let VirtualHome execute the changes of the apartment; of two agents after one object, one acts."""
         self.steps += 1
         self._messages = []
         results = self._conflicts(actions)
@@ -67,7 +66,7 @@ class VirtualHomeWorld(World):
         return [results[agent] for agent in range(len(actions))]
 
     def observe(self, agent: int) -> Observation:
-        """Return what an agent sees, and what its hands reach by VirtualHome."""
+        """Return an agent's observation, and the objects its hands reach by VirtualHome."""
         near = self._close[agent]
         within = [thing for thing in self.things if self.is_close(self.agents[agent], thing)]
         return (
@@ -75,9 +74,9 @@ class VirtualHomeWorld(World):
         )
 
     def is_close(self, body: Body, thing: int) -> bool:
-        """Say whether hands reach: VirtualHome says so of the thing, or of what it is on.
+        """Return whether hands reach an object, by VirtualHome's report on it or the surface under it.
 
-        Of what lies in a container it says so itself, to who walked to the container or to the thing.
+        For an object in a container it reports it to an agent that walked to the container or the object.
         """
         agent = next((number for number, each in enumerate(self.agents) if each is body), None)
         if agent is None:
@@ -107,7 +106,7 @@ class VirtualHomeWorld(World):
     # -- what VirtualHome knows ----------------------------------------------------------------------------
 
     def _sync(self) -> None:
-        """Read back what VirtualHome knows."""
+        """Read the state back from VirtualHome."""
         graph = self._simulator.graph()
         nodes = {node["id"]: node for node in graph["nodes"]}
         for agent, character in enumerate(self._characters):

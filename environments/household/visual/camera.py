@@ -28,7 +28,7 @@ LIGHT = np.array((0.35, 0.85, 0.4), np.float32)
 
 
 class Pose(NamedTuple):
-    """Where eyes are (x, z), where they look (degrees from x towards z), and the height of the floor."""
+    """Position of eyes (x, z), their direction (degrees from x towards z), and the height of the floor."""
 
     position: tuple[float, float]
     heading: float
@@ -58,7 +58,7 @@ class View:
 
     @property
     def bytes(self) -> int:
-        """Count the bytes of all passes."""
+        """Return the bytes of all passes."""
         return sum(each.nbytes for each in (self.colour, self.depth, self.segments, self.doors))
 
     def points(self) -> dict[int, NDArray[np.float32]]:
@@ -72,7 +72,7 @@ class View:
         return dict(zip(found.tolist(), np.split(points, starts[1:]), strict=True))
 
     def pixel_of(self, point: Sequence[float]) -> tuple[int, int, float] | None:
-        """Return the row, column and distance at which a point stands in the frame; None: outside of it."""
+        """Return the row, column and distance of a point in the frame; None: outside of it."""
         offset = np.array(point, np.float32) - self.pose.eye()
         across, up, ahead = self.pose.axes() @ offset
         if ahead <= 0:
@@ -84,7 +84,7 @@ class View:
 
 
 def render(solids: Sequence[Solid], pose: Pose, size: int) -> View:
-    """Render what stands around from a pose, size × size pixels."""
+    """Render the surroundings from a pose, size × size pixels."""
     sizes = [len(solid.faces) for solid in solids]
     starts = np.cumsum([0, *(len(solid.vertices) for solid in solids)])[:-1]
     vertices = np.concatenate([solid.vertices for solid in solids])

@@ -1,6 +1,6 @@
-"""What agents had before their eyes in a run that was played: rendered anew from its steps, nothing is kept.
+"""Views of the agents in a played run, rendered again from its steps; no picture is stored.
 
-A trace says where everybody was and what hands did, so a frame costs a replay its time and no bytes.
+A trace has all positions and actions, so a frame costs the time of rendering and no disk space.
 """
 
 import colorsys
@@ -23,7 +23,7 @@ with needs("The visual setting", "visual"):
 MAX_DEPTH_METRES = 8.0
 """Metres from which on depth is black."""
 QUALITY = 80
-"""Of a picture for a page."""
+"""JPEG quality of a picture for a page."""
 GOLDEN = 0.618034
 """Turns of hue between one segment's number and the next, so that neighbours differ."""
 
@@ -36,7 +36,7 @@ class Sights:
         self._world, self._done = SeeingWorld(episode), 0
 
     def at(self, step: int) -> list[View]:
-        """Return what each agent saw after a step, 0 for the start. Raises BadInput for lost steps."""
+        """Return each agent's view after a step, 0 for the start. Raises BadInput for lost steps."""
         if step < self._world.steps:
             self._world, self._done = SeeingWorld(self._episode), 0
         while self._done < len(self._frames) and self._frames[self._done].step <= step:
@@ -63,7 +63,7 @@ def data_url(view: View) -> str:
 
 
 def _tinted(segments: NDArray[np.int32]) -> NDArray[np.uint8]:
-    """Give each segment a colour of its own."""
+    """Give each segment its own colour."""
     owners, places = np.unique(segments, return_inverse=True)
     tints = [
         (each != NOTHING) * np.array(colorsys.hsv_to_rgb(each * GOLDEN % 1, 0.65, 0.95))

@@ -1,4 +1,4 @@
-"""From segments and depth to what an agent sees: boxes around points, what stands on what, what is gone.
+"""From segments and depth to an observation: boxes around points, supports and holders, missing objects.
 
 What the segments tell besides their shape (the number and the class of a thing, and whether a container's
 door is shut) is the auxiliary observation, as in CoELA's visual setting. Places, sizes and what holds what
@@ -23,9 +23,9 @@ PIXELS = 3
 SLACK = 0.15
 """Metres by which boxes around points may be wrong."""
 PILE = 1.2
-"""Metres above furniture within which a thing stands on others there."""
+"""Maximum metres above furniture at which an object still rests on others there."""
 HANDS_REACH = 0.6
-"""Metres from a person's middle within which a thing at hand height is held."""
+"""Maximum metres from a person's centre at which an object at hand height is held."""
 HAND_HEIGHTS = (0.7, 1.4)
 SECTORS = 12
 """Parts of the horizon, of 30 degrees each."""
@@ -33,14 +33,11 @@ SECTORS = 12
 Bounds = tuple[float, float, float, float, float, float]
 """The lowest x, y, z and the highest."""
 Held = tuple[str, int]
-"""How something is held, and by what or by whom."""
+"""How an object is held, and by which object or person."""
 
 
 class Recognised(BaseModel):
-    """What somebody says a box in a picture shows: its class, whether it is open, and how it is held.
-
-    `holder` is the number of the holder's box.
-    """
+    """A recognised box of a picture: its class, whether it is open, and how it is held."""
 
     what: str
     is_open: bool | None = None
@@ -49,7 +46,7 @@ class Recognised(BaseModel):
 
 
 class Percept(BaseModel):
-    """What one frame shows."""
+    """Content of one frame."""
 
     seen: list[Seen]
     people: dict[int, list[int]] = Field(description="Of each agent in sight, what it holds.")
@@ -58,7 +55,7 @@ class Percept(BaseModel):
 
 
 class Memory(BaseModel):
-    """What an agent's eyes keep: where they look, what they saw, and how much of each room."""
+    """Visual memory of an agent: its direction, the objects it saw, and how much of each room."""
 
     heading: float = Field(0.0, description="Degrees from x towards z.")
     boxes: dict[int, Bounds] = Field({}, description="Metres; of furniture all that was seen of it.")
@@ -71,7 +68,7 @@ class Memory(BaseModel):
     percept: Percept | None = Field(None, description="What was perceived last.")
 
     def looked(self, room: int) -> bool:
-        """Say whether the agent has looked all round in a room."""
+        """Return whether the agent has looked all round in a room."""
         return self.sectors.get(room, 0) == (1 << SECTORS) - 1
 
     def look(self, room: int, field: float) -> None:
@@ -83,14 +80,14 @@ class Memory(BaseModel):
                 self.sectors[room] = self.sectors.get(room, 0) | 1 << sector
 
     def touch(self, thing: int, name: str) -> str:
-        """Feel what something is; return what it was taken for, where it is that not."""
+        """Identify an object by touch; return what it was taken for, if that was wrong."""
         if thing not in self.felt:
             self.felt.append(thing)
         taken = self.names.get(thing, name)
         return "" if taken == name else taken
 
     def undone(self) -> list[int]:
-        """Return what was felt to be something else than what it was taken for, once."""
+        """Return, once, the objects that touch has identified as something else."""
         wrong = [thing for thing in self.felt if thing in self.names]
         for thing in wrong:
             del self.names[thing]
@@ -98,7 +95,7 @@ class Memory(BaseModel):
 
 
 class Perception:
-    """One frame worked out; the boxes of what is seen are kept in memory.
+    """One processed frame; the boxes of visible objects are kept in memory.
 
     Of `things` the number, class and kind are read, never the place; of `rooms` the outline of the floor.
     """
@@ -113,7 +110,7 @@ class Perception:
         self._shut = {*np.unique(view.segments[view.doors]).tolist()}
 
     def of(self, agents: int) -> Percept:
-        """Return what is seen of things and of so many agents."""
+        """Return the visible objects and that many agents."""
         standing: dict[int, Point] = {}
         for number in range(agents):
             if (points := self._points.get(person(number))) is not None:
@@ -135,7 +132,7 @@ class Perception:
         return Percept(seen=seen, people=people, missing=self._missing())
 
     def _remember(self, owner: int) -> None:
-        """Keep all that was seen of furniture, and of what can be carried what is seen now."""
+        """Keep all furniture seen so far, and the portable objects that are visible now."""
         low, high = self._points[owner].min(axis=0), self._points[owner].max(axis=0)
         before = self._memory.boxes.get(owner)
         if before is not None and self._things[owner].category != "object":
@@ -165,7 +162,7 @@ class Perception:
         )
 
     def _room(self, box: Box) -> int:
-        """Return the room whose floor is below a thing, or the nearest."""
+        """Return the room whose floor is below an object, or the nearest."""
 
         def outside(room: Thing) -> float:
             return max(abs(box.center[axis] - room.center[axis]) - room.size[axis] / 2 for axis in (0, 2))
@@ -173,7 +170,7 @@ class Perception:
         return min(self._rooms, key=outside).id
 
     def _resting(self, box: Box) -> Held | None:
-        """Return what a thing is inside of, or else what it stands on, be it with others in between."""
+        """Return the container of an object, or else its support, also with others in between."""
         bottom = box.center[1] - box.size[1] / 2
         found: list[tuple[float, str, int]] = []
         for owner, bounds in self._memory.boxes.items():
@@ -191,7 +188,7 @@ class Perception:
         return None if apart > PILE else (relation, holder)
 
     def _missing(self) -> list[int]:
-        """Return what could be carried and is not where it was, though nothing stands in front of that."""
+        """Return the portable objects that are not where they were, though nothing hides that place."""
         gone = []
         for owner, bounds in self._memory.boxes.items():
             if self._things[owner].category != "object" or owner in self._present:
@@ -216,7 +213,7 @@ def box_of(bounds: Bounds) -> Box:
 
 
 def _in_hand(box: Box, standing: Mapping[int, Point]) -> Held | None:
-    """Return who holds a thing at hand height: the nearest person, if near enough."""
+    """Return the holder of an object at hand height: the nearest person, if near enough."""
     x, y, z = box.center
     if not HAND_HEIGHTS[0] <= y <= HAND_HEIGHTS[1]:
         return None

@@ -38,7 +38,7 @@ MAX_BOXES = 24
 """Boxes in a picture at most, the largest ones."""
 PERSON_KIND = "person"
 SHADE_WORDS = {"object": "bright", "container": "pale", "surface": "dull"}
-"""How each kind is drawn (`solids.SHADES`), in a word."""
+"""Words for the shade of each kind (`solids.SHADES`)."""
 
 HUES = (
     *("red", "vermilion", "orange", "amber", "yellow", "lime", "yellow-green", "leaf green"),
@@ -52,7 +52,7 @@ Box = tuple[int, int, int, int]
 
 
 class Picture(NamedTuple):
-    """What is shown of a frame: a PNG, boxes by number, whose they are, and the classes there can be."""
+    """The question about a frame: a PNG, boxes by number, their segments, and the possible classes."""
 
     png: bytes
     boxes: list[Box]
@@ -66,11 +66,11 @@ class Picture(NamedTuple):
 
 
 Recognise = Callable[[Sequence[Picture]], Sequence[Sequence[Recognised] | None]]
-"""Return what the boxes of each picture show, in their order; none for a picture without an answer."""
+"""A function that returns the content of each picture's boxes, in their order; none without an answer."""
 
 
 def look_of(name: str, kind: str) -> str:
-    """Say in what shape and colour a class is drawn: nobody can know of a box alone that it is a fridge."""
+    """Return the shape and colour of a class: a box alone does not show that it is a fridge."""
     if kind == PERSON_KIND:
         return "tall dark pillar"
     hue, _, _ = rgb_to_hsv(*colour_of(name, kind))
@@ -123,7 +123,7 @@ def _marked(colour: NDArray[np.uint8], boxes: Sequence[Box]) -> bytes:
 
 
 class Recognition(Perception):
-    """A frame of which somebody said what its segments are; places and sizes come from depth as before."""
+    """A frame with recognised segments; places and sizes come from depth as before."""
 
     def __init__(
         self, view: View, memory: Memory, things: Mapping[int, Thing], rooms: Sequence[Thing]
@@ -134,7 +134,7 @@ class Recognition(Perception):
         self._kinds: Mapping[str, str] = {}
 
     def of_picture(self, picture: Picture, said: Sequence[Recognised] | None, agents: int) -> Percept:
-        """Return what was recognised; where nothing was, only what is gone, which depth alone tells."""
+        """Return the recognised objects; without any, only the missing ones, which depth alone shows."""
         self._owners, self._kinds = picture.owners, picture.classes
         self._said = dict(zip(picture.owners, said or (), strict=False))
         visible = {*map(person, range(agents))}
@@ -151,7 +151,7 @@ class Recognition(Perception):
         return Percept(seen=seen, people=held, missing=[*self._missing(), *undone], blind=said is None)
 
     def _seen_as(self, owner: int) -> Seen | None:
-        """Return what a thing was taken for; of what hands have touched, what it is."""
+        """Return what an object was taken for; of an object that hands have touched, what it is."""
         thing, said = self._things[owner], self._said.get(owner)
         name, kind = (said.what, self._kinds.get(said.what)) if said is not None else ("", None)
         is_open = said.is_open if said is not None else None

@@ -36,7 +36,7 @@ SHADES = {
     "object": (0.75, 0.9),
     "person": (0.9, 0.6),
 }
-"""How strong and how light the colours of each kind are."""
+"""Strength and lightness of the colours of each kind."""
 PERSON, TALL = 0.22, 1.75
 """Radius and height of a person."""
 ARM = 0.35
@@ -47,7 +47,7 @@ ROUND = (
     *("apple", "plum", "lime", "orange", "peach", "bananas", "wine", "milk", "juice", "mug", "cup", "glass"),
     *("bottle", "pot", "pan", "plate", "bowl", "candle"),
 )
-"""What is drawn as a cylinder: classes with one of these in their names."""
+"""Classes drawn as a cylinder, by a part of their names."""
 LOOKED_INTO = 1.4
 """Height below which the bottom of an open container hides nothing that is in it."""
 LEGGED = ("table", "desk")
@@ -64,12 +64,12 @@ class Solid(NamedTuple):
 
 
 def person(number: int) -> int:
-    """Return what a person's triangles belong to."""
+    """Return the id of a person's triangles."""
     return -1 - number
 
 
 def still_life(episode: Episode) -> list[Solid]:
-    """Return what never changes: floors, ceilings, walls with their doorways, and furniture without doors."""
+    """Return the static parts: floors, ceilings, walls with their doorways, and furniture without doors."""
     rooms = [solid for room in episode.rooms() for solid in _room(room, episode)]
     surfaces = [t for t in episode.things if t.category == "surface"]
     by_id = episode.by_id()
@@ -101,7 +101,7 @@ def people(world: World, watcher: int | None = None) -> list[Solid]:
 
 
 def places_of(world: World) -> dict[int, Box]:
-    """Return the box in which each thing in the open is drawn; nothing stands inside of something else."""
+    """Return the box in which each visible object is drawn; no object is inside another."""
     held_by: dict[int, list[Thing]] = {}
     for thing in world.episode.things:
         if thing.category == "object" and thing.id in world.places and not world.hidden(thing.id):
@@ -112,7 +112,7 @@ def places_of(world: World) -> dict[int, Box]:
         if around.category == "container":
             places |= _in_rows(held, around, world.things[world.episode.room_of(holder)])
         else:
-            piled: dict[int, Box] = {}  # the larger first: what would share another's room stands on it
+            piled: dict[int, Box] = {}  # the larger first: an object that overlaps another is put on it
             for thing in sorted(held, key=lambda each: -each.size[0] * each.size[2]):
                 piled[thing.id] = _on_top(_place(thing, around, world), [*piled.values()])
             places |= piled

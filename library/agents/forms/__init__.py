@@ -12,14 +12,14 @@ VERSE_FORMS: tuple[str, ...] = get_args(Form)
 MAX_VERSE_CHARS = 20_000
 """The most characters of an answer."""
 Faults = list[tuple[str, str]]
-"""Where something is wrong with a form, and what."""
+"""Faults of a form: the place, and the fault."""
 
 
 def check_form(form: str, answer: str) -> list[Fault]:
-    """Say what is wrong with an answer's form, and where; nothing where it is correct.
+    """Return the faults of an answer's form, with their places; empty if it is correct.
 
-    An unknown form or an answer over `MAX_VERSE_CHARS` raises `BadInput`; a library that is not installed,
-    `MnemeError`. The first check of verse in a process loads a dictionary, which takes about a second.
+    Raises `BadInput` for an unknown form or an answer over `MAX_VERSE_CHARS`, `MnemeError` if a library is
+    missing. The first check of verse in a process loads a dictionary, which takes about a second.
     """
     if form not in VERSE_FORMS:
         raise BadInput(f'There is no form "{form}".', f"Forms: {', '.join(VERSE_FORMS)}.")

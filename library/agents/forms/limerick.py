@@ -18,7 +18,7 @@ BEATS = {"A": "three", "B": "two"}
 
 
 def check(answer: str) -> Faults:
-    """Say where a text is no limerick."""
+    """Return where a text is not a limerick."""
     return check_poem(
         answer,
         len(SCHEME),

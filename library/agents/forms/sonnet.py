@@ -30,7 +30,7 @@ PENTAMETERS = tuple(
 
 
 def check(answer: str) -> Faults:
-    """Say where a text is no sonnet."""
+    """Return where a text is not a sonnet."""
     return check_poem(
         answer,
         LINES,
@@ -41,7 +41,7 @@ def check(answer: str) -> Faults:
 
 
 def _sound(words: Sequence[Word], measure: str) -> bool:
-    """Whether reversed feet, by the measure or by the weight of words, follow a pause or start the line."""
+    """Return whether reversed feet, by the measure or the words' weight, follow a pause or start the line."""
     places = _syllables(words, len(measure))
     if places is None:
         return False
@@ -58,7 +58,7 @@ def _heavy_light(places: Sequence[tuple[Word, int, int]], foot: int) -> bool:
 
 
 def _syllables(words: Sequence[Word], length: int) -> list[tuple[Word, int, int]] | None:
-    """Give (word, which of its syllables, how many it has) for each syllable of a line of that length."""
+    """Return (word, which of its syllables, how many it has) for each syllable of a line of that length."""
     counts = [sorted({len(stress(reading)) for reading in word.readings}) for word in words]
     sizes = next((each for each in product(*counts) if sum(each) == length), None)
     if sizes is None:

@@ -1,4 +1,4 @@
-"""How English verse sounds: syllables, stresses and rhymes, by the CMU pronouncing dictionary.
+"""The sound of English verse: syllables, stresses and rhymes, by the CMU pronouncing dictionary.
 
 A measure is a string of "/" (a beat) and "x" (an offbeat). The rules are the usual ones of generative
 metrics: the main stress of a longer word stands on a beat, an unstressed syllable beside it never does; a
@@ -45,7 +45,7 @@ Phones = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Word:
-    """A word of a line: its spelling, its readings, and whether a pause stands before it."""
+    """A word of a line: its spelling, its readings, and whether a pause comes before it."""
 
     spelling: str
     readings: tuple[Phones, ...]
@@ -67,7 +67,7 @@ def check_poem(
     fault: Callable[[int], str],
     schemes: Iterable[str],
 ) -> Faults:
-    """Say which of `count` lines does not scan, and else how the rhymes miss the scheme they come nearest to.
+    """Return which of `count` lines do not scan, else the faults of rhyme by the nearest scheme.
 
     A line with a word of unknown sound is not measured: that is a gap in the dictionary.
     """
@@ -85,7 +85,7 @@ def check_poem(
 
 
 def words_of(line: str) -> tuple[Word, ...]:
-    """Give a line's words with their readings; a word in no dictionary has none."""
+    """Return a line's words with their readings; a word in no dictionary has none."""
     found = list(VERSE_WORD.finditer(line))
     spelled = [match.group().lower().replace("’", "'") for match in found]
     gaps = [line[before.end() : after.start()] for before, after in pairwise(found)]
@@ -95,7 +95,7 @@ def words_of(line: str) -> tuple[Word, ...]:
 
 @cache
 def readings(spelling: str) -> tuple[Phones, ...]:
-    """Give the ways to say a word, those of its stem with a regular ending where only that is known."""
+    """Return the readings of a word; if only its stem is known, the stem's with a regular ending."""
     known = _dictionary()
     if spelling in known:
         return tuple(tuple(phones) for phones in known[spelling])
@@ -126,7 +126,7 @@ def _dictionary() -> dict[str, list[list[str]]]:
 
 
 def scans(words: Sequence[Word], measures: Sequence[str], strict_beats: bool = False) -> tuple[Scan, ...]:
-    """Give every way to read a line in one of the measures; `strict_beats` keeps `CLITICS` off the beats."""
+    """Return every reading of a line in one of the measures; `strict_beats` keeps `CLITICS` off the beats."""
     thinned = [*map(_one_reading_per_stress, words[:-RHYMING]), *words[-RHYMING:]]
     return tuple(scan for measure in measures for scan in _read(thinned, measure, strict_beats))
 
@@ -158,7 +158,7 @@ def _fitted(words: Sequence[Word], measure: str, strict_beats: bool) -> Iterator
 
 
 def stress(phones: Phones) -> str:
-    """Give a word's stresses as digits: 1 main, 2 side, 0 none."""
+    """Return a word's stresses as digits: 1 main, 2 side, 0 none."""
     return "".join(phone[-1] for phone in phones if phone[-1].isdigit())
 
 
@@ -178,7 +178,7 @@ def _fits(word: Word, stresses: str, measure: str, strict_beats: bool) -> bool:
 def rhyme_faults(
     scheme: str, scanned: Sequence[tuple[Scan, ...]], words: Sequence[tuple[Word, ...]]
 ) -> Faults:
-    """Say which lines do not rhyme as the scheme's letters ask, or rhyme a word with itself."""
+    """Return which lines do not rhyme by the scheme's letters, or rhyme a word with itself."""
     faults = []
     for letter in dict.fromkeys(scheme):
         lines = [index for index, each in enumerate(scheme) if each == letter]
@@ -202,6 +202,6 @@ def _last(words: Sequence[Word]) -> str:
 
 
 def _rhymes(one: Sequence[Scan], other: Sequence[Scan]) -> bool:
-    if not one or not other:  # the sound of a word is not known: nobody can say that it does not
+    if not one or not other:  # the sound of a word is not known, so its rhyme cannot be judged
         return True
     return bool({scan.rhyme for scan in one} & {scan.rhyme for scan in other})

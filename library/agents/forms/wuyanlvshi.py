@@ -32,7 +32,7 @@ ENTERING = frozenset("".join(_DATA["entering"]))
 
 
 def check(answer: str) -> Faults:
-    """Say where a text is no 五言律诗, naming lines and characters."""
+    """Return where a text is not a 五言律诗, with lines and characters."""
     lines = [line for line in re.split(r"[，。；！？、\s]+", answer) if line]
     if len(lines) != LINES:
         return [("the whole", f"{len(lines)} lines instead of {LINES}")]
@@ -56,7 +56,7 @@ def check(answer: str) -> Faults:
 
 
 def tones(line: str) -> str:
-    """Give a line's tones as 平 and 仄, by today's reading in context."""
+    """Return a line's tones as 平 and 仄, by today's reading in context."""
     read = [syllable[0] for syllable in pinyin(line, style=Style.TONE3, neutral_tone_with_five=True)]
     return "".join(LEVEL if syllable[-1] in "12" else OBLIQUE for syllable in read)
 
@@ -68,7 +68,7 @@ def old_tones(line: str) -> str:
 
 
 def rhyme_group(line: str) -> str:
-    """Give the group of 中华新韵 to which a line's last character belongs."""
+    """Return the group of 中华新韵 to which a line's last character belongs."""
     syllable = pinyin(line, style=Style.NORMAL)[-1][0]
     if APICAL.fullmatch(syllable):
         return RHYME_GROUP["-i"]
@@ -77,7 +77,7 @@ def rhyme_group(line: str) -> str:
 
 
 def _tones(found: Sequence[str], lines: Sequence[str]) -> Faults:
-    """Give the faults by the order that the lines come nearest to."""
+    """Return the faults by the nearest tone pattern."""
     by_order = {
         order: [
             (f"line {number}", f"{line} is {has}, where {kind} belongs ({order})")

@@ -79,7 +79,7 @@ async def chat(
 
 
 async def _lines() -> AsyncIterator[str]:
-    """Yield what the user types, line by line, until the end of the input."""
+    """Yield the lines that the user types, until the end of the input."""
     if isinstance(sys.stdin, TextIOWrapper):
         sys.stdin.reconfigure(errors="surrogateescape")  # one line of broken text is refused, no other
     prompt = "you: " if sys.stdin.isatty() and not prints_json() else ""
@@ -93,8 +93,8 @@ async def _lines() -> AsyncIterator[str]:
 class Terminal(AbstractAsyncContextManager["Terminal"]):
     """A conversation in the terminal, printed as text or as JSON Lines.
 
-    Its session is opened anew where its server has gone. `asked` counts the questions of the replies and,
-    unless a server runs it, of the memory agent.
+    Its session is reopened if its server has gone. `asked` counts the questions of the replies and, unless a
+    server runs it, of the memory agent.
     """
 
     session: Session
@@ -111,9 +111,9 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
         await self._opened.aclose()
 
     async def connect(self) -> None:
-        """Open the session anew: in this process, or on the server that has the ledger open now.
+        """Reopen the session: in this process, or on the server that has the ledger open now.
 
-        In this process the memory agent starts, with what a server that has gone had not remembered yet.
+        In this process the memory agent starts with the messages that a stopped server left.
         """
         self._is_open = False
         await self._opened.aclose()
@@ -153,7 +153,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
                 await self.connect()
             await (self._obey(words) if words.startswith("/") else self._answer(words))
         except ServerGone as error:
-            self._is_open = False  # what comes next finds who has the memories then
+            self._is_open = False  # the next call finds who has the memories then
             self._complain(error)
         except MnemeError as error:
             self._complain(error)
@@ -222,7 +222,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
             print_result(await memories.history(argument))
         elif command == "/forget":
             key = argument.removesuffix("--yes").strip()
-            await memories.history(key)  # one that is not there is said before a person is asked
+            await memories.history(key)  # a missing one is reported before a person is asked
             if await from_person(partial(confirmed, argument.endswith("--yes"))):
                 if failure := await self._memory_agent.wait():  # else it would write the old words again
                     raise failure
@@ -236,7 +236,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
     async def say(self, text: str = "", message_id: str = "") -> None:
         """Send a message, or none to go on with the unfinished turn; print the reply piece by piece.
 
-        Count what it took; an attempt that broke off is marked as withdrawn. Then the memory agent starts.
+        Count its tokens; an attempt that broke off is marked as withdrawn. Then the memory agent starts.
         """
         given = {"messages": [{"role": "user", "content": text, "id": message_id}]} if text else None
         self.reply = ""
@@ -256,7 +256,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
             self._memory_agent.start()
 
     async def _say_again(self, text: str, message_id: str) -> None:
-        """Print the reply to a message in whose turn the server ended, on what the session is now.
+        """Print the reply to a message during which the server ended, using the current session.
 
         The turn goes on where the server left it; if the message had not reached it, it is sent again.
         """
@@ -283,12 +283,12 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
             return
         letters = await self.session.inbox.list() if reread else ()
         if any(each["error"] and each["status"] == "waiting" for each in letters):
-            return  # what failed is not tried again at once
+            return  # a failed message is not retried at once
         done = await remember_waiting(self.session, {"memory_agent": who, "reread": reread})
         self.asked = added(self.asked, done["asked"])
 
     async def outcome(self, message_id: str) -> MessageOutcome | None:
-        """Wait until a message is remembered; return None if it failed, or was forgotten."""
+        """Wait until a message is remembered; return None if it failed, or was erased."""
         if failure := await self._memory_agent.wait():
             raise failure
         session, seconds = self.session, OUTCOME_POLL_SECONDS

@@ -47,7 +47,7 @@ def print_listed(found: Sequence[MemoryRecord]) -> None:
 
 
 def print_written(written: Written) -> None:
-    """Print what was written, or that it is known, and what it may contradict."""
+    """Print a written memory, or that it exists already, and the memories that it may contradict."""
     print_rows(written)
     if not written.is_new:
         console.print("It was remembered already, word for word: nothing was written.")
@@ -72,7 +72,7 @@ def dropped(letter: Letter, _: object) -> dict[str, object]:
 
 
 async def reread(user: User = "local", agents: Agents = "auto") -> int:
-    """Let a model read again what was remembered without one; each change is a version with its reason."""
+    """Let a model reread what was remembered without one; each change is a version with its reason."""
     from rich.progress import Progress, TextColumn
 
     from mneme.client.workflows import GraphRun, open_session
@@ -124,7 +124,7 @@ async def forget(
         if everything_of and everything_of != (name := await memories.whoami()):
             raise Forbidden(f"Your key is {name}'s, not {everything_of}'s.", f"Say --everything-of {name}.")
         if key:
-            await memories.history(key)  # one that is not there is said before a person is asked
+            await memories.history(key)  # a missing one is reported before a person is asked
         if not await from_person(partial(confirmed, yes)):
             return 0
         if everything_of or everything:
@@ -160,7 +160,7 @@ def _print_left(left: Sequence[str]) -> None:
 
 
 def is_left(done: Cleaned) -> bool:
-    """Return whether files may still hold something of what was deleted."""
+    """Return whether files may still contain deleted text."""
     return bool(done.left)
 
 

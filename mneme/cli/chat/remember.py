@@ -74,9 +74,9 @@ async def remember(
 
 
 def print_sent(report: Sent, more: dict[str, Any], *, is_aside: bool = False) -> int:
-    """Print what became of messages, in JSON with `more`; return 1 if one failed.
+    """Print the outcomes of messages, in JSON with `more`; return 1 if one failed.
 
-    What is `aside` goes to the error stream. Raises MnemeError where the rest was not tried.
+    Those set `aside` go to the error stream. Raises MnemeError if the rest was not tried.
     """
     for failure in report.failed[:MAX_PRINTED_FAILURES]:
         print_error(BadInput(f"Not remembered yet: {failure.error}", AGAIN))
@@ -120,7 +120,7 @@ class Conversation:
 
 
 def read_conversation(file: Path) -> Conversation:
-    """Read a conversation; a broken line is noted with its number, and the other lines are read.
+    """Read a conversation; a broken line is reported with its number, and the other lines are read.
 
     Raises:
         BadInput: the file does not exist, is not text, or has no message.
@@ -139,7 +139,7 @@ def read_conversation(file: Path) -> Conversation:
 
 
 def _take_json(text: str, conversation: Conversation) -> None:
-    """Take the elements of a JSON array, or the lines of JSON."""
+    """Return the elements of a JSON array, or the lines of JSON."""
     lines = text.split("\n")
     if text.lstrip().startswith("["):
         try:

@@ -1,4 +1,4 @@
-"""See who answers, before a command begins its work."""
+"""Check of the responders before a command begins its work."""
 
 import asyncio
 from typing import Any
@@ -18,9 +18,9 @@ Context = dict[str, Any]
 
 
 async def show_notice(*who: str) -> None:
-    """Refuse who cannot answer, before any work; print once that `rules` answers where no model is there.
+    """Refuse unusable responders before any work; print once that `rules` answers if there is no model.
 
-    What a model server or a provider lacks here, a running server of ours may have: it answers then.
+    A running Mneme server may have the model or provider that is missing here: then it answers.
     """
     for each in dict.fromkeys(who):
         try:

@@ -105,7 +105,7 @@ async def _discuss(
 
 
 BEGUN = ("person", "approve", "max_turns", "context_tokens", "carry")
-"""What cannot change after a discussion has begun."""
+"""Options that cannot change after a discussion has begun."""
 
 
 def _check_as_begun(about: Discussion, context: Values) -> None:
@@ -158,10 +158,10 @@ def team_of(team: str, models: Sequence[str]) -> Values:
 
 
 async def _run(flows: Workflows, config: RunnableConfig, given: Values, context: Values) -> Values | None:
-    """Run the graph; return its state at the end, None where it waits for a person who is not here.
+    """Run the graph; return its final state, None if it waits for a person who is not here.
 
-    A discussion that has begun is resumed without input, even where no step seems to be left: a thread
-    that was killed between a step's writes and its checkpoint looks like that.
+    A discussion that has begun is resumed without input, even if no step seems to be left: a thread looks
+    like that after a kill between a step's writes and its checkpoint.
     """
     _, values = await flows.left_at(DISCUSSION_GRAPH, config)
     step: Any = None if values else given

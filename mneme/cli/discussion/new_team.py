@@ -22,9 +22,9 @@ from mneme.prompts.discussion.template_making import Place, make_template, plain
 REVIEW = "# The memory templates below were made by a model. Read them and change what does not fit."
 Values = dict[str, Any]
 LEADING = "data_pipeline"
-"""The team that lends those who lead a discussion, and who writes."""
+"""Team whose leading roles and writer are reused."""
 EVALUATING = "evaluation"
-"""Its role that judges the solution, by the new task's criteria."""
+"""Role that judges the solution, by the new task's criteria."""
 DRAFT_PARTS = ("fields", "item_fields", "ratings", "report")
 LETTER = re.compile("[a-z]")
 

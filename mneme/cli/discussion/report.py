@@ -65,7 +65,7 @@ NOTHING_LOADED = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'
 def html(text: str, title: str) -> str:
     """Return Markdown as a page of HTML that loads nothing; HTML in the text is escaped, images are links.
 
-    A model or an agent's memory could otherwise tell a stranger's server who reads the report, and when.
+    Otherwise a model or an agent's memory could make the reader's browser contact a foreign server.
     """
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("image", _image_as_link)
@@ -94,7 +94,7 @@ ENDING_TEXTS = {
 
 
 def ending(about: Discussion) -> str:
-    """Return how a discussion ended, whether it has a document, what was taken back, and why it is stale."""
+    """Return a discussion's ending, whether it has a document, what was taken back, why it is stale."""
     held = (
         "The document has what was agreed until then."
         if about.ended == "turn limit" and about.document

@@ -1,4 +1,4 @@
-"""`mneme discuss show, report, memory, teams`: what was discussed; what is printed and written of it."""
+"""`mneme discuss show, report, memory, teams`: print discussions, and write their reports."""
 
 import asyncio
 import json

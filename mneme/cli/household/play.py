@@ -1,6 +1,6 @@
 """`mneme household run`: play an episode, printed as lines, on a live screen, or as JSON.
 
-What is told is in the checkpoints of the run's thread, from which it goes on after a kill and is replayed.
+The events are in the checkpoints of the run's thread, which serve to continue after a kill and to replay.
 """
 
 import asyncio
@@ -127,7 +127,7 @@ def _episode(task: str, agents: int, file: Path | None, seed: int) -> Episode:
 
 @dataclass(frozen=True)
 class _Playing:
-    """A run that is being played: what is told goes to the screen, or is printed."""
+    """A run in progress: its events go to the screen, or are printed."""
 
     run: Run
     flows: Workflows
@@ -168,7 +168,7 @@ class _Playing:
         }
 
     async def _under_way(self, config: RunnableConfig) -> AsyncIterator[Mapping[str, Any]]:
-        """Yield the events of a server that is still playing the run of a killed client."""
+        """Yield the events from a server that is still playing the run of a killed client."""
         if self.flows.server is None:
             return
         runs, thread = self.flows.server.runs, config["configurable"]["thread_id"]
@@ -180,7 +180,7 @@ class _Playing:
                             yield cast(Mapping[str, Any], part.data)
 
     async def _show(self, event: Values) -> None:
-        """Show a decision or steps, and what the team was shown of what others remember."""
+        """Show a decision or steps, and the memories of other workflows that the team was shown."""
         if event["step"] == "shared" and self.screen is None:
             print_shared(event["shown"])
         if event["step"] not in (*DECISIONS, "execute"):

@@ -67,7 +67,7 @@ async def replay(
 
 
 def _gap(run: Run) -> str:
-    """Return what is missing in the run; "" if nothing is."""
+    """Return what the run lacks; "" if it is complete."""
     if missing := run.missing():
         return f"{len(missing)} steps are not kept, from step {missing[0]} to {missing[-1]}."
     if run.first("end") is None:
@@ -99,7 +99,7 @@ def _draw(found: Sequence[Run], step: int, png: Path | None, gif: Path | None) -
 
 
 def _film(run: Run) -> "Film":
-    """Return what is drawn of a run: its steps, synopses, and what each agent saw, where it had eyes."""
+    """Return the content of a film: the steps and synopses, and each agent's view in the visual setting."""
     from mneme.environments.household.picture import Film
 
     synopses = {line["at"]: line["synopsis"] for line in run.lines if line.get("synopsis")}
@@ -113,7 +113,7 @@ def _film(run: Run) -> "Film":
 
 
 async def _print_shared(run: Run) -> None:
-    """Print what was shown of what other workflows remember, unless it was forgotten since."""
+    """Print the memories of other workflows that were shown, unless they were erased since."""
     if names := (run.first("end") or {}).get("shared"):
         async with opened(reading=True) as place:
             known = await read_again(place, names) if isinstance(place, Ledger) else []
@@ -168,7 +168,7 @@ def _print_beside(found: Sequence[Run], last: int) -> None:
 
 
 def _decisions(run: Run, last: int) -> dict[int, str]:
-    """Return what was newly decided at each step, a line for each member that does something else."""
+    """Return the new decisions at each step, a line for each member whose action changes."""
     decided: dict[int, str] = {}
     doing: dict[int, str] = {}
     for line in run.lines:
@@ -194,7 +194,7 @@ COUNTER_NAMES = {
 
 
 def ending(end: Line | None) -> str:
-    """Say how a run ended, by its last line, with the same figures for all."""
+    """Return how a run ended, by its last line, with the same figures for all."""
     if end is None:
         return "interrupted"
     least = "" if end["bound"] is None else f" (lower bound: {end['bound']})"

@@ -1,4 +1,4 @@
-"""The live screen of `--watch`: goals, members with what they propose and do, and what the manager says."""
+"""The live screen of `--watch`: goals, members with their proposals and actions, and the manager's text."""
 
 from collections.abc import Iterator, Sequence
 from types import TracebackType
@@ -41,7 +41,7 @@ class Screen:
             self._live.console.line()  # rich ends the last picture's line on a terminal alone
 
     def show(self, line: Line) -> None:
-        """Show what was proposed and allocated, the synopsis, or what a step changed."""
+        """Show proposals and allocation, the synopsis, or the changes of a step."""
         self._recall(line)
         self._live.refresh()
 
@@ -60,7 +60,7 @@ class Screen:
             yield from [*line, Segment.line()]
 
     def _lines(self, cut: bool) -> Iterator[Text]:
-        """Yield goals and members, `cut` where they are too long, and what the manager says, wrapped."""
+        """Yield goals and members, `cut` where they are too long, and the manager's text, wrapped."""
         rooms = self._frames[-1].rooms if self._frames else [start.room for start in self._episode.starts]
         now = moment_of(self._episode, scenes(self._episode, self._frames)[-1], rooms)
         proposals = [brief(each["action"]) for each in self._decision.get("proposals", ())]

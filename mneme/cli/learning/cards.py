@@ -48,7 +48,7 @@ async def add(
 
 
 def rule_of(text: str) -> Rule:
-    """Read a rule as it is given on the command line. Raises BadInput."""
+    """Parse a rule from the command line. Raises BadInput."""
     condition, _, pattern = (part.strip() for part in text.partition(":"))
     if not condition or not pattern:
         raise BadInput(f"--rule {text!r} cannot be read.", 'Write "CONDITION: WHAT TO DO".')
@@ -129,7 +129,7 @@ def print_metrics(found: Metrics) -> None:
 
 
 def counted(kept: Kept, _: Any) -> dict[str, int]:
-    """Return what came of the upkeep."""
+    """Return the counts of the upkeep."""
     return {"archived": len(kept.archived), "expired": len(kept.expired)}
 
 
@@ -145,7 +145,7 @@ PERCENT_METRICS = {
 
 
 def print_trend(found: Sequence[Period]) -> None:
-    """Print what each period was like, oldest first: a table for each part of what is watched."""
+    """Print the metrics of each period, oldest first: a table for each monitored part."""
     for title, names in METRIC_GROUPS.items():
         rows = [[f"{each.begins:%Y-%m-%d}", *(_cell(each, name) for name in names)] for each in found]
         columns = ["from", *(name.replace("_", " ") for name in names)]

@@ -20,7 +20,7 @@ FIXED_FIELDS = ("base", "served_base")
 
 
 class Wanted(BaseModel):
-    """What is to be done: a consolidation, and of which model; or else to tell of them, or to undo one."""
+    """The requested action: a consolidation of a model, a report, or an undo."""
 
     base: str = Field("", description="What is tuned: a GGUF file, a folder of safetensors, or smollm2.")
     served_base: str = Field("", description="The same model's name in Ollama.")
@@ -94,7 +94,7 @@ async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, fresh:
     async with open_team(Cards, context["team"], CONSOLIDATION_GRAPH) as session:
         config = await session.thread(CONSOLIDATION_GRAPH, context.get("pool", ""))
         left, values = await session.flows.left_at(CONSOLIDATION_GRAPH, config)
-        goes_on = bool(left) and "examine" not in left and not fresh  # what was refused begins anew
+        goes_on = bool(left) and "examine" not in left and not fresh  # a refused consolidation starts again
         other = [name for name in FIXED_FIELDS if goes_on and values.get(name) != wanted[name]]
         if other:
             raise BadInput(
@@ -112,7 +112,7 @@ async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, fresh:
                 step = told["doing"].replace("_", " ")
                 console.print(f"    [dim]{step}: {told['done']} of {told['of']}{loss}[/]")
                 continue
-            for step in told if "__metadata__" not in told else ():  # else it is what was there before a kill
+            for step in told if "__metadata__" not in told else ():  # else it is left from before a kill
                 console.print(f"  [dim]{step.replace('_', ' ')}: done[/]")
         ended = run.values
     emit({name: ended.get(name) for name in ("tag", "promoted", "why", "due", "figures")})
@@ -142,7 +142,7 @@ def figures(found: dict[str, Any]) -> list[list[str]]:
 
 
 def _costs(found: dict[str, Any]) -> list[list[str]]:
-    """Return what the training took, and what an answer costs with the cards and tuned with those left."""
+    """Return the cost of the training, and of an answer with the cards and tuned with the remaining ones."""
     rows = []
     if "trained" in found:
         trained = found["trained"]

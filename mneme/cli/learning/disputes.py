@@ -130,7 +130,7 @@ async def _run(
 
 
 def print_dispute(dispute: Dispute, rests_on: ToReview | None = None) -> None:
-    """Print a dispute: both approaches, what they rest on, the trials, and how it ended or what it awaits."""
+    """Print a dispute: both approaches, their evidence, the trials, and the outcome or open decision."""
     console.print(
         f"  [yellow]dispute[/] {dispute.id} ({dispute.status}, {dispute.conflict_type}) on {dispute.card_id}"
     )
@@ -200,7 +200,7 @@ def _show(item: ToReview, number: int, of: int) -> None:
 
 
 async def _decided(cards: Cards, item: ToReview) -> bool:
-    """Ask what to do until it is done or passed over; return False where the review ends."""
+    """Ask for actions until one settles or skips the item; return False at the end of the review."""
     acts = _acts(cards, item)
     offered = ", ".join(f"[{key}] {ACT_NAMES[key]}" for key in acts) + ", [s] skip, [q] quit"
     while True:
@@ -223,7 +223,7 @@ async def _decided(cards: Cards, item: ToReview) -> bool:
 
 
 def _acts(cards: Cards, item: ToReview) -> dict[str, Act]:
-    """Return what can be done with a card, by the letter that asks for it."""
+    """Return the possible actions on a card, by their letters."""
     card, reason = item.card.id, "reviewed by a person"
     if item.dispute:
         decisions: dict[str, Decision] = {"k": "keep_old", "n": "deprecate_old", "m": "merge"}

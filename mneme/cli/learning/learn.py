@@ -41,13 +41,13 @@ EVENT_SIGNS = {
 }
 LEARNING_ROLES = ("researcher", "devils_advocate", "leader", "monitor")
 DDL = ".sql"
-"""How a file of statements is told from the name of a schema that comes with Mneme."""
+"""Suffix of a file of statements, as opposed to the name of a schema that Mneme includes."""
 TASKS_PER_PAGE = 1000
 """Finished tasks that are asked for at once."""
 
 
 class Place(BaseModel):
-    """What the command line says of a task beside what the graph is told."""
+    """Options of a task that stay on the command line, beside the graph's input."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -62,7 +62,7 @@ class Place(BaseModel):
 
     @property
     def told(self) -> Context:
-        """Return what the graph is told, as far as it was given."""
+        """Return the graph's input, as far as it was given."""
         return self.model_dump(exclude={*Place.model_fields}, exclude_defaults=True)
 
     @property
@@ -78,7 +78,7 @@ class Place(BaseModel):
 
 
 OTHERWISE = ("task", "example", "messages", "task_id", "ddl")
-"""What the graph is told and what is no option: it is the command's argument, or comes of other options."""
+"""Fields of the graph's input that are no options: they are the argument, or follow from other options."""
 PROBLEM_FIELDS: Context = {
     name: hint for name, hint in get_type_hints(Problem, include_extras=True).items() if name not in OTHERWISE
 }
@@ -122,9 +122,9 @@ async def learn(
 
 
 def numbered(given: Place, done: Set[str]) -> Place:
-    """Name a task that has no name by what it is, and by how often it was finished.
+    """Name an unnamed task by its content, and by how often it was completed.
 
-    So the same command goes on where it was killed, and begins anew where it came to its end.
+    So the same command continues a killed task, and starts again after a completed one.
     """
     if given.id:
         return given
@@ -228,7 +228,7 @@ async def solve(session: Session, given: Place, context: Context) -> bool:
 
 
 def problem_of(given: Place) -> Context:
-    """Return what the graph is given, with paths that hold wherever the graph runs. Raises BadInput."""
+    """Return the graph's input, with absolute paths. Raises BadInput."""
     named = {**given.told, "task_id": given.id}
     if given.schema_name.endswith(DDL):
         named["ddl"] = read_file(Path(given.schema_name), "Give a file of CREATE TABLE statements.")
@@ -304,10 +304,10 @@ async def intake(
 
 
 def parts_of(file: Path, scope: str) -> list[Place]:
-    """Return a file's parts as tasks. Raises BadInput for one without words.
+    """Return a file's parts as tasks. Raises BadInput if it has no text.
 
-    Each goes through draft, challenge, decision and monitor as any task does. Nothing is measured, so what
-    comes of it is provisional and says so. A part that has been read is not read again.
+    Each goes through draft, challenge, decision and monitor as any task does. Nothing is measured, so its
+    cards are provisional and say so. A part is read only once.
     """
     text = read_file(file, SOURCE_FILE_HINT)
     items: list[object] = [text]
@@ -339,7 +339,7 @@ def parts_of(file: Path, scope: str) -> list[Place]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yield as many whole lines as a part has room for; a longer line is cut."""
+    """Yield as many whole lines as fit into a part; a longer line is cut."""
     gathered, size = list[str](), 0
     for whole in text.splitlines():
         for line in (whole[n : n + MAX_PART_CHARS] for n in range(0, len(whole) or 1, MAX_PART_CHARS)):

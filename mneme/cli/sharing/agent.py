@@ -54,7 +54,7 @@ async def new(
 
 
 def _write_example(name: str) -> None:
-    """Write a documented file to be filled in; none is overwritten."""
+    """Write a documented template to fill in; an existing file is not overwritten."""
     path = Path(f"{name}.yaml")
     try:
         with path.open("x", encoding="utf-8") as made:

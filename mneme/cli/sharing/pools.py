@@ -68,7 +68,7 @@ async def show(key: PairKey, pool: PoolName, team: Team = "local") -> None:
 
 
 def _scored(pair: Pair) -> str:
-    """Say what a pair is worth, by whom or what, and what people's ratings made of it."""
+    """Return a pair's score, its scorer, and its value after people's ratings."""
     rubric = f"version {pair.rubric} of the rubric" if pair.rubric else "the shipped rubric"
     by = {
         "": "",

@@ -23,7 +23,7 @@ from mneme.nodes.sharing.training_wake import TRAINING_THREAD
 
 NOTE = "The pairs' vectors never change: a new version goes live with one write, without a new index."
 GRADING_CONCURRENCY = 2
-"""Memories whose candidates are graded at the same time: the grades of so many are lost with a kill."""
+"""Number of memories whose candidates are graded concurrently: a kill loses their grades."""
 
 
 async def status(pool: PoolName = "", team: Team = "local") -> None:

@@ -57,7 +57,7 @@ def members_text(domain: str, named: str) -> str:
 
 
 def answerers_of(given: Sequence[str], agents: str) -> Context:
-    """Return who answers for all agents, and who for single ones, from words MODEL and AGENT=MODEL."""
+    """Return the default responder, and those of single agents, from words MODEL and AGENT=MODEL."""
     everyone, single = by_role(given, agents)
     return {"answerer": everyone, "answerers": ", ".join(single)}
 
@@ -167,7 +167,7 @@ async def grow(
 
 
 def standards_of(file: Path | None) -> list[Given]:
-    """Read standard answers from JSON Lines of agent and answer. Raises BadInput, naming the line."""
+    """Read standard answers from JSON Lines of agent and answer. Raises BadInput with the line."""
     if file is None:
         return []
     found = list[Given]()

@@ -12,9 +12,9 @@ from mneme.prompts.prompt import Line, Prompt, Reason, Schemas, one_of
 MAX_PAIRS = 24
 """Relations that one answer names at most."""
 PERIOD = re.compile(r" \((from|until) [\d-]+(, until [\d-]+)?\)$")
-"""Since when and until when a memory holds, which stands behind its text and is no part of it."""
+"""Validity period of a memory, which follows its text and is not part of it."""
 Relation = Literal["change", "later", "correction", "duplicate", "addition", "unclear"]
-"""How a fact stands to a memory. A change, now or later, and a correction are the paper's conflict."""
+"""Relation of a fact to a memory. A change, now or later, and a correction are the paper's conflict."""
 
 
 class Fact(Line):
@@ -106,7 +106,7 @@ $memories
 
 @compare_memories.bound
 def judgement_bounds(given: Comparing) -> Schemas:
-    """Offer the numbers of the facts and of the memories."""
+    """Restrict the answer to the numbers of the facts and of the memories."""
     return {
         "judgements[].fact": one_of(range(len(given.facts))),
         "judgements[].memory": one_of(range(len(given.memories))),

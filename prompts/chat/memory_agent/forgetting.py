@@ -1,4 +1,4 @@
-"""Say which memories a user wants forgotten."""
+"""The question which memories a user wants forgotten."""
 
 from pydantic import BaseModel, Field
 
@@ -71,7 +71,7 @@ $memories
 
 @choose_forgotten.bound
 def offered(given: Forgetting) -> Schemas:
-    """Offer the numbers of the memories alone."""
+    """Restrict the answer to the numbers of the memories."""
     numbers = range(len(given.memories))
     return some_of("numbers", numbers) | {"rest[].memory": one_of(numbers)}
 

@@ -18,7 +18,7 @@ $preceding
 <message time="$time">
 $message
 </message>"""
-"""How a message is shown, with the turns before it."""
+"""Form of a message in a question, with the turns before it."""
 MAX_STATED = 100
 """Memories of one message where its own words are kept; a model is asked for `MAX_ITEMS`."""
 MAX_MEMORY_CHARS = 1000
@@ -29,7 +29,7 @@ VALID_DAY = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?")
 
 
 def _day(value: Any) -> Any:
-    """Keep the date of a text, and nothing of a text without one: a wrong date is no reason to ask again."""
+    """Return the date in a text, or "" without one: a wrong date is no reason to ask again."""
     found = VALID_DAY.search(value) if isinstance(value, str) else None
     return found[0] if found else "" if isinstance(value, str) else value
 
@@ -136,9 +136,9 @@ $known
 
 @read_message.bound
 def written_bounds(given: Incoming) -> Schemas:
-    """Give no more room than the message needs: a memory, a name or a relation for every 15 characters.
+    """Limit the answer to the message's needs: a memory, a name or a relation for every 15 characters.
 
-    A script without spaces says as much in 5.
+    A script without spaces needs only 5.
     """
     said = len(given.message)
     most = {"maxItems": min(MAX_ITEMS, 1 + said // (5 if UNSPACED.search(given.message) else 15))}
@@ -171,7 +171,7 @@ def check_candidate(given: Incoming, memory: Candidate, where: str = "") -> None
 
 @read_message.doubt
 def doubt_reading(given: Incoming, answer: Reading) -> None:
-    """Doubt a number in place of another one that was said, and a name that nobody said.
+    """Doubt a number that replaces another one of the message, and a name that the message lacks.
 
     A doubt is stated once, and may be wrong.
     """

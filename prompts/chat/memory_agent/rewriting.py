@@ -76,5 +76,5 @@ def doubt_rewritten(given: Pair, answer: Rewritten) -> None:
 
 @rewrite_memory.bound
 def rewritten_bounds(given: Pair) -> Schemas:
-    """Let a memory be as long as it was with the fact appended."""
+    """Limit the memory to its former length plus the fact."""
     return {"content": {"maxLength": max(MAX_MEMORY_CHARS, len(given.memory) + len(given.fact))}}

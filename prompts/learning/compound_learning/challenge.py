@@ -129,7 +129,7 @@ $remedies""",
 
 @challenge_draft.bound
 def can_be_objected(given: Review) -> Schemas:
-    """Offer the cards that are shown, and the kinds of objection that they allow."""
+    """Restrict the answer to the cards that are shown, and to the kinds of objection that they allow."""
     kinds = ["missing_edge_case", "unstated_assumption"]
     kinds += ["contradiction"] if given.cards else []
     kinds += ["known_pitfall"] if given.pitfalls else []

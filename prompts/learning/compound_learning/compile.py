@@ -153,7 +153,7 @@ $verified""",
 
 @compile_lessons.bound
 def can_be_found(given: Experience) -> Schemas:
-    """Offer the cards that were used, and what may be done to them."""
+    """Restrict the answer to the cards that were used, and to the actions allowed on them."""
     events = ["create", "dead_end"]
     events += ["reinforce"] if given.used else []
     events += ["dispute"] if any(card.status in DISPUTABLE for card in given.used) else []

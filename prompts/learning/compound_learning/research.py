@@ -131,7 +131,7 @@ $textbook""",
 
 @draft_solution.bound
 def can_be_drafted(given: Assignment) -> Schemas:
-    """Offer the cards that are shown, and the parts of a solution that are taken, with room for each."""
+    """Restrict the answer to the shown cards and the allowed parts of a solution, with room for each."""
     return {**some_of("used", range(len(given.cards))), **parts_bounds(given)}
 
 
@@ -207,7 +207,7 @@ $advice
 
 @patch_draft.bound
 def can_be_patched(given: Complaint) -> Schemas:
-    """Offer the objections that were raised, and the cards that the draft rests on."""
+    """Restrict the answer to the objections that were raised, and to the cards that the draft uses."""
     return {
         **some_of("closed", range(len(given.objections))),
         **parts_bounds(given),

@@ -1,7 +1,7 @@
-"""What agents are shown of a task, its world, its patterns and the cards; how long an answer may be.
+"""The agents' view of a task, its world, its patterns and the cards; the limits on an answer.
 
 Patterns are short texts that name an approach for every task of a world, such as `INDEX (filter, group)`; not
-every world has them. What an approach is worth, the world says.
+every world has them. The world measures the value of an approach.
 """
 
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ SOLUTION_TEXT = "The answer is the solution in words; statements, query, files a
 NO_LANGUAGE = "There is no pattern language here: a pattern is an approach in plain words."
 NONE = -1
 MAX_ANSWER_ITEMS = 100
-"""What no list of an answer exceeds, whoever answers; a model is held to far fewer items."""
+"""Maximum items of any list in an answer, whoever answers; a model may give far fewer."""
 MAX_TEXT_CHARS = 1_900
 MAX_SQL_CHARS = 20_000
-"""As long a statement as the query-tuning world takes; a model is limited to what the given query needs."""
+"""Maximum characters of a statement, as in query tuning; a model's limit follows the given query."""
 MAX_CLAIM_CHARS = 1_000
 Sentence = Annotated[str, Field(max_length=300)]
 Pattern = Annotated[str, Field(max_length=500)]
@@ -31,13 +31,13 @@ Condition = Annotated[str, Field(max_length=500)]
 Statement = Annotated[str, Field(max_length=1_000)]
 Severity = Literal["blocking", "advisory"]
 SERVED_TASKS = 10
-"""So many of the latest tasks that a card served are told: no more successes can stand against failures."""
+"""Number of the latest tasks served by a card that are shown: more successes cannot outweigh failures."""
 DISPUTABLE = ("verified", "disputed")
 """The standings of a card that a lesson may be against."""
 
 
 def said_when(condition: str, applies: bool | None) -> str:
-    """Say a condition, and whether it holds for the task; nothing where there is none."""
+    """Return a condition, and whether it holds for the task; "" without a condition."""
     holds = {True: "holds here", False: "does not hold here", None: "may hold"}[applies]
     return f"when {condition} ({holds}): " if condition else ""
 
@@ -62,7 +62,7 @@ class Advice(Solution):
 
     @property
     def feasible(self) -> bool:
-        """Say whether the pattern is made out for this task."""
+        """Return whether the pattern can be applied to this task."""
         return not self.why_not and not self.is_text
 
 
@@ -139,9 +139,9 @@ def dead_end(pattern: str, cards: Sequence[Known]) -> InVain | None:
 
 
 def is_refuted(end: InVain, cards: Sequence[Known]) -> bool:
-    """Say whether cards served tasks that a dead end covers as often as it failed, or in all the latest.
+    """Return whether cards served tasks that a dead end covers as often as it failed, or all the latest ones.
 
-    Then its condition does not tell where it fails.
+    Then its condition does not predict its failures.
     """
     followed = [card for card in cards if any(each.pattern == end.approach for each in card.advice)]
     covered, tasks = {*end.condition.split("; ")}, [each for card in followed for each in card.served]
@@ -149,7 +149,7 @@ def is_refuted(end: InVain, cards: Sequence[Known]) -> bool:
 
 
 def without_refuted(card: Known, cards: Sequence[Known]) -> Known:
-    """Leave out the dead ends that hold here and that `cards` refute: else they would ban what is proven."""
+    """Remove dead ends that hold here and that `cards` refute: they would forbid a proven approach."""
     kept = [each for each in card.in_vain if not each.applies or not is_refuted(each, cards)]
     return card.model_copy(update={"in_vain": kept})
 
@@ -166,7 +166,7 @@ def best_of(card: Known, known: Sequence[Known]) -> Advice | None:
 
 
 def about(condition: str, noun: str = "tasks") -> str:
-    """Say which tasks a condition is about; a world has its own word for them (`queries`)."""
+    """Return which tasks a condition is about; a world has its own word for them (`queries`)."""
     return f"For {noun} with {condition.replace(';', ',')}" if condition else f"For such {noun}"
 
 
