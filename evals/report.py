@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 
-from mneme.cli.tables import Table, figure
+from mneme.api.tables import Table, figure
 from mneme.core.errors import BadInput, StorageFailure, first_fault
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ MAY_IMPORT: Mapping[str, tuple[str, ...]] = {
     "importing": ALL,
     "server": (*ALL, "integrations"),
     "cli": (*ALL, "importing", "integrations", "server"),
-    "evals": (*ALL, "cli", "importing", "integrations", "server"),
+    "evals": (*ALL, "importing", "integrations", "server"),
 }
 """What each room may import beside itself and `core`. Nobody imports `evals`: they are loaded by name."""
 

@@ -15,7 +15,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from scipy.optimize import linear_sum_assignment
 
-from mneme.cli.tables import Table
+from mneme.api.tables import Table
 from mneme.core.errors import BadInput
 from mneme.evals.measuring import interval, percent, ratio, share
 from mneme.evals.report import Row, framed, read_lines

@@ -10,7 +10,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from matplotlib.axes import Axes
 
-from mneme.cli.tables import Table
+from mneme.api.tables import Table
 from mneme.evals.chat.locomo_data import QUESTION_CATEGORIES, WHOLE, Conversation
 from mneme.evals.measuring import interval_of_mean
 from mneme.evals.options import Identity

@@ -22,7 +22,7 @@ from langchain_core.utils.uuid import uuid7
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel, Field, TypeAdapter
 
-from mneme.cli.tables import Table
+from mneme.api.tables import Table
 from mneme.core.errors import BadAnswer, PromptTooLong
 from mneme.evals.chat import contradictions
 from mneme.evals.chat.contradictions import Case, Done, Expected, as_row, pair, score, summarise

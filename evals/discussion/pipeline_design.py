@@ -24,7 +24,7 @@ from matplotlib.axes import Axes
 from pydantic import Field
 from scipy.stats import ranksums
 
-from mneme.cli.tables import Table
+from mneme.api.tables import Table
 from mneme.core.errors import BadInput
 from mneme.evals.discussion.judges import SCORES, Design, judge_as_printed, judge_design
 from mneme.evals.measuring import temporary_ledger

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mneme.api.household_runs import ENDING, GRAPHS, lines_of
-from mneme.cli.household.play import DECISIONS
+from mneme.api.household_runs import DECISION_STEPS, ENDING, GRAPHS, lines_of
 from mneme.environments.household.bound import lower_bound
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.generator import generate
@@ -85,7 +84,7 @@ async def _played(arm: Arm, episode: Episode, trace: Trace) -> Values:
     async for kind, event in graph.astream(given, config, context=context, stream_mode=["custom", "values"]):
         if kind == "values":
             values = event
-        elif event["step"] in (*DECISIONS, "execute"):
+        elif event["step"] in (*DECISION_STEPS, "execute"):
             for line in lines_of(event, arm.agents):
                 trace.append(**line)
     return values

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy import stats
 
-from mneme.cli.tables import Table
+from mneme.api.tables import Table
 from mneme.evals.household.arms import COUNTER_COLUMNS, TABLE_1, TABLE_CATEGORIES, Arm, Plan
 from mneme.evals.measuring import p_cell, wilcoxon_p
 from mneme.evals.report import Journal, Report, Row, draw, table

@@ -19,7 +19,7 @@ from functools import partial
 
 from pydantic import Field
 
-from mneme.cli.tables import Table
+from mneme.api.tables import Table
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning.generating import SCHEMAS
 from mneme.environments.sql_tuning.tasks import TuningTask, story, tasks

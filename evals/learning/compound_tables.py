@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from mneme.cli.tables import Table
+from mneme.api.tables import Table
 from mneme.evals.learning.playing import LEARNING_RIVALS, WITH_MEMORY, WITHOUT
 from mneme.evals.measuring import interval_of_mean, p_cell, wilcoxon_p
 from mneme.evals.report import Row, framed

@@ -19,7 +19,7 @@ import yaml
 from matplotlib.axes import Axes
 from pydantic import Field
 
-from mneme.cli.tables import Table
+from mneme.api.tables import Table
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.environments.pddl import Problem, generate_suite, load_folder

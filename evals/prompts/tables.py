@@ -11,7 +11,7 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel
 
-from mneme.cli.tables import Table
+from mneme.api.tables import Table
 from mneme.evals.measuring import interval, percent, share
 from mneme.evals.options import Identity
 from mneme.evals.report import Row, framed, table

@@ -11,7 +11,7 @@ import yaml
 from matplotlib.axes import Axes
 from scipy.stats import false_discovery_control
 
-from mneme.cli.tables import Table
+from mneme.api.tables import Table
 from mneme.evals.measuring import p_cell, wilcoxon_p
 from mneme.evals.report import Row, table
 from mneme.evals.sharing.pool_runs import MAX_SHOTS, PARTS_OF_GROWTH, SHOTS, Growth, Pools

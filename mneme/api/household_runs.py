@@ -29,6 +29,8 @@ from mneme.stores.checkpoints.threads import threads_of
 from mneme.stores.database import Cursor
 
 MITA, ALONE = "mita", "alone"
+DECISION_STEPS = ("allocate", "follow_proposals", "summarise", "plan")
+"""The graphs' steps that are decisions."""
 GRAPHS = {name: name for name in (MITA, "coela", "proagent", "mhp")} | {ALONE: MITA}
 """The graph that plays a method; alone is MiTa with one agent that neither allocates nor summarises."""
 

@@ -28,7 +28,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from mneme.api.rendering import Cell, cell_of, row_of
-from mneme.cli.tables import Table, figure
+from mneme.api.tables import Table, figure
 from mneme.core.errors import BadInput, MnemeError
 from mneme.models.asking.counting import NOTHING, Asked, in_words
 

@@ -83,7 +83,7 @@ def _answer(given: argparse.Namespace, event: Json) -> None:
     name = str(event.get("hook_event_name"))
     session = _Session(given, event)
     if name in STARTS:
-        session.forget()
+        session.discard()
         if url := _server(given, START_SECONDS):
             _show(name, session.new(_at_the_start(given, url, _project(event).name)))
         if any(session.ended()):
@@ -101,7 +101,7 @@ def _answer(given: argparse.Namespace, event: Json) -> None:
         for what, done in _done(event):
             session.note(project=_project(event).name, **{what: done})
     elif name in ENDS:
-        session.forget()
+        session.discard()
         _detach([*sys.argv[1:], "--deliver"], event)
 
 
@@ -323,7 +323,7 @@ class _Session:
             if (own and is_own) or (not is_own and time.time() - each.stat().st_mtime > UNTOUCHED_SECONDS):
                 yield each
 
-    def forget(self) -> None:
+    def discard(self) -> None:
         self._file.unlink(missing_ok=True)
 
 

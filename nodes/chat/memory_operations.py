@@ -229,7 +229,7 @@ async def retire_memory(
     return OperationNote(event="retire", key=made.key, version=made.version, reason=change.reason)
 
 
-async def forget_memory(
+async def retire_on_request(
     memory: MemoryRecord, rest: str, change: Change, once: str, runtime: MemoryRuntime
 ) -> OperationNote:
     """Stop recalling a memory, or a part of it. Raises Conflict where another writer was first."""

@@ -18,7 +18,7 @@ from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.models.asking.replies import Unusable, read
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
-from mneme.nodes.chat.memory_operations import Judged, Task, forget_memory, write_id
+from mneme.nodes.chat.memory_operations import Judged, Task, retire_on_request, write_id
 from mneme.nodes.context import ledger_of, user_of
 from mneme.nodes.messages import ChatMessages, said_in
 from mneme.nodes.workflow import Typed, Update, counted, traced
@@ -232,7 +232,7 @@ async def forget(state: State, runtime: MemoryRuntime) -> Update:
     change = change_of(state, answer.rationale)
     rest = {similar[each.memory].key: each.content for each in answer.rest if each.memory < len(similar)}
     done = [
-        await forget_memory(
+        await retire_on_request(
             each, rest.get(each.key, ""), change, write_id(state["message_id"], each.key), runtime
         )
         for each in chosen

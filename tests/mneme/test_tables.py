@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from mneme.cli.tables import Table
+from mneme.api.tables import Table
 
 COLUMNS = ["id", "status", "claim", "score", "similarity", "confidence", "recency", "success"]
 CLAIM = "Composite indexes beat single-column indexes where both columns are filtered"

@@ -19,6 +19,7 @@ from rich.markup import escape
 from mneme.api.household_runs import (
     ALONE,
     BEGUN,
+    DECISION_STEPS,
     MITA,
     Line,
     Request,
@@ -51,8 +52,6 @@ RECURSION_LIMIT = 6 * World.LIMIT + 20
 """The most steps of a graph in an episode: so many per round, which is at least one step of the world."""
 PACE = 0.1
 """Seconds that `--watch` shows each step."""
-DECISIONS = ("allocate", "follow_proposals", "summarise", "plan")
-"""The graphs' steps that are decisions."""
 BUSY: tuple[Literal["running", "pending"], ...] = ("running", "pending")
 Context = dict[str, Any]
 Values = Mapping[str, Any]
@@ -183,7 +182,7 @@ class _Playing:
         """Show a decision or steps, and the memories of other workflows that the team was shown."""
         if event["step"] == "shared" and self.screen is None:
             print_shared(event["shown"])
-        if event["step"] not in (*DECISIONS, "execute"):
+        if event["step"] not in (*DECISION_STEPS, "execute"):
             return
         for line in lines_of(event, len(self.request.episode.starts)):
             if self.screen is not None:

@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from mneme.api.household import played, replayed
 from mneme.api.household_runs import GOING_ON, Line, Run, brief, run_named, runs
+from mneme.api.tables import Table
 from mneme.cli.show import (
     console,
     emit,
@@ -21,7 +22,6 @@ from mneme.cli.show import (
     prints_json,
     say,
 )
-from mneme.cli.tables import Table
 from mneme.client.home import opened
 from mneme.core.errors import BadInput, needs
 from mneme.environments.household.scene import AGENT_NAMES

@@ -8,10 +8,10 @@ import typer
 from rich.markup import escape
 
 from mneme.api.cards import Cards
+from mneme.api.tables import Table
 from mneme.cli.derived import Fields, arguments_of
 from mneme.cli.options import Team
 from mneme.cli.show import console, is_written, print_fields, print_record, print_result, read_file
-from mneme.cli.tables import Table
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.stores.cards.card import Card, Rule

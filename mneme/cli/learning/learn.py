@@ -18,7 +18,7 @@ from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.learning.disputes import LEARNING, Session, print_dispute, run_dispute
 from mneme.cli.options import Agents, Team
-from mneme.cli.show import console, emit, print_beside, print_result, read_file
+from mneme.cli.show import console, count_of, emit, print_beside, print_result, read_file
 from mneme.client.workflows import GraphRun, open_team
 from mneme.core.errors import BadInput, first_fault
 from mneme.environments.sql_tuning.tasks import story, tasks
@@ -259,11 +259,11 @@ def _short(text: str) -> str:
 def _print_result(values: dict[str, Any]) -> None:
     packet, metrics = values["packet"], values["packet"]["metrics"]
     solved = "[green]solved[/]" if packet["solved"] else "[red]not solved[/]"
-    judged = "measured" if packet["judged_by"] == "environment" else "judged by the model, not run"
+    judged = "measured" if packet["judged_by"] == "environment" else "judged by the leader, not run"
     print_beside(
         "  ",
-        f"{solved} after {values['iterations']} drafts, confidence {packet['confidence']:.2f} ({judged}; "
-        f"{metrics['latency_seconds']:.2f} s, {metrics['model_calls']} calls, {metrics['tokens']} tokens)",
+        f"{solved} after {count_of(values['iterations'], 'draft')}, confidence {packet['confidence']:.2f} "
+        f"({judged}; {metrics['latency_seconds']:.2f} s, {metrics['model_calls']} calls, {metrics['tokens']} tokens)",
     )
     print_beside("    ", escape(packet["answer"]))
     for each in values["learned"]:
