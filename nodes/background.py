@@ -31,7 +31,7 @@ async def named_thread(ledger: Ledger, name: str, owner: str) -> str:
 
 
 async def _is_of(thread: str, owner: str) -> bool:
-    """Tell whether a thread has checkpoints and is the owner's; without keys everything is one person's.
+    """Return whether a thread has checkpoints and is the owner's; without keys everything is one person's.
 
     A checkpoint's own word is not enough: whoever runs a graph can write any owner into it.
     """

@@ -24,7 +24,7 @@ ChatMessages = Annotated[
 
 
 class Said(NamedTuple):
-    """What a user said last, and the turns that led up to it, oldest first."""
+    """The last message of a user, and the turns that led up to it, oldest first."""
 
     text: str
     before: list[str]
@@ -40,7 +40,7 @@ def spoken(messages: Sequence[Any]) -> list[BaseMessage]:
 
 
 def said_in(messages: Sequence[Any]) -> Said:
-    """Return what the user said last. Raises BadInput where the last message is not a user's."""
+    """Return the last message of the user. Raises BadInput where the last message is not a user's."""
     chat = spoken(messages)
     if not chat or chat[-1].type != "human" or not chat[-1].text.strip():
         raise BadInput("messages: the last one is not a text message of the user.", MESSAGES_HINT)

@@ -65,7 +65,7 @@ async def look_up(
 
 
 async def lines_of(runtime: Runtime[Any], names: Sequence[str], earlier: Sequence[str] = ()) -> list[str]:
-    """Return what was looked up as agents are shown it, each with its origin; without what was forgotten.
+    """Return the recalled records as agents are shown them, each with its origin, without forgotten ones.
 
     What holds no longer is marked; of what was shown `earlier`, that alone is named, if it may be seen still.
     """

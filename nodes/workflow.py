@@ -29,7 +29,7 @@ from mneme.models.asking.counting import Asked, counting
 from mneme.models.asking.lazily import import_lazily
 
 Update = dict[str, Any]
-"""What a node returns: new values of channels, by their names."""
+"""A node's update: new values of channels, by their names."""
 Node = TypeVar("Node", bound=Callable[..., Awaitable[Update]])
 TRACE_LINK_SECONDS = 2.0
 """Seconds that a step waits for LangSmith to say where a project is shown; then it goes without."""
@@ -100,7 +100,7 @@ def counted(node: Node) -> Node:
 
 @cache
 def adapter_of(kind: Any) -> TypeAdapter[Any]:
-    """Return what reads and writes values of a type; to make it is slow."""
+    """Return the adapter that reads and writes values of a type; to make it is slow."""
     return TypeAdapter(kind)
 
 

@@ -1,4 +1,4 @@
-"""Which rule answers which prompt; only `models/` (and evaluations) ask here, only where `rules` answers."""
+"""Registry of rules by prompt; used by `models/` (and evaluations) alone, where `rules` answers."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -18,7 +18,7 @@ _RULES: dict[tuple[str, str], Callable[[Any], Any]] = {}
 
 
 def rule(prompt: Prompt[Given, Answer]) -> Callable[[Rule[Given, Answer]], Rule[Given, Answer]]:
-    """Register a function as what answers a prompt without a model; used as a decorator."""
+    """Register a function as the rule that answers a prompt; used as a decorator."""
 
     def register(answering: Rule[Given, Answer]) -> Rule[Given, Answer]:
         _RULES[prompt.room, prompt.name] = answering
@@ -28,7 +28,7 @@ def rule(prompt: Prompt[Given, Answer]) -> Callable[[Rule[Given, Answer]], Rule[
 
 
 def answer(prompt: Prompt[Given, Answer], given: Given) -> Answer:
-    """Return what the prompt's rule answers; its room of rules is imported at the first question.
+    """Return the answer of the prompt's rule; its room of rules is imported at the first question.
 
     Raises `BadInput` where no rule answers this prompt.
     """

@@ -198,7 +198,7 @@ def may_read(user: str | None, namespace: Namespace) -> bool:
 
 
 def team_sees(team: str) -> Callable[[Namespace], bool]:
-    """Return what all who see a team's memory may see: the team's, and of a user's own team the user's."""
+    """Return what all readers of a team's memory may see: the team's, and of a user's own team the user's."""
     user = team.partition("/")[0] if "/" in team else ""
     seen = {"teams": team, "users": user}
     return lambda namespace: settings().auth is None or unescaped(namespace[1]) == seen.get(namespace[0])

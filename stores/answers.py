@@ -108,7 +108,7 @@ class KeptAnswers:
         return await self._shelf.heads(include_retired=True)
 
     async def without_texts(self) -> Sequence[tuple[Version, Value]]:
-        """Return what has a text, and what is to be left of it: for `Ledger.forget_records`."""
+        """Return the answers with a text, and what replaces each: for `Ledger.forget_records`."""
         return [
             (each, {**each.value, "body": None})
             for each in await self.all()

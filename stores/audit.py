@@ -85,7 +85,7 @@ READINGS_KEPT_FOR = timedelta(days=90)
 READINGS_DROPPED_EVERY = timedelta(days=1)
 GATHERING_SECONDS = 0.25
 _gathered: WeakKeyDictionary[Ledger, list[tuple[str, str, list[str]]]] = WeakKeyDictionary()
-"""Whose memories, who was shown them, and their keys: what is still to be noted."""
+"""Notes that are not written yet: the owner, the program shown the memories, and their keys."""
 
 
 class Reading(BaseModel):
@@ -102,7 +102,7 @@ class Reading(BaseModel):
 
 
 def was_shown(ledger: Ledger, user: str, by: str, keys: Iterable[str]) -> None:
-    """Note what a program is shown, beside what the caller goes on with, which does not fail with it."""
+    """Note which memories a program is shown, in the background; a failure does not reach the caller."""
     if shown := [*keys]:
         waiting = _gathered.setdefault(ledger, [])
         waiting.append((user, by, shown))

@@ -110,11 +110,11 @@ class Database(ABC):
     place: str
 
     def reading(self, *, snapshot: bool = False) -> AbstractContextManager[Cursor]:
-        """Give a cursor to read with; of a `snapshot`, all statements see one state."""
+        """Yield a cursor for reading; in a `snapshot`, all statements see one state."""
         return self._transaction(self.snapshot if snapshot else "")
 
     def writing(self) -> AbstractContextManager[Cursor]:
-        """Give a cursor for one transaction, which is on the disk when the context ends without an error."""
+        """Yield a cursor for one transaction, which is on the disk when the context ends without an error."""
         return self._transaction(self.begin)
 
     @contextmanager
@@ -138,7 +138,7 @@ class Database(ABC):
 
     @abstractmethod
     def _connected(self) -> AbstractContextManager[Any]:
-        """Give an idle connection, or a new one."""
+        """Yield an idle connection, or a new one."""
 
     @abstractmethod
     def erased(self) -> None: ...
@@ -234,7 +234,7 @@ class Sqlite(Database):
         )
 
     def vacuum(self) -> None:
-        """Give the space of what was deleted back to the disk."""
+        """Return the space of deleted data to the disk."""
         with self.reading() as cursor:
             cursor.execute("VACUUM")
         self.erased()

@@ -299,7 +299,7 @@ def _places(kind: Recallable, asker: Asker) -> Iterator[tuple[Namespace, bool]]:
 
 
 def is_verified(version: Version) -> bool:
-    """Say whether a record is a card that its trials verified."""
+    """Return whether a record is a card that its trials verified."""
     return version.value.get("status") == "verified"
 
 

@@ -91,7 +91,7 @@ def near(one: str, other: str) -> bool:
 
 
 def may_be_reworded(one: str, other: str) -> bool:
-    """Say whether two answers may be wordings of one, by their words: `25 minutes` is not `50 minutes`.
+    """Return whether two answers may be wordings of one, by their words: `25 minutes` is not `50 minutes`.
 
     A number in figures stands in the other, too, in figures or spelt out.
     """
@@ -103,7 +103,7 @@ def may_be_reworded(one: str, other: str) -> bool:
 
 
 def near_to_any(text: str, others: Iterable[str], share: float = DUPLICATE_SHARE) -> bool:
-    """Say whether a text is nearly the same as one of others: by that share of all words."""
+    """Return whether a text is nearly the same as one of others: by that share of all words."""
     said = _words(text)
     return any(_share(said, _words(each), share) for each in others)
 

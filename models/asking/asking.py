@@ -327,7 +327,7 @@ def complete_text(message: AIMessage) -> str:
 
 
 def was_cut(message: AIMessage) -> bool:
-    """Tell whether a reply reached its limit of tokens."""
+    """Return whether a reply reached its limit of tokens."""
     said = message.response_metadata
     return (said.get("done_reason") or said.get("finish_reason")) in {"length", "max_tokens"}
 

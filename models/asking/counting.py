@@ -98,6 +98,6 @@ def pictures_in(messages: "Sequence[BaseMessage]") -> int:
 
 
 def text_and_calls(message: "BaseMessage") -> str:
-    """Return what of a message costs tokens: its text and the tool calls in it."""
+    """Return the parts of a message that cost tokens: its text and its tool calls."""
     calls = getattr(message, "tool_calls", None)
     return f"{message.text}{calls or ''}"

@@ -1,4 +1,4 @@
-"""Let as many calls through to a model's endpoint as it serves at once, people first.
+"""Limit the concurrent calls to a model's endpoint to what it serves at once; people come first.
 
 Ollama queues without bound and in order of arrival, so a hundred background calls would stand before
 the one a person waits for. One gate per endpoint therefore holds them back on our side, in two lanes:
@@ -81,7 +81,7 @@ class Gate:
         """The number of each owner's latest admission to a lane."""
 
     async def run(self, lane: Lane, work: Callable[[], Awaitable[T]], owner: str = "") -> T:
-        """Return what the work returns, once there is a place; background work may be begun repeatedly.
+        """Run the work once there is a place, and return its result; background work may be restarted.
 
         The default owner is that of the current request or run.
         """

@@ -24,6 +24,6 @@ async def import_lazily(module: str) -> ModuleType:
 
 
 async def by_rules(prompt: "Prompt[G, A]", given: G) -> A:
-    """Return what the prompt's rule answers, off the event loop; rules are loaded only here, by name."""
+    """Return the answer of the prompt's rule, off the event loop; rules are loaded only here, by name."""
     registry = await import_lazily("mneme.rules.registry")
     return cast(A, await asyncio.to_thread(registry.answer, prompt, given))

@@ -35,12 +35,12 @@ class ThinkingFilter:
         self.said = ""
 
     def feed(self, text: str) -> str:
-        """Return what of the text may be shown now."""
+        """Return the part of the text that may be shown now."""
         self._buffer += text
         return self._show("".join(iter(self._step, None)))
 
     def end(self) -> str:
-        """Return what is left to show; thinking that never ended is not."""
+        """Return the remaining text to show, without thinking that never ended."""
         rest = "" if self._thinking else self._buffer
         self._buffer = ""
         if not self.said and calls_in(rest):
@@ -90,7 +90,7 @@ MAX_NUMBERED_ITEMS = 8
 """Items that numbers alone tell apart which any reply in JSON may have; more where its schema allows more."""
 DIGIT_RUN = re.compile(r"\d+")
 MANY_WORDS, POOR_WORDS = 100, 5
-"""So many words of free text, of which no more than so many differ, are babble."""
+"""Free text of at least this many words with at most so few different ones is babble."""
 LETTER_RUN = re.compile(r"[^\W\d_]+")
 
 
@@ -113,7 +113,7 @@ class RepetitionDetector:
 
 
 def repeats(text: str, counted: int | None = None) -> bool:
-    """Tell whether a text ends in a circle, or in more than `counted` items that numbers alone tell apart.
+    """Return whether a text ends in a circle, or in more than `counted` items that numbers alone tell apart.
 
     Free text (None) may count, but not go on with the same few words in any order.
     """

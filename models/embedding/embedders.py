@@ -150,7 +150,7 @@ def _plugged(point: EntryPoint, model: str) -> Embedder:
 
 
 def _packaged(package: Package, *, loaded: bool) -> Embedder:
-    """Open a packaged embedder once, whoever asks at the same time."""
+    """Open a packaged embedder once, also under concurrent calls."""
     key = (package.kind, "")
     with _opening:
         if key not in _opened and (package.is_installed() or (loaded and install_missing.get()(package))):

@@ -32,11 +32,11 @@ class Facts(BaseModel, frozen=True):
 
     @property
     def may_leak_thought(self) -> bool:
-        """Tell whether the template opens the thinking itself without the server knowing about it."""
+        """Return whether the template opens the thinking itself without the server knowing about it."""
         return not self.thinks and "<think>" in self.template
 
     def lacks(self, capability: str) -> bool:
-        """Tell whether the server says what the model can do, and this is not among it."""
+        """Return whether the server says what the model can do, and this is not among it."""
         return bool(self.capabilities) and capability not in self.capabilities
 
 
@@ -178,7 +178,7 @@ async def digests(url: str) -> dict[str, str]:
 
 
 async def facts(url: str, model: str) -> Facts:
-    """Return what the server says about a model, asked once per process."""
+    """Return the server's description of a model, requested once per process."""
     known = _known.get((url, model))
     if known is None:
         known = _known[url, model] = _facts(model, await _request(url, "/api/show", body={"model": model}))

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 async def counter_of(responder: str) -> Count:
-    """Return what counts a text's tokens for a resolved responder. Raises ModelUnavailable."""
+    """Return a function that counts a text's tokens for a resolved responder. Raises ModelUnavailable."""
     provider, _, model = responder.partition(":")
     if provider != "ollama":
         return tokens

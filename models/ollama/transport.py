@@ -57,7 +57,7 @@ async def persist(url: str, model: str, call: Callable[[], Awaitable[T]]) -> T:
 
 
 def passing(error: BaseException) -> bool:
-    """Tell whether a failure is of the kind that goes away by itself."""
+    """Return whether a failure is of the kind that goes away by itself."""
     if isinstance(error, ResponseError):
         return error.status_code in PASSING
     if isinstance(error, ALWAYS_PASSING):

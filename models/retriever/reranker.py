@@ -25,7 +25,7 @@ WORD_BUCKETS = 1024
 DECAY = 0.1
 """Weight of the squared weights beside the summed loss."""
 STEPS, LOSS_EVERY = 300, 10
-"""Steps of a training, and those after which its loss is told."""
+"""Steps of a training, and steps between two reports of its loss."""
 FEATURE_WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+|[?!.,;:\"]")
 KIND_PREFIX = "kind/"
 OTHERS = ""

@@ -79,7 +79,7 @@ class QueryEncoder(ABC):
 
     @abstractmethod
     def vectors(self, texts: Sequence[str], embedded: Matrix) -> Matrix:
-        """Return what to search memories with, of length 1, a row a question."""
+        """Return the search vectors of questions, of length 1, one row per question."""
 
     @abstractmethod
     def train(self, examples: Examples, seed: int) -> list[float]:
@@ -87,7 +87,7 @@ class QueryEncoder(ABC):
 
     @abstractmethod
     def weights(self) -> Weights:
-        """Return what was learned."""
+        """Return the learned weights."""
 
     def favours(self, texts: Sequence[str], embedded: Matrix) -> Sequence[Mapping[str, float]]:
         """Return by how much each question favours memories, by their agents; none: their order stays."""

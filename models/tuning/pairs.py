@@ -60,7 +60,7 @@ class Pairs(BaseModel):
 
 
 class Question(BaseModel):
-    """A question of general knowledge, and what a right answer says in so many words."""
+    """A question of general knowledge, and the words that a right answer contains."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -14,7 +14,7 @@ from mneme.stores.users.promotion import OwnMemories
 
 
 class MemoryContext(OwnedByUser):
-    """Whose memories the memory agent keeps, and who decides what is remembered."""
+    """The owner of the memories that the memory agent keeps, and the model that decides."""
 
     memory_agent: str = responder("The memory agent's model.")
     similar: int = Field(
@@ -51,7 +51,7 @@ class MemoryContext(OwnedByUser):
 
 
 class ChatContext(MemoryContext, SharesMemory):
-    """What a conversation adds: the chatbot's model and what it is shown."""
+    """Context of a conversation: the chatbot's model and what it is shown."""
 
     chatbot: str = responder("The chatbot's model.")
     recall: int = Field(

@@ -101,7 +101,7 @@ async def turn_of(  # noqa: PLR0913  (as `call_tools`)
     searches: bool = False,
     config: RunnableConfig | None = None,
 ) -> AIMessage:
-    """Return what the agent says and which tools it calls after these messages; the first is the question."""
+    """Return the agent's words and tool calls after these messages; the first is the question."""
 
     async def by_rule(_: Sequence[BaseMessage]) -> AIMessage:
         if searches and len(messages) == 1:

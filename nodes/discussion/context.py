@@ -131,7 +131,7 @@ class Table:
         return f_context(self.about.task, memory, [str(turn) for turn in turns], self.budget, count)
 
     def shown_as(self, role: Role, window: Window, issues: Sequence[Issue]) -> dict[str, Any]:
-        """Return what every question of a discussion shows of a role and its context."""
+        """Return the fields that every question of a discussion shows of a role and its context."""
         document = self.team.document
         return {
             "role": role.title,

@@ -21,7 +21,7 @@ from mneme.stores.discussions.discussions import Turn
 
 PERSON_ANSWERER = "a_person"
 ENDING_FIELDS = ("document", "report", "ended", "lacks")
-"""What a person who approves is shown, and what is kept of how a discussion ended."""
+"""Fields that a person who approves is shown, and that are stored at the end of a discussion."""
 
 
 @counted
@@ -60,7 +60,7 @@ async def document(state: State, runtime: DiscussionRuntime) -> Update:
 
 
 async def _minutes(state: State, table: Table, who: str) -> Parts:
-    """Say how a document came about: who accepted, who did not, what nobody answered, and who wrote it."""
+    """Describe how a document was made: who accepted, who did not, open issues, and its writer."""
     deciders, accepted = table.team.deciders, state["accepted"]
     issues = await table.unsettled(state["turn"])
     return {

@@ -230,7 +230,7 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
 
 
 async def _words_alone(turn: Turn, message: str, bad: BadAnswer, table: Table) -> Update:
-    """Return what a turn keeps of an unusable reply: its message, or that its speaker passes.
+    """Return the turn of an unusable reply: its message alone, or that its speaker passes.
 
     What it would have accepted, raised or answered is not known. So of an expert's message it is assumed that
     it changes the solution, and others are asked anew. Raises the error where the last turns were passed too.

@@ -1,4 +1,4 @@
-"""What a person is asked in a discussion, and what the answers may look like.
+"""Questions to a person in a discussion, and the forms of the answers.
 
 Questions are worded so that Studio, the command line, agent-inbox and agent-chat-ui can each show them; an
 answer that says nothing is asked for again, with the reason.
@@ -31,7 +31,7 @@ class PersonTurn(BaseModel):
 
     @property
     def lacks(self) -> str:
-        """Return what is missing in the answer."""
+        """Return what the answer lacks."""
         return "" if self.message.strip() else "message: say something."
 
     @staticmethod
@@ -52,7 +52,7 @@ class Approval(BaseModel):
 
     @property
     def lacks(self) -> str:
-        """Return what is missing in the answer."""
+        """Return what the answer lacks."""
         return "approve: yes or no?" if self.approve is None else ""
 
     @staticmethod

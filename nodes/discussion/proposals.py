@@ -38,7 +38,7 @@ class Proposal:
 def proposals_of(turns: Iterable[Turn]) -> list[Proposal]:
     """Return what was proposed and not replaced under its name, in the order in which it came up.
 
-    Who says a choice again, as a summary does, takes no acceptance away.
+    Repeating a choice, as a summary does, revokes no acceptance.
     """
     standing: dict[str, Proposal] = {}
     for turn in turns:
@@ -61,5 +61,5 @@ def proposals_of(turns: Iterable[Turn]) -> list[Proposal]:
 
 
 def repeats(entry: str, proposals: Iterable[Proposal]) -> bool:
-    """Tell whether an entry of a memory words a proposal, which is shown as it was worded last."""
+    """Return whether an entry of a memory words a proposal, which is shown as it was worded last."""
     return named(entry) in {each.name.lower() for each in proposals}

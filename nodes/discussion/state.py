@@ -1,4 +1,4 @@
-"""What a discussion's graph keeps between its steps: names and numbers, no words of the conversation."""
+"""State of a discussion's graph between its steps: names and numbers, no words of the conversation."""
 
 from operator import add
 from typing import Annotated, Any

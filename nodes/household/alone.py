@@ -160,7 +160,7 @@ class Answers:
 
     @property
     def fallbacks(self) -> dict[str, list[str]]:
-        """Return what to tell of the fallbacks to whoever watches; nothing, where there was none."""
+        """Return the report of fallbacks for the run's stream; empty without any."""
         return {"fallback": self.lost} if self.lost else {}
 
 
@@ -175,5 +175,5 @@ def teammates(number: int, members: Sequence[Any]) -> list[int]:
 
 
 def is_over(state: HouseholdState) -> bool:
-    """Say whether the episode has ended, by success or by the limit of steps."""
+    """Return whether the episode has ended, by success or by the limit of steps."""
     return state["over"]

@@ -21,11 +21,11 @@ from mneme.prompts.household.coela import Planning, Situation, choose_action, dr
 from mneme.prompts.household.household import Option
 
 DIALOGUE = 3
-"""Messages of each teammate that a member is shown."""
+"""Number of each teammate's messages that a member is shown."""
 
 
 class State(AloneState, total=False):
-    """What each member was told and said, and the message it may send now."""
+    """Each member's dialogue, and the message that it may send now."""
 
     dialogues: list[list[str]]
     drafts: dict[str, str]
@@ -93,7 +93,7 @@ def _situation(state: State, minds: Minds, number: int) -> Situation:
 
 
 def _planning(state: State, minds: Minds, number: int) -> Planning:
-    """Offer to send the draft beside what else is possible."""
+    """Offer the option of sending the draft beside the possible actions."""
     situation = _situation(state, minds, number)
     message = state["drafts"].get(str(number), "")
     sending = [Option(kind="send_message", text=message, steps=1)] if message else []

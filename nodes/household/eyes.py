@@ -50,7 +50,7 @@ class Eyes:
         return None if context.perception == SEGMENTS else cls(context.perception)
 
     def __call__(self, pictures: Sequence["Picture"]) -> Sequence[list["Recognised"] | None]:
-        """Return what the boxes of each picture show; none where no answer could be used."""
+        """Return the objects in the boxes of each picture; none if no answer was usable."""
         if self._is_closed:
             raise CancelledError
         self._asked = asyncio.run_coroutine_threadsafe(self._all(pictures), self._loop)
@@ -58,7 +58,7 @@ class Eyes:
         return found
 
     def close(self) -> None:
-        """Ask no more: whoever waited for the thread has gone away."""
+        """Stop asking: the thread's caller is gone."""
         self._is_closed = True
         if self._asked is not None:
             self._asked.cancel()

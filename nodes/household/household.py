@@ -124,7 +124,7 @@ T = TypeVar("T")
 
 
 async def _with_eyes(eyes: Eyes | None, work: Callable[[], T]) -> T:
-    """Do what may ask a model in a thread of its own; whoever is cancelled asks no more."""
+    """Run work that may ask a model in a thread of its own; a cancelled run asks no more."""
     try:
         return await asyncio.to_thread(work)
     finally:
@@ -189,7 +189,7 @@ def _run(world: World, plans: list[Plan], beliefs: Sequence[Beliefs]) -> tuple[l
 def _after(
     state: HouseholdState, plan: Plan, known: Beliefs, events: Sequence[Event], world: World
 ) -> Member:
-    """Keep what a member knows now, and note in its history what became of its plan."""
+    """Store a member's beliefs, and note the outcome of its plan in its history."""
     ended = next((e for e in events if e.agent == known.agent and e.kind in ("finished", "failed")), None)
     how = "" if ended is None else DONE if ended.kind == "finished" else f"failed: {ended.why}"
     return Member(

@@ -25,7 +25,7 @@ from mneme.nodes.household.mhp_search import Item, Need, Situation, Steps, searc
 from mneme.prompts.household.household import Option, View, spots_of
 
 HERE = 0
-"""The spot where the agent stands; no thing of the world has this id."""
+"""The spot of the agent itself; no thing of the world has this id."""
 MAX_OF_A_CLASS = 100
 
 
@@ -60,7 +60,7 @@ async def search_subgoals(state: State, runtime: HouseholdRuntime) -> Update:
 def _plan(
     view: View, particle: Mapping[str, int], pursued: list[int], random: Random
 ) -> tuple[Option, dict[str, int], list[int]]:
-    """Return what to do, the particle that it rests on, and the subgoal that it serves."""
+    """Return the next action, the particle that it rests on, and the subgoal that it serves."""
     sample = resample(view, particle, random)
     situation = situation_of(view, sample)
     kept = next((each for each in subgoals(situation) if [each.item.id, each.target] == pursued), None)
@@ -86,7 +86,7 @@ def resample(view: View, particle: Mapping[str, int], random: Random) -> dict[st
 
 
 def _unseen(view: View) -> Iterator[str]:
-    """Name the wanted things of which too few are known, `wine/1` and so on."""
+    """List the wanted things of which too few are known, such as `wine/1`."""
     loose = [item.name for item in view.items if item.held_by is None and not item.placed]
     for name, missing in view.missing().items():
         for number in range(missing - loose.count(name)):
@@ -94,7 +94,7 @@ def _unseen(view: View) -> Iterator[str]:
 
 
 def situation_of(view: View, sample: Mapping[str, int]) -> Situation:
-    """Return what the search starts from: needs that no other hands meet, and the things of the sample."""
+    """Return the start of the search: needs that no other member meets, and the things of the sample."""
     hands = set(view.myself.hands)
     loose = [each for each in view.items if each.held_by is None and not each.placed and each.id not in hands]
     items = [Item(each.id, each.name, HERE, False, True, True) for each in view.items if each.id in hands]

@@ -31,14 +31,14 @@ class Item(NamedTuple):
     """Negative where the thing was never seen."""
     name: str
     spot: int
-    """What is walked to: the thing itself, its closed container, or its unexplored room."""
+    """The destination: the thing itself, its closed container, or its unexplored room."""
     opens: bool
     held: bool
     observed: bool
 
 
 class Need(NamedTuple):
-    """So many things of a name are still to be put to a target."""
+    """A number of things of a name that must still be put to a target."""
 
     name: str
     target: int
@@ -55,7 +55,7 @@ class Subgoal(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """What one agent plans in: where it is, what is left to do and with what."""
+    """The situation of one agent: where it is, what is left to do and with what."""
 
     here: int
     needs: tuple[Need, ...]
@@ -154,7 +154,7 @@ def _best_child(branch: Branch, random: Random) -> Branch:
 
 
 def _rollout(situation: Situation, steps: Steps, random: Random) -> float:
-    """Return what at most `ROLLOUT` random subgoals bring: predicates satisfied less the steps' cost."""
+    """Return the value of at most `ROLLOUT` random subgoals: predicates satisfied less the steps' cost."""
     gained = 0.0
     for _ in range(ROLLOUT):
         choices = subgoals(situation)

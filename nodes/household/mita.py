@@ -211,7 +211,7 @@ def _left_to_the_members(state: State, runtime: HouseholdRuntime, why: str, fall
 
 
 def _lapsed(state: State, runtime: HouseholdRuntime, report: Report) -> Option | None:
-    """Return what the manager allocates to a member in a lapse, old or new; None where it does not lapse."""
+    """Return a member's random action in a lapse, old or new; None without a lapse."""
     context, worker = runtime.context, report.worker
     kept = state.get("stuck", {}).get(worker.name)
     going = [option for option in report.options if option.under_way and str(macro_of(option)) == kept]
@@ -232,7 +232,7 @@ def _informed(
 
 
 async def execute(state: State, runtime: HouseholdRuntime) -> Update:
-    """Translate the joint action into low-level steps; keep what came of it for the next synopsis."""
+    """Translate the joint action into low-level steps; keep the results for the next synopsis."""
     update = await household.execute(state, runtime)
     if not runtime.context.summary:
         return update
@@ -273,7 +273,7 @@ def _appended(state: State, synopsis: Synopsis, change: str, team: Beliefs) -> U
 
 
 async def finish(state: State, runtime: HouseholdRuntime) -> Update:
-    """Say how the episode ended; where that is wanted, keep what it taught for the next in this apartment."""
+    """Return the end of the episode; on request, store its lessons for the next in this apartment."""
     if runtime.context.remember:
         remembered = taught_by(state)
         source = Source(tasks=[remembered.episode])

@@ -39,16 +39,16 @@ from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory,
 RECENT = 3
 """Number of latest synopses that stay as they were written."""
 STEP_NUMBER = re.compile(r"\bstep \d")
-"""What a sentence has that tells of what happened."""
+"""Pattern of a sentence about a past event."""
 PAST = re.compile(rf"{STEP_NUMBER.pattern}|[+-]\d")
 """The same, or what a sentence has that tells of what changed."""
 UNFOUND = r"\b(?:not|never|nobody|nowhere)(?: \w+){0,2} (?:found|seen|known)\b|\b(?:missing|to find)\b"
-"""What a clause has that says of something that it was not found."""
+"""Pattern of a clause that says that something was not found."""
 UNPLACED = (
     r"(?:<[^<>]+> ?\(\d+\) )?\b(?:(?:is|are) (?:still )?(?:left|waited for)|remains?)\b"
     r"(?! (?:on|in|inside|at)\b)"
 )
-"""What a clause has that says of something that it is left, or waited for."""
+"""Pattern of a clause that says that something is left, or waited for."""
 MAX_NEW_ENTRIES = 2
 """Entries that one round may add to a member's history: an interrupted plan, and the one in its place."""
 
@@ -90,7 +90,7 @@ def passage_of(state: State, beliefs: Sequence[Beliefs], team: Beliefs) -> Passa
 
 
 def _place_of(known: Known, team: Beliefs) -> int:
-    """Return what a thing is in or on, where that has a name to the team; else the room."""
+    """Return what a thing is in or on, if the team has a name for that; else the room."""
     is_told = known.relation != "held by" and known.holder in team.things
     return known.holder if known.holder is not None and is_told else known.room
 
@@ -106,7 +106,7 @@ def deeds(state: State, update: Update) -> list[str]:
 
 
 def _beliefs(beliefs: Sequence[Beliefs], oldest: int) -> str:
-    """Say what each member saw since a step, and where nobody has been at all."""
+    """Describe what each member saw since a step, and where nobody has been at all."""
     own = [
         in_lines(
             f"{AGENT_NAMES[n]}: {known.position_in_words()}", *known.sights(oldest), known.explored(oldest)
@@ -118,7 +118,7 @@ def _beliefs(beliefs: Sequence[Beliefs], oldest: int) -> str:
 
 
 def named_in(synopsis: Synopsis, team: Beliefs) -> Beliefs:
-    """Return what the team knows of the things and places that a synopsis names, and of no others."""
+    """Return the team's knowledge of the things and places that a synopsis names, and of no others."""
     ids = {*synopsis.placed, *synopsis.checked, *synopsis.unchecked}
     ids |= {each.id for each in team.objects() if each.relation == "held by"}
     ids |= {each for found in synopsis.found for each in (found.thing, found.place)}
@@ -238,7 +238,7 @@ def _still(dated: DatedSynopsis, team: Beliefs, over: re.Pattern[str]) -> DatedS
 
 
 def _holds(clause: str, gone: set[str], over: re.Pattern[str]) -> bool:
-    """Say whether a clause is dated, or still so; what is left may be moved on its way."""
+    """Return whether a clause is dated, or still so; what is left may be moved on its way."""
     moved = gone.intersection(number for _, number in NAMED_THING.findall(re.sub(UNPLACED, "", clause)))
     return STEP_NUMBER.search(clause) is not None or not (moved or over.search(clause))
 

@@ -13,7 +13,7 @@ from mneme.nodes.household.household_state import Ending, HouseholdState
 from mneme.prompts.household.household import Option
 
 FALLBACK = "fallback: "
-"""What a reason begins with that says why an answer could not be used."""
+"""Prefix of a reason that says why an answer was unusable."""
 
 
 class Progress(TypedDict):
@@ -44,7 +44,7 @@ def in_words(dated: DatedSynopsis) -> str:
 
 
 def merged(synopses: Sequence[DatedSynopsis]) -> Beliefs:
-    """Return what synopses say together; a later one is right where they differ."""
+    """Merge the statements of synopses; the later one is right where they differ."""
     return together([Beliefs.model_validate(each["known"]) for each in synopses])
 
 

@@ -34,13 +34,13 @@ from mneme.prompts.household.proagent import (
 )
 
 BEHAVIOURS = 5
-"""Latest behaviours of a teammate that are kept."""
+"""Number of a teammate's latest behaviours that are kept."""
 GRACE = 3
 """Steps beyond what its way takes after which a teammate should have done what it was thought to intend."""
 
 
 class State(AloneState, total=False):
-    """What each member has observed of each teammate, and thinks that it intends."""
+    """Each member's observations of each teammate, and the intention that it infers."""
 
     minds: Annotated[list[dict[int, Observed]], Typed]
     deciding: list[int]
@@ -66,7 +66,7 @@ def _watched(minds: Minds, number: int, before: Mapping[int, Observed]) -> dict[
 
 
 def _seen(view: View, old: Observed, met: Met) -> Observed:
-    """Note a teammate's behaviour, where it is in sight now."""
+    """Record a teammate's behaviour if it is in sight now."""
     if met.step != view.step:
         return old
     names = {item.id: item.name for item in view.items}
@@ -89,7 +89,7 @@ def _seen(view: View, old: Observed, met: Met) -> Observed:
 
 
 def _corrected(view: View, observed: Observed) -> Observed:
-    """Give an intention up that is done, or that the teammate's behaviour contradicts."""
+    """Remove an intention that is fulfilled, or that the teammate's behaviour contradicts."""
     if observed.intended == UNKNOWN_ROOM:
         return observed
     if is_done(view, observed.intended):
@@ -122,7 +122,7 @@ def _scene(state: State, minds: Minds, number: int) -> Scene:
 def _thought(
     state: State, scenes: Mapping[int, Scene], plans: Mapping[int, Plan]
 ) -> list[dict[int, Observed]]:
-    """Keep what each now thinks that its teammates intend, and by when that should be done."""
+    """Store the intentions that each member infers, and when each should be fulfilled."""
     minds = [dict(each) for each in state["minds"]]
     for number, plan in plans.items():
         thought, scene = minds[number], scenes[number]

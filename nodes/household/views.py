@@ -35,7 +35,7 @@ NOWHERE = -1
 
 
 def worker_of(number: int, beliefs: Beliefs, plan: Plan | None) -> Worker:
-    """Say where a member is, what it holds and what it is doing, by what it knows itself."""
+    """Describe a member's place, hands and plan, by its own knowledge."""
     return Worker(
         number=number,
         name=AGENT_NAMES[number],
@@ -58,7 +58,7 @@ def knowledge_of(  # noqa: PLR0913  (what may be known beyond one's own beliefs,
     finds: Mapping[str, str] | None = None,
     experience: Mapping[str, Mapping[str, tuple[int, int]]] | None = None,
 ) -> Knowledge:
-    """Say what beliefs come to, with what was announced to all.
+    """Summarise beliefs, with what was announced to all.
 
     `placed` (by predicate) and `in_hands` (by class) are the progress; `finds` says where things of the task
     turned up, of which those are told that the beliefs know; `experience` is of earlier episodes.
@@ -96,7 +96,7 @@ def knowledge_of(  # noqa: PLR0913  (what may be known beyond one's own beliefs,
 
 
 def _place(thing: Thing | Known) -> dict[str, Any]:
-    """Return what a thing is called, and where its centre is on the floor."""
+    """Return a thing's name, and the position of its centre on the floor."""
     x, _, z = thing.center
     return {"id": thing.id, "name": thing.name, "x": x, "z": z}
 
@@ -135,7 +135,7 @@ def _item(known: Known, beliefs: Beliefs, goals: Sequence[Goal]) -> Item:
 def options_of(
     observation: Observation, beliefs: Beliefs, knowledge: Knowledge, goals: Sequence[Goal], plan: Plan | None
 ) -> list[Option]:
-    """List what a member may do now, what it is doing first; messages are written by whoever sends some."""
+    """List a member's possible actions, the current one first; each sender writes its own messages."""
     macros = [macro for macro in possible(observation, beliefs, goals) if macro.kind != "send_message"]
     spots = {each.id: Spot(**_place(each), room=each.room) for each in beliefs.things.values()}
     spots |= {
@@ -150,7 +150,7 @@ def options_of(
 
 
 def _option(macro: Macro, spots: Mapping[int, Spot], beliefs: Beliefs, knowledge: Knowledge) -> Option:
-    """Say where an action leads, about how far that is, and when its room was explored."""
+    """Describe where an action leads, the approximate distance, and when its room was explored."""
     here: Corner = (beliefs.room, *beliefs.position)
     spot = None if macro.target is None else spots.get(macro.target)
     option = Option(kind=macro.kind, target=macro.target, name=macro.name)
@@ -243,7 +243,7 @@ def mark_of(situation: Situation) -> str:
 
 
 def _with_progress(state: State, beliefs: Beliefs, workers: Sequence[Worker]) -> Knowledge:
-    """Say what beliefs come to, with the progress that the whole team is told."""
+    """Summarise beliefs, with the progress that the whole team is told."""
     return knowledge_of(
         episode_of(state),
         beliefs,
@@ -292,7 +292,7 @@ def progress_in_words(state: State) -> str:
 
 
 def seen_now(beliefs: Beliefs, *, with_shut: bool = True) -> str:
-    """Say what an agent perceives at this step; without `with_shut`, not which containers are shut."""
+    """Describe what an agent perceives at this step; without `with_shut`, not which containers are shut."""
     return in_lines(beliefs.position_in_words(), *beliefs.sights(beliefs.step, with_shut=with_shut))
 
 

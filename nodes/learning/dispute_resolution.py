@@ -238,7 +238,7 @@ async def tried(world: World, task: Task, side: Guideline, who: str) -> Trial | 
 
 
 def match_of(trial: PairedTrial) -> Match:
-    """Return what agents and people are shown of a trial."""
+    """Return a trial as agents and people are shown it."""
     return Match.model_validate(trial, from_attributes=True)
 
 

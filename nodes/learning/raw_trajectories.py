@@ -67,7 +67,7 @@ def _recalled(kept: TrialRecord, step: Step) -> Known:
 
 @timed
 async def keep(step: Step) -> Update:
-    """Keep the whole trajectory, whatever came of it, and log the task."""
+    """Keep the whole trajectory, whatever its result, and log the task."""
     state, packet = step.state, step.state["packet"]
     pattern = step.draft(state["final"]).pattern
     kept = TrialRecord(

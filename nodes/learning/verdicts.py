@@ -39,7 +39,7 @@ def sides_of(dispute: Dispute, card: Card) -> tuple[Guideline, Guideline] | None
 
 
 def old_evidence(card: Card) -> str:
-    """Say what a disputed card rests on."""
+    """Describe the evidence for a disputed card."""
     evidence = card.evidence
     counted = f"{evidence.success_count} of {evidence.count} tasks, confidence {card.confidence:.2f}"
     people = f"; {sum(each.good for each in card.ratings)} of {len(card.ratings)} people were served"
@@ -49,7 +49,7 @@ def old_evidence(card: Card) -> str:
 
 
 def new_evidence(task: TaskRecord | None) -> str:
-    """Say what the task showed that made the finding."""
+    """Describe the evidence of the task that made the finding."""
     if task is None:
         return "no task of this team"
     solved = "solved" if task.solved else "not solved"

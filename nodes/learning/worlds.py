@@ -149,7 +149,7 @@ def remedies(world: World) -> list[str]:
 
 
 def told_of(world: World, task: str) -> dict[str, Any]:
-    """Return what every agent is told of a task in its world."""
+    """Return the description of a task in its world that every agent is given."""
     return {
         "task": task,
         "language": world.language.definition if world.language else NO_LANGUAGE,

@@ -239,7 +239,7 @@ def _standing(world: PddlWorld) -> Update:
 
 
 async def _kept(memory: TaskMemory, work: Awaitable[T], otherwise: T) -> T:
-    """Return what a memory did; where it got no usable answer, what was before, and complain."""
+    """Return the memory's new state; without a usable answer keep the old one, and complain."""
     try:
         return await work
     except BadAnswer as bad:

@@ -73,7 +73,7 @@ async def calibrate(  # noqa: PLR0913  (what is scored, and how)
 
 
 def _measured(scored: Sequence[Scored], grader: str, domain: str) -> dict[str, float]:
-    """Return the threshold and how well it parts good answers from the damaged ones after each of them.
+    """Return the threshold and how well it separates good answers from the damaged ones after each.
 
     What has no score is never kept. Raises BadInput where they are not told apart.
     """
@@ -120,7 +120,7 @@ def shipped(agent: Agent) -> list[Pair]:
 
 
 def anchors(pairs: Sequence[Pair], wanted: int, seed: int) -> list[tuple[Pair, str]]:
-    """Draw so many pairs by seed, of each agent in turn, with a damaged version of each answer."""
+    """Draw a number of pairs by seed, of each agent in turn, with a damaged version of each answer."""
     drawn = sorted(pairs, key=lambda each: hashlib.sha256(f"{seed}/{each.key}".encode()).digest())
     turns, turn = Counter[str](), dict[str, int]()
     for each in drawn:

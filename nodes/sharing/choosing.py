@@ -33,7 +33,7 @@ async def chosen(
 
 
 async def found_by(pool: MemoryPool, question: str, wanted: int, asked: LookUp) -> list[Pooled]:
-    """Return what a search finds, the best first: similarity plus what their agents are favoured by.
+    """Return the memories that a search finds, best first: similarity plus the favour of their agents.
 
     Where there are favours, DEPTH memories at least are looked at.
     """

@@ -55,7 +55,7 @@ class Exchange:
 
 
 class Scored(TypedDict):
-    """What a pair is worth, as plain values that a checkpoint holds.
+    """The scores of a pair, as plain values that a checkpoint holds.
 
     `score` is of 100, and none where the pair could not be scored: `rationale` says why. `points` are by
     criterion, `most` those that the agent can earn: an agent that not all criteria are for earns them of

@@ -61,7 +61,7 @@ def rubrics_of(ledger: Ledger, team: str) -> Rubrics[Rubric]:
 
 
 async def rubric_of(runtime: "Runtime[Pools]", domain: str) -> FrozenRubric:
-    """Return what a domain's pairs are scored by: the team's own rubric, else the one that is shipped.
+    """Return the rubric that scores a domain's pairs: the team's own, else the shipped one.
 
     Raises BadInput where there is neither.
     """

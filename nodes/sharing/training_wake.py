@@ -21,7 +21,7 @@ TRAINING_THREAD = "retriever/{team}/{pool}"
 async def wake_training(runtime: Runtime[Pools], pool: str) -> str:
     """Let the LangGraph server train on what waits; elsewhere whoever runs the graph does.
 
-    Returns why it could not be woken: no answer is lost over what can wait.
+    Return why it could not be woken: training can wait, so no answer is lost.
     """
     if runtime.server_info is None:
         return ""

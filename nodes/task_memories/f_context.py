@@ -26,7 +26,7 @@ def fitting(texts: Sequence[str], room: float, count: Count, left_out: str) -> s
 
 @dataclass(frozen=True)
 class Window:
-    """What an agent is shown: C_{n,m} of equation 1. `first` is the place of the oldest turn shown."""
+    """The context of an agent: C_{n,m} of equation 1. `first` is the place of the oldest turn shown."""
 
     task: str
     memory: str

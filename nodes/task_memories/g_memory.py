@@ -185,7 +185,7 @@ def carried_out(
     related: Sequence[str],
     name: str,
 ) -> list[Edit]:
-    """Return what becomes of the insights: changes of those offered, and those that are new.
+    """Return the changes of insights: edits of those offered, and new ones.
 
     `standing` are all insights, `related` the trials that the operations rest on, `name` begins the ids of
     new insights. An insight is changed by one operation only: the first. New ones beyond the bound are left
@@ -208,9 +208,9 @@ def carried_out(
 
 
 def operated(before: Insight, operation: Operation, related: Sequence[str], full: bool) -> Insight | None:
-    """Return what an operation makes of an insight; None where that deletes it.
+    """Return the insight after an operation; None if the operation deletes it.
 
-    The trials that an agreement or an edit rests on bear it out from then on.
+    The trials that an agreement or an edit rests on support the insight from then on.
     """
     if operation.kind == "REMOVE":
         return scored(before, REMOVED_WHEN_FULL if full else REMOVED)

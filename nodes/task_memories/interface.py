@@ -21,7 +21,7 @@ MAX_RECOLLECTION_SHARE = 0.5
 SHORTEST = 20
 REST_LEFT_OUT = "(The rest is left out.)"
 Held = dict[str, Any]
-"""What a memory knows during a task: plain JSON, part of the graph's state. Empty at the start."""
+"""A memory's state during a task: plain JSON, part of the graph's state. Empty at the start."""
 
 
 class Task(BaseModel):
@@ -58,7 +58,7 @@ class Role:
 
 
 class Shown(NamedTuple):
-    """What an agent is shown beside its task: the memory's text, and the turns it still sees, in order."""
+    """Content that an agent is shown beside its task: the memory's text, and the visible turns, in order."""
 
     memory: str
     turns: list[Turn]
@@ -66,7 +66,7 @@ class Shown(NamedTuple):
 
 @dataclass
 class MemoryServices:
-    """What a memory works with, made anew for each step of a graph.
+    """Services that a memory uses, made anew for each step of a graph.
 
     `who` answers the memory's own questions; `window` is the budget of a context in tokens (task, memory and
     turns together), counted by `count`, the tokenizer of the model that reads it where it is known;
@@ -137,7 +137,7 @@ class TaskMemory:
         return held
 
     def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
-        """Return what this agent is shown now. Raises BadInput where task and memory fill the window."""
+        """Return this agent's current context. Raises BadInput where task and memory fill the window."""
         return self.services.within(task, "", turns)
 
     async def observe(self, task: Task, held: Held, turns: Sequence[Turn]) -> Held:

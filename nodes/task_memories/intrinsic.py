@@ -69,7 +69,7 @@ class Intrinsic(TaskMemory):
 
 
 def _output(turn: Turn) -> str:
-    """Say O_{n,m}: what the agent said, or what it did and what came of it."""
+    """Return O_{n,m}: the agent's message, or its action and the result."""
     if turn.thought or not turn.outcome:
         return turn.thought or turn.output
     if turn.failed:

@@ -51,7 +51,7 @@ class Recollecting(TaskMemory):
         return await self.services.trials.nearest(task.goal, 1, shelf="succeeded")
 
     async def kept(self, trial: FinishedTask) -> TrialRecord:
-        """Return what is kept of a trial: its trajectory, keyed by the goal."""
+        """Return the record of a trial: its trajectory, keyed by the goal."""
         return raw(trial, trial.task.goal)
 
     def course(self, trial: FinishedTask) -> Course:
@@ -71,7 +71,7 @@ class Recollecting(TaskMemory):
         return [each for _, each in sorted(rated, key=lambda pair: -pair[0])[:SUCCESSES_PER_TASK]]
 
     def change(self, trial: FinishedTask) -> Change:
-        """Say why something is written: a trial ended."""
+        """Return the reason of a write: a trial ended."""
         ended = "a task was done" if trial.success else "a task was not done"
         return Change(reason=ended, actor=self.name, model=self.decided_by, source=Source(tasks=[trial.id]))
 
@@ -130,7 +130,7 @@ class MemoryBank(Voyager):
 
 
 def retention(age: int) -> float:
-    """Return how much is left of a turn after so many others."""
+    """Return the share of a turn that is left after a number of others."""
     return math.exp(-age / FADING)
 
 

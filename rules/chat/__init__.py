@@ -1,4 +1,4 @@
-"""How rules answer the questions of `prompts/chat/`: they keep what was said and change little."""
+"""Rules that answer the questions of `prompts/chat/`: they keep what was said and change little."""
 
 from mneme.rules.chat import chatbot, memory_agent
 

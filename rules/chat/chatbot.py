@@ -1,4 +1,4 @@
-"""How rules answer the chatbot's question: from what is remembered and was just said, without composing."""
+"""Rules that answer the chatbot's question: from what is remembered and was just said, without composing."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""How a new statement stands to a remembered one: repetition, correction, perhaps contradiction."""
+"""The relation of a new statement to a remembered one: repetition, correction, possible contradiction."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ TOPICS, ONE_AT_A_TIME = ENGLISH["topics"], ENGLISH["one_at_a_time"]
 MEASURE_STEMS = {each[:STEM] for each in words(ENGLISH["measures"])}
 """Words that two statements may share without being of one thing."""
 SHARED_WORD_RATIO = 3
-"""Of so many words of the shorter statement the other has at least one."""
+"""The other statement has at least one in this many words of the shorter one."""
 MAX_WORDS = 5  # of a value: more words may say something else, too
 PREPOSITIONS = frozenset(("at", "in", "on", "for", "to", "of", "by", "from", "with"))
 BEFORE_VALUES = PREPOSITIONS | {"the"}
@@ -40,7 +40,7 @@ def relations(
 
 
 def correction(fact: str, said: str, memories: Sequence[str], before: str) -> Correction | None:
-    """Return what an explicit correction changes, where one memory alone can be meant.
+    """Return the change of an explicit correction, if it can mean only one memory.
 
     It names the wrong words (`Y, not X`), or says again, with another value, what was said just `before`.
     """
@@ -71,7 +71,7 @@ def _refers(sentence: str, memory: str) -> bool:
 
 
 def _is_about(sentence: str, memory: str) -> bool:
-    """Tell whether a sentence may have a memory's subject: `Leo lives in Porto` of `My brother Leo …`."""
+    """Return whether a sentence may have a memory's subject: `Leo lives in Porto` of `My brother Leo …`."""
     of, known = (f" {_subject(each)}" for each in (sentence, memory))
     if of[1:] in PREPOSITIONS:  # `At work …` of no `At home …`
         return False
@@ -83,7 +83,7 @@ def _shares(text: str, wrong: str, memory: str) -> bool:
 
 
 def corrected(memory: str, fact: str, wrong: str, right: str) -> str:
-    """Put the right words in place of the wrong ones; add each sentence that says more than that."""
+    """Replace the wrong words by the right ones; append each sentence that says more than that."""
     new = re.sub(rf"(?<!\w){re.escape(wrong)}(?!\w)", lambda _: right, memory, flags=re.IGNORECASE)
     more = [each for each in sentences(fact) if stems(CORRECTING.sub("", each)) - stems(f"{new} {wrong}")]
     return " ".join([new, *more])
@@ -128,7 +128,7 @@ def _sort(value: str) -> str:
 
 
 def count(part: str, text: str) -> int:
-    """Return how often a text has some words, one after the other."""
+    """Return how often a sequence of words occurs in a text."""
     return f" {' '.join(words(text))} ".count(f" {' '.join(words(part))} ")
 
 
@@ -175,7 +175,7 @@ def _before(value: str, text: str) -> list[str]:
 
 
 def _differ(fact: str, memory: str) -> bool:
-    """Tell whether sentences of one subject differ in a number, an end, or what is one at a time."""
+    """Return whether sentences of one subject differ in a number, an end, or what is one at a time."""
     said, known = stems(fact) - MEASURE_STEMS, stems(memory) - MEASURE_STEMS
     shared = said & known
     if SHARED_WORD_RATIO * len(shared) < min(len(said), len(known)):
@@ -204,5 +204,5 @@ def _subject(sentence: str) -> str:
 
 
 def stems(text: str) -> set[str]:
-    """Return what the forms of each content word of a text share."""
+    """Return the common stem of the forms of each content word of a text."""
     return {each[:STEM] for each in content_of(text)}

@@ -1,4 +1,4 @@
-"""Which sentences of a message state something.
+"""Select the sentences of a message that state something.
 
 A sentence is kept, as it was typed, unless it surely holds nothing: it asks or sets a task, or it has only
 words of grammar, courtesy and reaction. One word more is enough where a clause points to the user's world (a
@@ -100,7 +100,7 @@ def _announced(read: Sequence[str]) -> Iterator[str]:
 
 
 def asks(sentence: str) -> bool:
-    """Tell whether a sentence is a question or sets a task."""
+    """Return whether a sentence is a question or sets a task."""
     said = TAG.sub("", sentence).rstrip(")\"'”’ ")
     opened = _opened(said)
     first, second, *rest = read = [core(each) for each in words(opened)[:9]] + ["", ""]
@@ -121,7 +121,7 @@ def asks(sentence: str) -> bool:
 
 
 def says(sentence: str, known: bool = False) -> bool:
-    """Tell whether a sentence states something: a clause tied to the user, or enough of other words.
+    """Return whether a sentence states something: a clause tied to the user, or enough of other words.
 
     It needs fewer where another sentence of the message is `known` to state something.
     """
@@ -137,7 +137,7 @@ def says(sentence: str, known: bool = False) -> bool:
 
 
 def says_beside(question: str) -> bool:
-    """Tell whether a clause of a question states something about the user or somebody they speak of."""
+    """Return whether a clause of a question states something about the user or somebody they speak of."""
     own = question.partition(":")[0] if PASTED.search(question) else question
     clauses = CLAUSES.split(VERBATIM.sub(" ", own))
     said = [each for each in clauses[:-1] if CONTENTLESS.isdisjoint(words(each))]
@@ -146,7 +146,7 @@ def says_beside(question: str) -> bool:
 
 
 def details(sentence: str) -> bool:
-    """Tell whether a sentence after a task only says more of it: `Around 300 words, with a sad ending.`"""
+    """Return whether a sentence after a task only says more of it: `Around 300 words, with a sad ending.`"""
     read = [core(each) for each in words(sentence)[:1]]
     return not (PERSON.search(sentence) or EVER.search(sentence) or DETAIL.isdisjoint(read))
 

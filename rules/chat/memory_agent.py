@@ -1,4 +1,4 @@
-"""How rules answer the memory agents' questions, in `prompts/chat/`: keep, link, never overwrite."""
+"""Rules that answer the memory agents' questions, in `prompts/chat/`: keep, link, never overwrite."""
 
 import re
 from typing import Literal
@@ -75,7 +75,7 @@ def _wishes(message: str) -> list[str]:
 
 
 def entities_of(content: str) -> list[str]:
-    """Return the words of a text with a capital, unless they begin a sentence and are words of grammar."""
+    """Return the sentences that ask to forget something and say nothing else."""
     found = []
     for each in PROPER_NAME.finditer(content):
         name = each[0].removesuffix("'s").removesuffix("’s")
@@ -134,7 +134,7 @@ def _statements(memory: str) -> list[str]:
 
 
 def _is_wish(statement: str, wish: str) -> bool:
-    """Tell whether a statement of a memory says all of what is to be forgotten."""
+    """Return whether a statement of a memory says all of what is to be forgotten."""
     is_of_one = OWN.search(statement) is not None or not OWN.search(wish)
     return is_of_one and bool(stems(wish)) and stems(wish) <= stems(statement)
 

@@ -1,4 +1,4 @@
-"""How rules write the document: the items that the context still shows, and nothing that was not said."""
+"""Rules that write the document: the items that the context still shows, and nothing that was not said."""
 
 from collections.abc import Sequence
 

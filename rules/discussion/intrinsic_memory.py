@@ -1,4 +1,4 @@
-"""How rules take their turns: they propose what is asked for and not shown, and accept when nothing is left.
+"""Rules that take turns in a discussion: they propose what is asked for and missing, and accept at the end.
 
 They weigh nothing: no alternative, no drawback, nobody else's proposal.
 """
@@ -18,7 +18,7 @@ from mneme.rules.discussion.proposals import demands, fitted, items_in, own_item
 from mneme.rules.registry import rule
 
 MAX_PROPOSALS_PER_TURN = 2
-"""The most proposals in one turn."""
+"""Maximum proposals in one turn."""
 MAX_GAPS = 3
 
 

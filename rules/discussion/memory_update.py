@@ -1,4 +1,4 @@
-"""How rules update a structured memory: each statement goes into the slot whose words it shares.
+"""Rules that update a structured memory: each statement goes into the slot whose words it shares.
 
 A line that begins with a label (`Risk: …`) is one statement; other lines are cut into sentences. A later
 statement about what stands before a colon or a bracket (`Storage (S3) …`) takes the earlier one's place.
@@ -24,7 +24,7 @@ from mneme.prompts.discussion.memory_update import Remembering, Updated, update_
 from mneme.rules.registry import rule
 
 Purposes = Mapping[Path, Any]
-"""What each slot is for: a text, or a list of one where it holds a list."""
+"""The purpose of each slot: a text, or a list of one for a slot that holds a list."""
 Kept = dict[Path, list[str]]
 LABELLED = re.compile(r"([A-Za-z][\w '/-]{1,40}):\s+(\S.*)")
 ENTRY_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
@@ -72,7 +72,7 @@ def words(text: str) -> frozenset[str]:
 
 
 def _take_in(purposes: Purposes, kept: Kept, statement: str) -> Path:
-    """Put a statement into the slot that it fits best; return the slot's path."""
+    """Put a statement into the slot that fits best; return the slot's path."""
     label, said = found.groups() if (found := LABELLED.match(statement)) else ("", statement)
 
     def fit(path: Path) -> float:

@@ -1,7 +1,7 @@
-"""What rules can propose in a discussion, and what a context still shows of what was proposed.
+"""Proposals that rules make in a discussion, and the proposals that a context still shows.
 
-Rules know no field. They propose what the task demands (its list items, and sentences with `must` or
-`should`), what persons have said since and what other workflows know, in their own words; where the task
+Rules have no expert knowledge. They propose what the task demands (its list items, and sentences with `must`
+or `should`), what persons have said since and what other workflows know, in their own words; where the task
 demands nothing, the duties of their role. What has left the context counts as not said. Items are read back
 from turns and memories by their form, `Name (choice) because …`.
 """
@@ -41,7 +41,7 @@ class Item:
 
 
 def items_in(text: str) -> Iterator[Item]:
-    """Read the items that a text names, in order; a turn's number holds for all that is said in it."""
+    """Read the items that a text names, in order, with the turn's number."""
     turn = re.match(r"\[(\d+)\] ", text)
     for item in ITEM.finditer(text):
         numbers = [each for each in (turn and turn[1], item["before"], item["after"]) if each][:1]
@@ -66,7 +66,7 @@ def visible(given: Speaking) -> dict[str, Item]:
 
 
 def demands(given: Speaking) -> list[Item]:
-    """Return what the task demands and persons have said as items, those in a role's own words first."""
+    """Return the demands of the task and of persons as items; for a role its own words first."""
     asked = [(hit[1] or hit[2], "the task asks for it") for hit in DEMAND.finditer(given.task)]
     said = [PERSON_TURN.sub("", turn) for turn in given.turns.root if PERSON_TURN.match(turn)]
     sentences = [each for text in said if not ITEM.search(text) for each in ENTRY_END.split(text)]
@@ -91,7 +91,7 @@ def phrases_of(duties: str, task: str) -> list[str]:
 
 
 def fitted(lines: Sequence[str], room: int) -> str:
-    """Join as many lines as have room, each cut to its share."""
+    """Join as many lines as fit, each cut to its share."""
     kept = lines[: max(1, room // SHORTEST_LINE)]
     return "\n".join(shorten(each, room // len(kept) - 1, placeholder=CUT) for each in kept)
 

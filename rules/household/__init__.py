@@ -1,4 +1,4 @@
-"""The judgement behind the household's rules: what one member, and a whole team, should do next.
+"""Planning behind the household's rules: the next action of one member, and of a whole team.
 
 All of it reads the typed inputs of `prompts/household/household.py` and nothing else; how far things are, the
 world estimates (`environments/household/walking.py`).

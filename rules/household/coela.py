@@ -1,4 +1,4 @@
-"""How rules answer the questions of `prompts/household/coela.py`: they send no messages.
+"""Rules that answer the questions of `prompts/household/coela.py`: they send no messages.
 
 What a message saves its step costs: with messages of what was found, checked and intended, teams needed 36.7
 steps in 30 episodes, without any 37.3 (paired +0.5 ± 2.9). Whether talking helps is for models to show.
@@ -18,5 +18,5 @@ def draft_message(given: Situation) -> Draft:
 
 @rule(questions.choose_action)
 def choose_action(given: Planning) -> Choice:
-    """Do what is worth most by one's own judgement of one's own view."""
+    """Choose the option that is worth most by the member's own view."""
     return Choice(reason="It seems to be worth most.", option=best(given))

@@ -1,4 +1,4 @@
-"""What there is to do in a household: things to fetch, places to look at, and how far they are."""
+"""Errands in a household: things to fetch, places to look at, and the distances to them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Aim(NamedTuple):
 
 
 class Errands:
-    """What there is to do, and how far it is."""
+    """The errands of a household, and the distances to them."""
 
     def __init__(self, knowledge: Knowledge, taken: Sequence[int] = ()) -> None:
         self.knowledge, self.taken = knowledge, frozenset(taken)
@@ -41,7 +41,7 @@ class Errands:
 
     @property
     def is_all_found(self) -> bool:
-        """Say whether nothing is left to look for, or nowhere to look."""
+        """Return whether nothing is left to look for, or nowhere to look."""
         return not self.gains
 
     def targets_of(self, worker: Worker) -> list[int]:
@@ -49,14 +49,14 @@ class Errands:
         return [self.home(held) for held in worker.hands]
 
     def steps(self, start: Corner, target: int) -> int:
-        """Return about how many steps a visit takes: the way, and acting or looking once."""
+        """Return the approximate steps of a visit: the way, and one action or look."""
         key = (start, target)
         if key not in self._ways:
             self._ways[key] = steps_to_visit(self.knowledge, start, self.spots[target])
         return self._ways[key]
 
     def aim(self, stop: int) -> Aim:
-        """Return what one does at a stop."""
+        """Return the action at a stop."""
         if stop in self.rooms:
             return Aim("goexplore", stop)
         return Aim("gocheck" if stop in self.gains else "gograb", stop)

@@ -25,11 +25,11 @@ from mneme.rules.household.search_routes import UNREACHED_STEP, Route, Routes, i
 SAMPLES = 32
 SAMPLE_NUMBERS = np.arange(SAMPLES)
 PASSES = 2
-"""How often every change of the routes is tried."""
+"""Number of passes over all changes of the routes."""
 SOON = 0.1
-"""What the mean step of a find counts against the end: what is known early, plans better."""
+"""Weight of the mean step of a find beside the end: early finds improve later plans."""
 KEEPING = 0.5
-"""Steps that must be saved before the manager turns a member round."""
+"""Minimum steps saved for which the manager redirects a member."""
 
 Numbers = NDArray[np.float64]
 """One for each sample."""
@@ -73,7 +73,7 @@ class JointRoutes(Routes):
         super().__init__(errands, workers)
 
     def first(self, number: int) -> Aim | None:
-        """Return what a member does first, if anything."""
+        """Return a member's first action, if any."""
         if self._delivers[number]:
             return Aim("goput", self.errands.targets_of(self._workers[number])[0])
         return super().first(number)

@@ -13,11 +13,11 @@ from mneme.rules.household.search_routes import KEEPING, Routes
 
 WAITING_VALUE = 1e-9
 DETOUR = 3
-"""Steps that an early delivery may cost: it frees a hand."""
+"""Maximum steps of a detour for an early delivery, which frees a hand."""
 
 
 def merits(view: View) -> list[float]:
-    """Return what each option is worth to the member whose view it is; more is better, nothing below 0."""
+    """Return the value of each option to the member whose view it is; more is better, none is below 0."""
     errands = Errands(view, view.taken)
     me = view.myself
     if errands.is_all_found:
@@ -32,7 +32,7 @@ def merits(view: View) -> list[float]:
 
 
 def best(view: View) -> int:
-    """Return the option that is worth most, the one under way where several are worth the same."""
+    """Return the option with the highest value; of equals, the one under way."""
     values = merits(view)
     return max(range(len(values)), key=lambda n: (values[n], view.options[n].under_way, -n))
 
@@ -49,7 +49,7 @@ def _merits_of_search(errands: Errands, me: Worker) -> dict[Aim, float]:
 
 
 def _is_on_the_way(errands: Errands, me: Worker, target: int, following: int) -> bool:
-    """Say whether to deliver first: with both hands full, or where the target lies about on the way."""
+    """Return whether to deliver first: with both hands full, or where the target lies about on the way."""
     if len(me.hands) >= CARRIED_PER_TRIP:
         return True
     around = errands.steps(me.corner, target) + errands.steps(errands.spots[target].corner, following)

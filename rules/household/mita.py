@@ -1,4 +1,4 @@
-"""How rules answer the questions of MiTa, `prompts/household/mita.py` and `synopsis.py`."""
+"""Rules that answer the questions of MiTa, `prompts/household/mita.py` and `synopsis.py`."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ from mneme.rules.registry import rule
 
 @rule(questions.propose_action)
 def propose_action(given: Situation) -> Proposal:
-    """Propose what is worth most by the member's own judgement of its own view."""
+    """Propose the option that is worth most by the member's own view."""
     choice = best(given)
     option = given.options[choice]
     return Proposal(reason=f"{option} seems to be worth most to {given.name}.", choice=choice)
@@ -39,7 +39,7 @@ def allocate_actions(given: CrossContext) -> Allocation:
 
 @rule(synopsis.summarise_passage)
 def summarise_passage(given: Passage) -> Synopsis:
-    """Say what was done, found, placed and checked; all of it, in the order of the record."""
+    """Summarise what was done, found, placed and checked; all of it, in the order of the record."""
     loose = [item for item in given.items if not item.placed and item.held_by is None]
     return Synopsis(
         narrative=_narrative(given, loose),
@@ -66,7 +66,7 @@ def _narrative(given: Passage, loose: list[Item]) -> str:
 
 
 def _whole(sentences: Iterable[str]) -> str:
-    """Put as many sentences together as a narrative holds; one cut short might say what is not so."""
+    """Join as many whole sentences as a narrative holds; one cut short might say something false."""
     text = ""
     for sentence in sentences:
         if len(text) + len(sentence) < NARRATIVE:

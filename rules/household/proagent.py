@@ -1,4 +1,4 @@
-"""How rules answer the questions of `prompts/household/proagent.py`.
+"""Rules that answer the questions of `prompts/household/proagent.py`.
 
 A rule puts itself in the teammate's stead, with what it knows of
 where that one is and what it holds, and takes what it would do there for the intention. An intention stands
@@ -24,7 +24,7 @@ from mneme.rules.household.judgement import best
 from mneme.rules.registry import rule
 
 OLD = 25
-"""Steps after which an intention says nothing any more about what a teammate does."""
+"""Steps after which an intention no longer predicts a teammate's action."""
 
 
 @rule(questions.plan_skill)
@@ -42,7 +42,7 @@ def plan_skill(given: Scene) -> Plan:
 
 
 def _is_nearer(given: Scene, intention: Intention) -> bool:
-    """Say whether a teammate has a shorter way to what it intends, or as long a one and a lower number.
+    """Return whether a teammate has a shorter way to what it intends, or as long a one and a lower number.
 
     Both ways are measured from the middle of a room, since only the teammate's room is known: so two agents
     that see one another judge alike, and one of them goes.
@@ -59,7 +59,7 @@ def _is_nearer(given: Scene, intention: Intention) -> bool:
 
 
 def infer(given: Scene, observed: Observed) -> Intention:
-    """Return what a teammate is likely to go for."""
+    """Return the target that a teammate probably intends."""
     number = observed.teammate
     if observed.seen is None or given.step - observed.seen > OLD:
         return Intention(teammate=number, reason="It was not seen for long.", target=UNKNOWN_ROOM)
@@ -76,7 +76,7 @@ def infer(given: Scene, observed: Observed) -> Intention:
 
 
 def stands(given: View, observed: Observed) -> bool:
-    """Say whether what a teammate was thought to intend may still be under way."""
+    """Return whether what a teammate was thought to intend may still be under way."""
     target = observed.intended
     if target == UNKNOWN_ROOM or target in observed.contradicted or given.step > observed.due + OLD:
         return False
@@ -84,7 +84,7 @@ def stands(given: View, observed: Observed) -> bool:
 
 
 def in_stead_of(given: View, observed: Observed) -> View | None:
-    """Return the view that a teammate is likely to have, as far as one's own knowledge goes."""
+    """Return the view that a teammate probably has, as far as the agent knows."""
     worker = next((each for each in given.workers if each.number == observed.teammate), None)
     if worker is None:
         return None
@@ -98,7 +98,7 @@ def in_stead_of(given: View, observed: Observed) -> View | None:
 
 
 def _options_of(given: View, worker: Worker, ruled_out: Sequence[int]) -> list[Option]:
-    """Return what a teammate could do, from what one knows oneself."""
+    """Return the options that a teammate has, as far as the agent knows."""
     names, missing = {room.id: room.name for room in given.rooms}, given.missing()
     act = partial(steps_to_act, given, worker.corner)
     could: list[tuple[Kind, Spot, str, int | None]] = [

@@ -7,13 +7,13 @@ from mneme.prompts.household.household import Worker
 from mneme.rules.household.errands import CARRIED_PER_TRIP, Aim, Errands
 
 MAX_EXACT_ITEMS = 6
-"""Things whose rounds are searched exactly; of more, the nearest."""
+"""Maximum things whose rounds are searched exactly; of more, the nearest."""
 Held = tuple[int, ...]
 """Where the things in hand belong, sorted."""
 
 
 class Rounds:
-    """Plan who fetches what; `items` are as many as are missing, those that are home soonest."""
+    """Plan of who fetches what; `items` are as many as are missing, those that are home soonest."""
 
     def __init__(self, errands: Errands, workers: Sequence[Worker]) -> None:
         self.errands = errands
@@ -52,7 +52,7 @@ class Rounds:
         return moves
 
     def shares(self, workers: Sequence[Worker]) -> list[int]:
-        """Share the items out so that the last worker is done as early as possible, then all others."""
+        """Divide the items so that the last worker is done as early as possible, then all others."""
         best: dict[int, tuple[int, int, list[int]]] = {0: (0, 0, [])}
         for worker in workers:
             held = tuple(sorted(self.errands.targets_of(worker)))

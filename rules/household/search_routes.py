@@ -22,11 +22,11 @@ from mneme.rules.household.errands import CARRIED_PER_TRIP, Aim, Errands
 UNREACHED_STEP = 400
 """The step at which a place on no route counts as reached."""
 SOONER = 0.05
-"""What the mean over the places counts against the end."""
+"""Weight of the mean over the places beside the end."""
 PASSES = 3
-"""How often every stop is tried elsewhere."""
+"""Number of passes in which every stop is tried elsewhere."""
 KEEPING = 2.0
-"""Steps that must be saved before a member changes its direction."""
+"""Minimum steps saved for which a member changes its direction."""
 LOOKING_AROUND = 2
 """Steps for each container that a room is expected to have."""
 AFTER_ENTRY = 3
@@ -45,7 +45,7 @@ class Start(NamedTuple):
 
 
 class Routes:
-    """Plan routes for these workers over what is to be fetched and where is to be looked.
+    """Plan routes for these workers over things to fetch and places to look at.
 
     Inside, stops go by their place in `stops`, and distances stand in a table: a plan weighs some thousand
     routes.
@@ -99,12 +99,12 @@ class Routes:
         return [self.errands.steps(start, stop) for stop in self.stops]
 
     def first(self, number: int) -> Aim | None:
-        """Return what a member does first, if anything."""
+        """Return a member's first action, if any."""
         route = self._routes[number]
         return self.errands.aim(self.stops[route[0]]) if route else None
 
     def openings(self, number: int) -> dict[Aim, float]:
-        """Return the cost for each stop if a member made it first and all else stayed as planned."""
+        """Return the cost of a plan for each stop as a member's first, with all else as planned."""
         costs: dict[Aim, float] = {}
         for place, stop in enumerate(self.stops):
             routes = without(self._routes, place)
@@ -196,7 +196,7 @@ class Routes:
 
 
 def _chances(errands: Errands, stops: Sequence[int]) -> list[tuple[int, list[float]]]:
-    """Return how many things have which chances at the stops; classes alike are taken together."""
+    """Return the stops' chances with the numbers of things; classes with equal chances are one."""
     together: dict[tuple[float, ...], int] = {}
     for name, units in errands.whereabouts.unfound.items():
         key = tuple(errands.whereabouts.shares[name].get(stop, 0.0) for stop in stops)

@@ -1,4 +1,4 @@
-"""Who should do what: the joint action of a whole team, by rules (eq. 4).
+"""Allocation by rules: the joint action of a whole team (eq. 4).
 
 While something is to be found, fetching, looking and bringing home are shared out in joint routes
 (`rules/household/joint_routes.py`), no two members going for the same. Once all is found, the things
@@ -21,11 +21,11 @@ from mneme.rules.household.judgement import WAITING_VALUE
 from mneme.rules.household.rounds import Rounds
 
 HEEDING, INSISTING = 1.0, 3.0
-"""Steps that doing as was proposed may cost, and doing as was proposed again and again."""
+"""Maximum cost in steps of following a proposal once, and a proposal made again and again."""
 
 
 class Valued(NamedTuple):
-    """An option's number, what nobody else may claim beside it, and what it brings."""
+    """An option's number, the target that it claims for itself, and its gain."""
 
     number: int
     claim: object
@@ -33,7 +33,7 @@ class Valued(NamedTuple):
 
 
 def share_out(knowledge: Knowledge, team: Sequence[Report]) -> list[int]:
-    """Return the number of one option for each member: they bring most together, and no claim is made twice.
+    """Return the number of one option for each member: with the greatest gain together and no claim twice.
 
     The others make one claim each, so that among a member's best options, as many as there are members, one
     is free: only those are weighed.
@@ -62,18 +62,18 @@ def share_out(knowledge: Knowledge, team: Sequence[Report]) -> list[int]:
 
 
 def _worth(member: Report) -> float:
-    """Return the steps that doing as a member proposed may cost."""
+    """Return the maximum cost in steps of following a member's proposal."""
     return INSISTING if member.times >= OFTEN else HEEDING
 
 
 def _proposed(member: Report) -> Aim:
-    """Return what a member proposed to do to something; to nothing, where it would wait."""
+    """Return a member's proposed action on a target; nothing if it would wait."""
     option = member.options[member.proposal]
     return Aim(option.kind, option.target or -1)
 
 
 def _of_routes(errands: Errands, team: Sequence[Report]) -> Iterator[dict[Aim, float]]:
-    """Yield what each member does first on the joint routes; where that is nothing, it delivers."""
+    """Yield each member's first action on the joint routes; without one, it delivers."""
     proposed = [(_proposed(each).target, _worth(each)) for each in team]
     routes = JointRoutes(errands, [each.worker for each in team], proposed)
     for number, member in enumerate(team):

@@ -1,4 +1,4 @@
-"""Where a thing may be: common sense about households, corrected by what was seen.
+"""Probable places of a thing: common sense about households, corrected by what was seen.
 
 The weights are graded common sense, not statistics: there are places where one would look first (food
 is kept cold or in a cupboard, dishes in a cupboard or a machine) and places where one would look too, since
@@ -25,7 +25,7 @@ from mneme.prompts.household.household import STANDS, Knowledge, Need, Room
 Sort = Literal["food", "dish", "other"]
 
 LIKELY, POSSIBLE, UNLIKELY = 1.5, 1.0, 0.1
-"""What a kind of place weighs where one would look first, where one would look too, and where only last."""
+"""Weight of a kind of place where one would look first, would look too, or would look last."""
 TRUST = 4.0
 """The weight of common sense, in opened places."""
 ALL_PLACES = 12.0
@@ -37,7 +37,7 @@ Experience = Mapping[str, Mapping[str, tuple[int, int]]]
 
 
 class CommonSense(BaseModel):
-    """What `common_sense.yaml` says."""
+    """The contents of `common_sense.yaml`."""
 
     food: str
     dish: str
@@ -51,7 +51,7 @@ class CommonSense(BaseModel):
         return {**dict.fromkeys(self.food.split(), "food"), **dict.fromkeys(self.dish.split(), "dish")}
 
     def weight(self, name: str, place: str) -> float:
-        """Return what common sense says of a class of thing and a kind of place."""
+        """Return the weight of a class of thing at a kind of place by common sense."""
         sort = sort_of(name)
         if place in self.first[sort]:
             return LIKELY
@@ -63,7 +63,7 @@ SENSE = CommonSense.model_validate(yaml.safe_load(_FILE.read_text(encoding="utf-
 
 
 def sort_of(name: str) -> Sort:
-    """Say what sort of thing a class is."""
+    """Return the sort of thing to which a class belongs."""
     return SENSE.sorts.get(name, "other")
 
 
@@ -83,7 +83,7 @@ class Usual:
                         self._counts[level, place, which] += count
 
     def weight(self, name: str, place: str, expected: float) -> float:
-        """Return what a single place weighs; as expected by common sense where nothing was learned."""
+        """Return the weight of a single place; by common sense if nothing was learned."""
         rate = expected / ALL_PLACES
         for level in ("all", f"sort {sort_of(name)}", name):
             found, chances = self._counts[level, place, 0], self._counts[level, place, 1]
@@ -119,7 +119,7 @@ class Whereabouts:
                 self.unfound[need.label], self.shares[need.label] = 1, self._shares_of_target(need)
 
     def gains(self) -> dict[int, float]:
-        """Return for each place how many of the things still to be found are expected there."""
+        """Return the expected number of missing things at each place."""
         gains: dict[int, float] = {}
         for name, shares in self.shares.items():
             for place, share in shares.items():

@@ -1,4 +1,4 @@
-"""How rules answer the questions of `prompts/learning/`."""
+"""Rules that answer the questions of `prompts/learning/`."""
 
 from mneme.rules.learning import compound_learning, dispute_resolution
 

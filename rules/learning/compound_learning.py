@@ -1,4 +1,4 @@
-"""How rules answer the questions of `prompts/learning/compound_learning/`."""
+"""Rules that answer the questions of `prompts/learning/compound_learning/`."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ LADDER: list[list[dict[str, Any]]] = yaml.safe_load(
     Path(__file__).with_name("ladder.yaml").read_text(encoding="utf-8")
 )
 CLEARLY = 10.0
-"""A draft with a weakness in its plan passes where it makes the query an order of magnitude faster."""
+"""Speed-up from which a draft passes despite a weakness in its plan: an order of magnitude."""
 
 
 @rule(research.draft_solution)
@@ -100,7 +100,7 @@ def challenge_draft(given: Review) -> Objections:
 
 
 def _symptoms(given: Review, trial: Trial, remedies: Sequence[str]) -> Iterator[Objection]:
-    """Yield what is wrong with a tried draft, worst first; each with the next remedy to think of.
+    """Yield the symptoms of a tried draft, worst first; each with the next possible remedy.
 
     A weakness in the plan of a draft that solves its task does not block what a card has proven before.
     """
@@ -130,7 +130,7 @@ def _symptoms(given: Review, trial: Trial, remedies: Sequence[str]) -> Iterator[
 
 
 def _weakness(features: str, trial: Trial) -> str:
-    """Return what a plan leaves undone; nothing where it does all that an index can."""
+    """Return the weakness of a plan; empty if it does all that an index can."""
     lines = [line.strip() for line in trial.evidence.splitlines()]
     scans = [line for line in lines if line.startswith("SCAN") and "COVERING" not in line]
     look_ups = [line for line in lines if line.startswith("SEARCH") and "USING INDEX" in line]
@@ -228,6 +228,6 @@ def _lesson(
 
 
 def claim(condition: str, pattern: str, noun: str) -> str:
-    """Say a lesson in one sentence, the same for the same lesson."""
+    """Return a lesson as one sentence, the same for the same lesson."""
     verb = "build" if "INDEX" in pattern.partition("(")[0] else "the remedy is"
     return f"{about(condition, noun)}, {verb} {pattern}"

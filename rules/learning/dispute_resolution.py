@@ -1,4 +1,4 @@
-"""How rules answer the questions of `prompts/learning/dispute_resolution.py`."""
+"""Rules that answer the questions of `prompts/learning/dispute_resolution.py`."""
 
 from collections import Counter, defaultdict
 

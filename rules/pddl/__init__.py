@@ -1,4 +1,4 @@
-"""How rules solve planning problems."""
+"""Rules that solve planning problems."""
 
 from mneme.rules.pddl import pddl_team
 

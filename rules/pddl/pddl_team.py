@@ -1,4 +1,4 @@
-"""How rules answer the questions of `prompts/pddl/pddl_team.py`: they plan with pyperplan.
+"""Rules that answer the questions of `prompts/pddl/pddl_team.py`: they plan with pyperplan.
 
 What the task, the memory's list of actions and the visible turns do not tell is not known. So a plan may be
 made from a state that is no longer the world's; an action that fails shows it, and the next one looks around.
@@ -40,14 +40,14 @@ IN_ORDER = re.compile(r"in.order", re.IGNORECASE)
 
 
 class Manual:
-    """What a task's text says."""
+    """The content of a task's text."""
 
     def __init__(self, task: str) -> None:
         groups = OBJECT_GROUP.findall("".join(OBJECTS_LINE.findall(task)).lower().rstrip("."))
         self.kinds = {name: kind for names, kind in groups for name in PDDL_WORD.findall(names)}
         """Each object's kind; empty where the text names none."""
         self.objects: dict[str, Sequence[str]] = {}
-        """What may stand in the place of each parameter."""
+        """The objects that each parameter may take."""
         self.actions = {each[0]: self._action(*each) for each in ACTION_LINE.findall(f"{task.lower()}\n")}
         goal, start = GOAL.search(task), START.search(task)
         self.goal, self.start = (self.facts_in(each[1]) if each else Facts() for each in (goal, start))

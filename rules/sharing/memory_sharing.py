@@ -1,4 +1,4 @@
-"""How rules answer the questions of `prompts/sharing/`: by analogy, with nothing but what they are shown.
+"""Rules that answer the questions of `prompts/sharing/`: by analogy, with nothing but what they are shown.
 
 The words that an example's question and answer share are its topic; the rest of the answer is its form. The
 topic's words are replaced by those of the new question, in the order in which both questions use them. Rules
@@ -34,7 +34,7 @@ def topic(question: str) -> list[str]:
 
 
 def compose(question: str, examples: Sequence[tuple[str, str]]) -> str:
-    """Answer a question after the fashion of that of its examples which can say most of the question.
+    """Answer a question in the form of the example that can express most of the question.
 
     One example gives the whole form: verses of two would not rhyme. The earlier one goes first.
     """
@@ -44,7 +44,7 @@ def compose(question: str, examples: Sequence[tuple[str, str]]) -> str:
 
 
 def _statement(question: str) -> str:
-    """Say what was asked as a sentence: all that is known without an example."""
+    """Return the question as a sentence: all that is known without an example."""
     said = re.findall(r"\S+", question)
     while len(said) > 1 and (said[0].casefold().strip(",.;:?!") in ASKING):
         said = said[1:]
@@ -68,7 +68,7 @@ def _adapted(question: str, asked: str, answered: str) -> str:
 
 @rule(answer_question)
 def answer(given: Asked) -> str:
-    """Compose an answer after the examples, those of its own kind first; without any, say what was asked."""
+    """Compose an answer after the examples, those of its own kind first; without any, repeat the question."""
     own = [each for each in given.examples if each.kind == given.kind]
     return compose(given.question, [(each.question, each.answer) for each in own or given.examples])
 
@@ -91,7 +91,7 @@ def score_whole(given: Gradeable) -> Whole:
 def _evidence(
     question: str, answer: str, examples: Sequence[str] = (), faults: Sequence[Fault] = ()
 ) -> dict[str, float]:
-    """Return what can be counted, 0 to 1 each.
+    """Return the countable evidence, 0 to 1 each.
 
     Poems and jokes say a question's matter in other words, so a part of it is enough. A question says enough
     to be answered with four words that carry a topic. A fault of the whole weighs as much as many of parts.
@@ -131,7 +131,7 @@ def grade_contradiction(given: Comparison) -> Contradiction:
 
 @rule(standard_answers.ask_for)
 def ask_for(given: Standard) -> Question:
-    """Ask for the words that the answer dwells on, as the agent is told what to write."""
+    """Ask for the words that the answer repeats, in the terms of the agent's instruction."""
     kind = KIND_END.split(given.does)[0].strip()
     said = [word for word in words(given.answer) if word in set(topic(given.answer))]
     ranked = sorted(set(said), key=lambda word: (-said.count(word), -len(word), word))

@@ -1,4 +1,4 @@
-"""How rules answer the questions of `prompts/task_memories/task_memories.py`.
+"""Rules that answer the questions of `prompts/task_memories/task_memories.py`.
 
 They list what was done and seen, word nothing anew, and generalise nothing but the order of the actions in a
 success.
@@ -30,7 +30,7 @@ from mneme.prompts.task_memories.task_memories import (
 from mneme.rules.registry import rule
 
 BRIEF, ROOM = 160, 700
-"""Characters of an action, and of a list of actions."""
+"""Maximum characters of an action, and of a list of actions."""
 SUMMARY_FIFTHS = {"Done, in order": 2, "Without effect": 1, "Open": 1, "Seen": 1}
 """The parts of a phase's summary, and how many fifths of its room each has."""
 LONG_COURSE = 30
@@ -133,7 +133,7 @@ def revise_insights(given: Rulebook) -> Revision:
 
 
 def _order(trial: str) -> str:
-    """Say in which order a success used its actions."""
+    """Describe the order of the actions in a success."""
     told = dict(line.split(": ", 1) for line in trial.splitlines() if ": " in line)
     steps = [step.split() for step in told.get("Key steps", "").split(";") if step.strip()]
     verbs = ", then ".join(dict.fromkeys(step[0] for step in steps))
@@ -154,7 +154,7 @@ def merge_insights(given: Alike) -> Merged:
 
 
 def kinds(text: str) -> set[str]:
-    """Return the words of a text that tell tasks apart, without the numbers in names."""
+    """Return the words of a text that distinguish tasks, without the numbers in names."""
     return set(re.findall(r"[a-z][a-z-]*", text.lower())) - STOP
 
 

@@ -62,7 +62,7 @@ class Rule(Part):
 
 
 class DeprecatedApproach(Part):
-    """What was tried before and why not again: a dead end, under the condition in which it failed."""
+    """A dead end: an approach that failed, the reason, and the condition in which it failed."""
 
     approach: str = Field(min_length=1)
     reason: str = ""
@@ -137,7 +137,7 @@ class Provenance(Part):
 
 
 class Rating(Part):
-    """What a person said of a card: whether it served them, in which task, and when."""
+    """A person's rating of a card: whether it served them, in which task, and when."""
 
     by: str = Field(min_length=1)
     good: bool
@@ -147,7 +147,7 @@ class Rating(Part):
 
 
 class Lesson(Part):
-    """What a task taught, before it is a card."""
+    """A lesson from a task, before it is a card."""
 
     claim: str = Field(min_length=1)
     rationale: str = ""
@@ -173,13 +173,13 @@ class Lesson(Part):
 
     @property
     def text(self) -> str:
-        """Return what search looks at: claim, conditions and tags (patterns are code, the rest is long)."""
+        """Return the text for search: claim, conditions and tags (patterns are code, the rest is long)."""
         lines = [self.claim, *(rule.condition for rule in self.rules), " ".join(self.tags)]
         return "\n".join(line for line in lines if line.strip())
 
 
 def flags_of(lesson: Lesson) -> list[str]:
-    """Return what is doubted of the texts that an agent may read, as "where: what: the words"."""
+    """Return the doubts about the texts that an agent may read, as "where: what: the words"."""
     said = lesson.model_dump(include={*Lesson.model_fields, "deprecated_because"})
     return [f"{where}: {doubt}" for where, text in _texts("", said) for doubt in CARDS.doubts(text)]
 

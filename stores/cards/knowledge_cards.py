@@ -1,4 +1,4 @@
-"""What a team has learned: knowledge cards (§3 to §6), retrieved by weights, kept by rules, on the ledger.
+"""A team's knowledge cards (§3 to §6): retrieved by weights, kept by rules, stored in the ledger.
 
 Each team's cards are records of ("teams", team, "cards"), keyed by the claim and its scope, so that two
 tasks which learn the same lesson meet in one card: the second reinforces the first. Every change is a

@@ -64,7 +64,7 @@ class TaskRecord(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def first_attempt(self) -> bool:
-        """Say whether the first draft solved the task."""
+        """Return whether the first draft solved the task."""
         return self.solved and self.iterations == 1
 
     @classmethod
@@ -255,7 +255,7 @@ UNITS: Mapping[Unit, str] = {"day": "D", "week": "W", "month": "M", "quarter": "
 
 
 class Period(Frozen):
-    """What a team's learning was like in one period; None where there is nothing to compute it from."""
+    """A team's learning in one period; None where there is nothing to compute it from."""
 
     begins: datetime
     ends: datetime

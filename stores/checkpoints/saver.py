@@ -66,7 +66,7 @@ from mneme.stores.ledger.reading import each_value
 
 T = TypeVar("T")
 Change = Callable[[str, bytes], bytes]
-"""Given a value's kind and its bytes, return the bytes that take their place, or the same."""
+"""Returns the bytes that replace a value's, given its kind and bytes; or the same bytes."""
 LAST_TIME = "_last_v6_timestamp"
 """Where LangGraph notes the time in the last id that it made, which the next one follows."""
 KEEP_LATEST = "keep_latest"
@@ -102,7 +102,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
         self._run, self._worker = run, Worker(database, database.writers)
 
     def close(self) -> None:
-        """Wait for what is being written, and close the database."""
+        """Wait for pending writes, and close the database."""
         self._worker.close()
 
     def get_next_version(self, current: str | int | None, channel: None) -> str:
@@ -196,7 +196,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Save a checkpoint and its lists; where it begins a turn, what is too old goes."""
+        """Save a checkpoint and its lists; if it begins a turn, delete what is too old."""
         given = config["configurable"]
         place = Place(str(given["thread_id"]), given.get("checkpoint_ns", ""), checkpoint["id"])
         parent, whole = given.get("checkpoint_id"), get_checkpoint_metadata(config, metadata)
@@ -269,7 +269,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
         await self._worker.to_the_end(partial(self.copy_thread, source_thread_id, target_thread_id))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy a thread whole; one that is there stays as it is: its items have numbers of their own."""
+        """Copy a whole thread; an existing thread stays as it is: its items have numbers of their own."""
         source, target = str(source_thread_id), str(target_thread_id)
         with self._writing(source, target) as cursor:
             if known_in(cursor, target):
@@ -364,11 +364,11 @@ class Checkpoints(BaseCheckpointSaver[str]):
         return await self._worker.to_the_end(rewrite)
 
     async def finish(self) -> None:
-        """Erase what the database still holds of values that were replaced, as far as it can."""
+        """Erase the remains of replaced values from the database, as far as it can."""
         await self._worker.thread(self.database.erased)
 
     async def give_back(self) -> None:
-        """Give the space of what was deleted back to the disk, where the database does not do so itself."""
+        """Return freed space to the disk, if the database does not do so itself."""
         if self.database.kept:
             await self.vacuum()
 
@@ -378,7 +378,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
 
     @contextmanager
     def _writing(self, *threads: str, erases: bool = False) -> Iterator[Cursor]:
-        """Give a cursor for one transaction of threads; what it `erases` can be read nowhere afterwards."""
+        """Yield a cursor for one transaction of threads; what it `erases` can be read nowhere afterwards."""
         with self.database.writing() as cursor:
             for thread in sorted(threads) if self.database.taken else ():  # all take them in one order
                 cursor.execute(self.database.taken, (thread,))
@@ -397,7 +397,7 @@ def check_strategy(strategy: str) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Return a value with plain JSON values in place of models of our own, which no reader restores."""
+    """Return a value with plain JSON in place of our own models, which no reader restores."""
     if type(value) is dict:
         return {key: plain(each) for key, each in value.items()}
     if type(value) in (list, tuple):
@@ -419,7 +419,7 @@ def _values(cursor: Cursor, thread: str) -> list[Value]:
 
 
 def _rewrite(cursor: Cursor, thread: str, table: str, change: Change) -> int:
-    """Put the values of a thread in one table through `change`; return how many became others."""
+    """Replace a thread's values in one table by `change`; return the number of changed values."""
     column, keys = VALUES[table], KEYS[table]
     asked = f"SELECT type, {column}, {', '.join(keys)} FROM {table} WHERE {_THREAD}"
     stored = (row for row in cursor.execute(asked, (thread,)).fetchall() if row[1])

@@ -113,7 +113,7 @@ def intact(stored: Value) -> Value:
 
 
 class Kept(NamedTuple):
-    """A thread that has checkpoints: the metadata of the latest, their number, and when it was written."""
+    """A thread with checkpoints: the metadata of the latest, their number, and the time of the last write."""
 
     id: str
     metadata: dict[str, Any]
@@ -210,7 +210,7 @@ def before_turns(known: Sequence[Known], turns: int) -> Past | None:
 
 
 def before_latest(known: Sequence[Known]) -> Past:
-    """Return all but the latest checkpoint of each namespace, and the calls that have ended."""
+    """Return all but the latest checkpoint of each namespace, and all checkpoints of ended calls."""
     latest = _latest(known)
     called = {each.id for each in known if not each.namespace} - {latest.get("")}
     last = [each for each in known if each.id == latest[each.namespace]]

@@ -63,7 +63,7 @@ class Period(NamedTuple):
     day: int | None = None
 
     def holds(self, moment: date) -> bool:
-        """Say whether a day is in this period."""
+        """Return whether a day is in this period."""
         found = (moment.year, moment.month, moment.day)
         return all(wanted in (None, is_) for wanted, is_ in zip(self, found, strict=True))
 
@@ -76,14 +76,14 @@ class Hints(NamedTuple):
     asks_when: bool
 
     def names(self, value: Mapping[str, Any]) -> bool:
-        """Say whether the question names one of the record's entities."""
+        """Return whether the question names one of the record's entities."""
         named = value.get("entities")
         listed = named if isinstance(named, list) else []
         entities = [words_in(each) for each in listed if isinstance(each, str)]
         return any(words and words <= self.words for words in entities)
 
     def dates(self, value: Mapping[str, Any], written: date) -> bool:
-        """Say whether the record is from a period that the question names."""
+        """Return whether the record is from a period that the question names."""
         moment = _day_of(value.get("time")) or written
         return any(period.holds(moment) for period in self.periods)
 

@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 
 def has_ledger(path: Path) -> bool:
-    """Say whether a folder has a ledger of this or an older version."""
+    """Return whether a folder has a ledger of this or an older version."""
     return any(path.glob(LOG_FILES)) or any(path.glob(GENERATIONS))
 
 

@@ -65,7 +65,7 @@ class Point(NamedTuple):
 
 
 def stamp_of(state: State) -> Point:
-    """Return the point that says up to which entry of which log an index has followed it."""
+    """Return the stamp: the point that says which log an index has followed, and up to which entry."""
     return Point(STAMP_ID, {"stamp": json.dumps(state._asdict() | {"chain": state.chain.hex()})})
 
 
@@ -124,7 +124,7 @@ def points_of(cursor: Cursor, records: Iterable[str], state: State, read: Read =
 
 
 def _concealed(value: Any, key: str) -> Any:
-    """Return a value with hashes in place of its texts, and of the names of fields in it."""
+    """Return a value with hashes in place of its texts and of the names of its fields."""
     if isinstance(value, str) and not ISO_TIME.fullmatch(value):
         return blake2b(value.encode(), key=key.encode(), digest_size=9).hexdigest()
     if isinstance(value, dict):
@@ -133,7 +133,7 @@ def _concealed(value: Any, key: str) -> Any:
 
 
 def stamp_in(payload: Payload) -> State | None:
-    """Return what the payload of a stamp says; None of one that is not there."""
+    """Return the payload of a stamp; None without a stamp."""
     if "stamp" not in payload:
         return None
     said = json.loads(payload["stamp"])
@@ -141,7 +141,7 @@ def stamp_in(payload: Payload) -> State | None:
 
 
 def agrees(cursor: Cursor, stamp: State | None) -> str:
-    """Return why an index cannot go on from its stamp; an empty text where it can."""
+    """Return why an index cannot continue from its stamp; empty if it can."""
     state = state_of(cursor)
     if stamp is None:
         return "it is not whole"
@@ -215,7 +215,7 @@ class Engine(ABC):
         """Return up to which entry the collection has followed which log; None where it is not whole."""
 
     def named(self, where: Where) -> Where:
-        """Return what selects the same, and is found sooner."""
+        """Return an equivalent selection that is found faster."""
         return where
 
     @abstractmethod

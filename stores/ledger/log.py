@@ -196,7 +196,7 @@ Work = Callable[[Transaction], T]
 
 
 def transact(database: Database, works: Sequence[Work[Any]]) -> list[Any]:
-    """Do several pieces of work in one transaction, and block meanwhile.
+    """Run several jobs in one transaction; blocks.
 
     Return the result of each, or the error with which it failed, of which nothing stays. What fails them all
     is raised.
@@ -230,7 +230,7 @@ def transact(database: Database, works: Sequence[Work[Any]]) -> list[Any]:
 
 
 def commit(database: Database, work: Work[T]) -> T:
-    """Do one piece of work in a transaction, and block meanwhile. Raises the error with which it failed."""
+    """Run one job in a transaction; blocks. Raises the error with which it failed."""
     [result] = transact(database, [work])
     if isinstance(result, Exception):
         raise result
@@ -277,7 +277,7 @@ class Log(Worker):
         return result
 
     def _drain(self) -> None:
-        """Do all that waits in one transaction."""
+        """Run all waiting jobs in one transaction."""
         jobs = [self._waiting.popleft() for _ in range(len(self._waiting))]
         if not jobs:
             return
@@ -411,7 +411,7 @@ def forget(
 
 
 def _noted(transaction: Transaction, gone: Mapping[str, Version], mark: Forgotten) -> dict[str, Forgotten]:
-    """Leave a note of each record, with the receipts by which a replay of its writes is refused."""
+    """Write a tombstone of each record, with the receipts by which a replay of its writes is refused."""
     before, receipts = tombstones_of(transaction.cursor, gone), defaultdict[str, list[str]](list)
     asked = "SELECT record, id FROM ledger_receipts WHERE record IN ({}) AND number > 0"
     for record, receipt in each_value(transaction.cursor, asked, gone):

@@ -53,7 +53,7 @@ class State(NamedTuple):
 
 
 class Tombstone(NamedTuple):
-    """When a record was forgotten, in microseconds since 1970, and the highest number that it had.
+    """The tombstone of a record: when it was forgotten, in microseconds since 1970, and its highest number.
 
     The numbers go on after it. A writer that read a forgotten record can so never be taken for one that read
     the record that has its name now.
@@ -64,7 +64,7 @@ class Tombstone(NamedTuple):
 
 
 NOT_FORGOTTEN = Tombstone(-1, 0)
-"""Of a record that was not forgotten."""
+"""The tombstone of a record that was not forgotten."""
 
 
 class Order(NamedTuple):
@@ -143,7 +143,7 @@ def digest_of(nonce: bytes, body: str) -> bytes:
 
 
 def is_whole(nonce: bytes | None, body: str | None, digest: bytes) -> bool:
-    """Say whether a body is as it was written."""
+    """Return whether a body is as it was written."""
     return isinstance(nonce, bytes) and isinstance(body, str) and digest_of(nonce, body) == digest
 
 
@@ -183,14 +183,14 @@ def entries_after(cursor: Cursor, seq: int) -> list[tuple[str, str]]:
 
 
 def tombstones_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Tombstone]:
-    """Return what is left of a forgotten record under the name of each record, where there was one."""
+    """Return the tombstones under the names of these records, for those that have one."""
     marks = {tombstone_id(record): record for record in records}
     rows = each_value(cursor, "SELECT id, created, last FROM ledger_tombstones WHERE id IN ({})", marks)
     return {marks[mark]: Tombstone(created, last) for mark, created, last in rows}
 
 
 def _selected(where: Where, order: Order | None, *more: str) -> tuple[str, list[Any]]:
-    """Return the conditions that the database tests, `more` among them, and what they compare with."""
+    """Return the conditions for the database, `more` among them, and their parameters."""
     tests, given = [*more], list[Any]()
     if where.scopes:
         tests.append("(" + " OR ".join(["(h.scope >= ? AND h.scope < ?)"] * len(where.scopes)) + ")")
@@ -225,7 +225,7 @@ def records(
 
 
 def column(cursor: Cursor, asked: str, where: Where, order: Order | None = None) -> list[Any]:
-    """Return what is asked of the heads that are meant, such as `h.record`, as one column."""
+    """Return one column of the selected heads, such as `h.record`."""
     tests, given = _selected(where, order)
     return [row[0] for row in cursor.execute(f"SELECT {asked} FROM ledger_heads h{tests}", given)]
 

@@ -193,7 +193,7 @@ def gaps(heads: Mapping[str, Version], known: Container[tuple[str, int]]) -> Ite
 
 
 def receipt_id(record: str, idempotency_key: str) -> str:
-    """Return the id of the receipt: the proof that the write with this key has been done."""
+    """Return the id of the receipt: the proof that the write with this key was done."""
     return str(uuid.uuid5(uuid.UUID(record), f"receipt{SEPARATOR}{idempotency_key}"))
 
 
@@ -238,7 +238,7 @@ def team_namespace(team: str, *below: str) -> Namespace:
 
 
 def thread_root(user: str) -> Namespace:
-    """Return where the root of a user's thread ids is; once it is forgotten, all names have other ids."""
+    """Return where the root of a user's thread ids is; once it is forgotten, all names get other ids."""
     return check_namespace(("threads", escaped(check_name(user, "user id"))))
 
 

@@ -36,14 +36,14 @@ SEARCH_ATTEMPTS = 10
 
 
 class Search:
-    """The searches of a `Ledger`, and the comparisons with texts that it has not."""
+    """Searches of a `Ledger`, and comparisons with texts that are not in it."""
 
     def __init__(self, store: Store, embedder: Embedder) -> None:
         self._store, self._log, self._embedder = store, store.log, embedder
         self.goes_by_words = isinstance(embedder, Absent)
         """Whether every search goes by words, as the embedder is absent."""
         self.read = store.log.read
-        """Calls one of the functions of `reading` with a cursor, and with what else it is given."""
+        """Calls a function of `reading` with a cursor and its other arguments."""
         self._clock = Clock()
         self._last_query: tuple[str | None, Sequence[float]] = (None, ())
         self._compared: dict[str, Sequence[float]] = {}
@@ -130,7 +130,7 @@ class Search:
         return hits
 
     async def _unrankable(self, asked: Query) -> BadInput | None:
-        """Return the error for a record that has several numbers to be ranked by, over which engines fail."""
+        """Return the error for a record with several numbers in a ranked field, on which engines fail."""
         fields = asked.ranking.paths if asked.ranking is not None else ()
         where = asked.where if asked.where.scopes else where_below(())
         heads = await self.read(reading.records, where._replace(conditions=())) if fields else []

@@ -57,11 +57,11 @@ ORDERED = {"wait": "true", "ordering": "medium"}
 BY_PLACE = {"type": "keyword", "is_tenant": True, "prefix": True}
 QDRANT_SECONDS = 30
 RETRY_SECONDS = 0.3
-"""Seconds before another node is asked: meanwhile the nodes notice that one of them is gone."""
+"""Seconds before another node is asked: meanwhile the nodes notice that one is down."""
 READY_SECONDS = 3
-"""The longest that a node may take to say that it is ready."""
+"""Maximum seconds that a node may take to report that it is ready."""
 ROUNDS = 4
-"""How often each node of several is asked."""
+"""Number of attempts at each of several nodes."""
 
 log = logging.getLogger(__name__)
 
@@ -169,7 +169,7 @@ REST = SimpleNamespace(
 
 
 class ServerIndex(Engine):
-    """The collection behind an alias; connected with its first use. Its methods block."""
+    """The collection behind an alias; connected on first use. Its methods block."""
 
     types = REST
 
@@ -313,7 +313,7 @@ class ServerIndex(Engine):
         self._nodes.close()
 
     def _unusable(self, state: State | None = None) -> str:
-        """Return why the index cannot be used as it is; an empty text where it can."""
+        """Return why the index is unusable as it is; empty if it is usable."""
         stamp = self.read_stamp() if self._resolve(self.name) else None
         with self._database.reading() as cursor:
             state = state or state_of(cursor)
@@ -402,7 +402,7 @@ def _point(point: Point, seq: int) -> dict[str, Any]:
 
 
 def _refused(url: str, answer: httpx.Response) -> StorageFailure:
-    """Return the error for what the server, or a proxy before it, says of a refusal."""
+    """Return the error for a refusal by the server or by a proxy before it."""
     try:
         reason = str(answer.json()["status"]["error"])
     except (ValueError, LookupError, TypeError):

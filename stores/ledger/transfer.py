@@ -20,20 +20,20 @@ BATCH_SIZE = 200
 
 
 class Line(Version):
-    """One exported version; `of` is how many its record has, so that a cut file is noticed."""
+    """One exported version; `of` is the number of versions of its record, so that a cut file is noticed."""
 
     of: int = Field(ge=1)
 
 
 class Refused(BaseModel):
-    """A line that was not imported, and why."""
+    """A line that was not imported, and the reason."""
 
     line: int
     reason: str
 
 
 class ImportReport(BaseModel):
-    """What an import did."""
+    """The result of an import."""
 
     imported: int = 0
     unchanged: int = 0

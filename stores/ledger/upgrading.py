@@ -71,7 +71,7 @@ def bring_in(transaction: Transaction, points: Iterable[tuple[str, Payload]]) ->
 
 
 def is_older(folder: Folder) -> bool:
-    """Say whether a folder has a ledger of an older format, which nobody has upgraded."""
+    """Return whether a folder has a ledger of an older format, which nobody has upgraded."""
     left = any(folder.path.glob(GENERATIONS)) or (folder.path / MANIFEST).exists()
     return left and not folder.log.exists()
 

@@ -53,7 +53,7 @@ def stems_of(text: str) -> frozenset[int]:
 
 
 def is_english(text: str) -> bool:
-    """Say whether many words of a text are stop words of English."""
+    """Return whether many words of a text are stop words of English."""
     return len(stems_of(text)) <= STOP_WORDS_LEAVE * len(INDEXED_WORD.findall(text))
 
 

@@ -85,7 +85,7 @@ class Pair(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def is_rated_down(self) -> bool:
-        """Say whether people's ratings took its score so low that it is no example any more."""
+        """Return whether people's ratings took its score so low that it is no example any more."""
         return self.downs > self.ups and self.score <= MAX_HIDDEN_SCORE
 
     def rated(self, up: bool) -> "Pair":

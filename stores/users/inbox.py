@@ -309,7 +309,7 @@ def complete(message: Message) -> Message:
 
 
 def is_new(message: Message) -> bool:
-    """Tell whether a message is one that the user said, not what is read again for a memory."""
+    """Return whether a message is one that the user said, not what is read again for a memory."""
     return not message.get("rereads")
 
 
@@ -330,7 +330,7 @@ def untroubled(value: Value) -> Value:
 
 
 def _is_claimed(value: Value) -> bool:
-    """Tell whether another process works on a message."""
+    """Return whether another process works on a message."""
     claim = cast(dict[str, Any], value.get("claim") or {"until": ""})
     if claim["until"] <= datetime.now(UTC).isoformat():
         return False

@@ -1,4 +1,4 @@
-"""A user's memories on their way to a team: shared by hand, or as a standing policy of the user's own says.
+"""Promotion of a user's memories to a team: shared by hand, or by a standing policy of the user.
 
 A policy names a team and subjects. A memory with all words of a subject, in any form, is about it: with
 `always` it is shared in the transaction that writes it, with `ask` it waits for its owner's word; so does one
@@ -98,7 +98,7 @@ def _spaced(text: str) -> str:
 
 
 def _is_form(one: str, other: str) -> bool:
-    """Say whether two words begin alike and differ by no more than an ending, in whichever language."""
+    """Return whether two words begin alike and differ by no more than an ending, in whichever language."""
     pairs = enumerate(zip(one, other, strict=False))
     alike = next((n for n, (its, others) in pairs if its != others), min(len(one), len(other)))
     shorter, longer = sorted(len(each) - alike for each in (one, other))
@@ -288,13 +288,13 @@ class OwnMemories(UserMemories):
 
 
 def _doubts(memory: Memory) -> Iterator[str]:
-    """Yield what the write gate doubts of all that a team would be told, each once."""
+    """Yield the write gate's doubts about all that a team would be told, each once."""
     texts = [memory.content, *memory.entities, *memory.relations]
     yield from dict.fromkeys(doubt for each in texts for doubt in FACTS.doubts(each))
 
 
 def _told(writes: Sequence[Write]) -> tuple[str, ...]:
-    """Return the teams that these writes tell, or propose, something."""
+    """Return the teams to which these writes tell or propose something."""
     told = {"facts": "", "proposals": " as a proposal"}
     places = [(unescaped(each.namespace[1]), told.get(each.namespace[-1])) for each in writes]
     return tuple(f"{team}{how}" for team, how in places if how is not None)

@@ -191,7 +191,7 @@ def _lesson(finding: Finding, step: Step, used: Known | None = None) -> Lesson:
 
 
 def fell_short(state: State) -> list[DeprecatedApproach]:
-    """Return what was tried and did not solve the task, each with the features under which that was so.
+    """Return the approaches that did not solve the task, each with the features under which it failed.
 
     What is over a limit is left out: the limit is this one task's. So is what leaves everything as it was,
     and what falls short by no more than the noise of a measurement.
@@ -267,7 +267,7 @@ async def log_task(step: Step, learned: Sequence[Learned] = ()) -> None:
 def record_of(
     state: State, world: World, context: TeamContext, learned: Sequence[Learned] = ()
 ) -> TaskRecord:
-    """Return what the log keeps of a task: how to open it again, too, where it names nothing outside."""
+    """Return the log's record of a task: also how to open it again, if it names nothing outside."""
     packet, (name, given) = state["packet"], posed(state, context)
     is_outside = any(given.get(each) for each in OUTSIDE)
     # Each draft that was blocked, the same for the same approach to the same kind of task.

@@ -89,7 +89,7 @@ async def _retrieved(step: Step) -> list[Known]:
 
 
 def _fits(card: Card, world: World) -> bool:
-    """Say whether a card may serve here: it is for this version, and not all its rules fail."""
+    """Return whether a card may serve here: it is for this version, and not all its rules fail."""
     elsewhere = bool(card.rules) and all(world.applies(rule.condition) is False for rule in card.rules)
     return not elsewhere and holds_for(card.valid_for, world.versions) is not False
 
@@ -101,7 +101,7 @@ def _search_text(step: Step) -> str:
 
 
 def _warns(card: Card, world: World) -> bool:
-    """Say whether a deprecated card may say something of this task: not all that it holds is of others."""
+    """Return whether a deprecated card may say something of this task: not all that it holds is of others."""
     said = [each.condition for each in card.rules] + [each.condition for each in card.deprecated_approaches]
     return not said or any(world.applies(each) is not False for each in said)
 

@@ -52,7 +52,7 @@ class LoggedObjection(BaseModel):
 
     @property
     def blocks(self) -> bool:
-        """Say whether it is open and blocks the draft."""
+        """Return whether it is open and blocks the draft."""
         return self.status == "open" and self.objection.severity == "blocking"
 
     def closed(self, by: str) -> "LoggedObjection":
@@ -215,7 +215,7 @@ MAX_LISTED = 3
 
 
 def as_shown(card: Card, world: World) -> Known:
-    """Return a card as agents are shown it, in short, its rules made out for the task where they can be.
+    """Return a card as agents are shown it, in short, its rules instantiated for the task where possible.
 
     Of its dead ends those that hold here are shown, and a few others; what a deprecated card advises has
     failed as well.

@@ -73,7 +73,7 @@ async def replay(state: Replaying, runtime: TuningRuntime) -> Update:
 
 
 async def _said(model: str, asked: str) -> tuple[str, dict[str, float]]:
-    """Return what a model says without chance, and what it cost, as far as Ollama tells."""
+    """Return a model's answer at temperature 0, and its cost as far as Ollama reports it."""
     request = ModelRequest(SYSTEM, [], [HumanMessage(asked)])
     options = CallOptions(REPLY_TOKENS, 0.0, SEED, free_text=True)
     try:

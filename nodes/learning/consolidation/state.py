@@ -92,7 +92,7 @@ TuningRuntime = Runtime[TuningContext]
 
 
 class Consolidating:
-    """What a run consolidates: the cards of its team, or the pool that its context names."""
+    """The object of a consolidation: the cards of its team, or the pool that its context names."""
 
     def __init__(self, runtime: TuningRuntime) -> None:
         self.context, self.tell = runtime.context, runtime.stream_writer

@@ -148,7 +148,7 @@ def has_forgotten(state: State) -> str:
 
 
 def _teller(step: str, run: Consolidating) -> Progress:
-    """Return what tells the graph's stream how far a long step is."""
+    """Return a function that reports the progress of a long step to the graph's stream."""
     return lambda how_far: run.tell({"doing": step, **how_far})
 
 
