@@ -263,7 +263,8 @@ def _print_result(values: dict[str, Any]) -> None:
     print_beside(
         "  ",
         f"{solved} after {count_of(values['iterations'], 'draft')}, confidence {packet['confidence']:.2f} "
-        f"({judged}; {metrics['latency_seconds']:.2f} s, {metrics['model_calls']} calls, {metrics['tokens']} tokens)",
+        f"({judged}; {metrics['latency_seconds']:.2f} s, {metrics['model_calls']} calls, "
+        f"{metrics['tokens']} tokens)",
     )
     print_beside("    ", escape(packet["answer"]))
     for each in values["learned"]:
