@@ -75,19 +75,16 @@ def in_environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Set variables as this process's settings, and clear the caches about models, before and afterwards."""
     before = {name: os.environ[name] for name in variables if name in os.environ}
     os.environ.update(variables)
-    _clear_settings()
+    settings.cache_clear()
+    clear_endpoints()
     try:
         yield
     finally:
         for name in variables:
             del os.environ[name]
         os.environ.update(before)
-        _clear_settings()
-
-
-def _clear_settings() -> None:
-    settings.cache_clear()
-    clear_endpoints()
+        settings.cache_clear()
+        clear_endpoints()
 
 
 @contextmanager

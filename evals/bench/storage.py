@@ -91,10 +91,8 @@ async def with_vectors(texts: Sequence[str], asked: Sequence[str], embedder: Emb
     return Corpus(embedder.name, texts, asked, np.vstack([moved, queries]))
 
 
-BENCH_CHANGE = Change(
-    reason="the user said so", actor="memory agent", source=Source(thread="t1", messages=["m1"])
-)
-BENCH_FIELDS = BENCH_CHANGE.model_dump() | {"kind": "semantic", "at": "2026-01-01T00:00:00.000000Z"}
+CHANGE = Change(reason="the user said so", actor="memory agent", source=Source(thread="t1", messages=["m1"]))
+BENCH_FIELDS = CHANGE.model_dump() | {"kind": "semantic", "at": "2026-01-01T00:00:00.000000Z"}
 WORDS, USER = "bm25", "user"
 CANDIDATES_PER_LEG = 64
 """Candidates of the vector and of the word search each, for ten wanted records (`Query.candidates`)."""
@@ -222,8 +220,7 @@ async def served(size: int, embedder: Embedder, url: str) -> list[Row]:
     """Measure memories in the ledger on a Qdrant server, beside a collection of that server alone."""
     corpus = await memories(size, embedder)
     async with on_server(corpus, url) as (alone, location):
-        others = {"Qdrant server": alone.search}
-        return await _ledger_beside(alone, others, corpus, location, "server")
+        return await _ledger_beside(alone, {"Qdrant server": alone.search}, corpus, location, "server")
 
 
 async def memories(size: int, embedder: Embedder) -> Corpus:
@@ -284,9 +281,7 @@ async def _in_turn(
 
 def _write(row: int, text: str, user: str) -> Write:
     value, namespace = {"content": text, "kind": "semantic"}, ("users", user, "memories")
-    return Write(
-        event="insert", namespace=namespace, key=str(row), value=value, text=text, change=BENCH_CHANGE
-    )
+    return Write(event="insert", namespace=namespace, key=str(row), value=value, text=text, change=CHANGE)
 
 
 async def cards(size: int, embedder: Embedder) -> list[Row]:
@@ -318,7 +313,7 @@ async def cards(size: int, embedder: Embedder) -> list[Row]:
 async def _learn(base: KnowledgeCards, claim: str) -> None:
     confidence, lesson = 0.4 + 0.1 * (len(claim) % 7), Lesson(claim=claim, scope=SCOPE)
     outcome = TaskOutcome(task=lesson.card_id, success=True, confidence=confidence)
-    await base.create(lesson, outcome, change=BENCH_CHANGE)
+    await base.create(lesson, outcome, change=CHANGE)
 
 
 async def _keep_up(base: KnowledgeCards, number: int) -> None:
@@ -340,7 +335,7 @@ async def retriever(size: int, embedder: Embedder) -> list[Row]:
         pool, count = MemoryPool(ledger, "bench", "bench"), min(STEPS, (size // A_STEP - 1) // 2)
         for start in range(0, size, CONCURRENT_WRITES):
             await asyncio.gather(
-                *(pool.add(each, change=BENCH_CHANGE) for each in pairs[start : start + CONCURRENT_WRITES])
+                *(pool.add(each, change=CHANGE) for each in pairs[start : start + CONCURRENT_WRITES])
             )
         waiting = (pairs[start : start + A_STEP] for start in range(0, size, A_STEP))
         await _train(pool, next(waiting))
@@ -357,7 +352,7 @@ async def retriever(size: int, embedder: Embedder) -> list[Row]:
 
 async def _train(pool: MemoryPool, pairs: Sequence[Pair]) -> None:
     lessons, graph = RetrieverLessons(pool), retriever_training.compile(store=LedgerStore(pool.ledger))
-    await lessons.open_all([Pooled(key=each.key, pair=each) for each in pairs], change=BENCH_CHANGE)
+    await lessons.open_all([Pooled(key=each.key, pair=each) for each in pairs], change=CHANGE)
     await graph.ainvoke({"pool": pool.pool}, context=PoolContext(team=pool.team, grader="rules"))
 
 

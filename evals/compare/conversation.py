@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from mneme.evals.compare.memory import (
-    NOT_KNOWN,
+    UNKNOWN,
     Course,
     Event,
     Family,
@@ -61,7 +61,7 @@ class Topic:
 
     @property
     def now(self) -> str:
-        return NOT_KNOWN if self.is_forgotten or not self.known else self.known[-1][1]
+        return UNKNOWN if self.is_forgotten or not self.known else self.known[-1][1]
 
     def read(self, lines: Sequence[str], until: str = "9999") -> str:
         """Return the value in the latest matching line; "not known" if none matches."""
@@ -69,7 +69,7 @@ class Topic:
         for line in latest([each for each in fitting if day_of(each) <= until]):
             if found := [each for each in self.values if says(line, each)]:
                 return found[-1]
-        return NOT_KNOWN
+        return UNKNOWN
 
     def _fits(self, line: str) -> bool:
         return any(says(line, word) for word in self.about) and not any(
@@ -139,7 +139,7 @@ def _ask(topic: Topic, today: int, chance: Random) -> Course:
         right = topic.known[place][1]
         until = then = day(topic.known[place + 1][0] - 1)
     question = topic.asked_then.format(then) if then else topic.asked
-    text = f"{question} (Today is {day(today)}. If it is not known, or was to be forgotten: {NOT_KNOWN}.)"
+    text = f"{question} (Today is {day(today)}. If it is not known, or was to be forgotten: {UNKNOWN}.)"
     answer = yield Situation(text, lambda lines: topic.read(lines, until))
     old = {value for _, value in topic.known} - {right}
     is_right = says(answer, right) and not any(says(answer, each) for each in old)

@@ -10,17 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from random import Random
 
-from mneme.evals.compare.memory import (
-    NOT_KNOWN,
-    Course,
-    Event,
-    Family,
-    Outcome,
-    Score,
-    Situation,
-    day,
-    drawing,
-)
+from mneme.evals.compare.memory import UNKNOWN, Course, Event, Family, Outcome, Score, Situation, day, drawing
 
 Points = dict[tuple[str, str], int]
 """Values of the points, by site and aspect."""
@@ -37,7 +27,7 @@ TIMES_REPEATED = 2
 """Repetitions of a point that all experts know."""
 RANGE = range(-3, 4)
 COUNTING = "A point counts once, however many say it; a correction takes the place of what it corrects."
-UNKNOWN_IF = f"If no point of it is known: {NOT_KNOWN}."
+UNKNOWN_IF = f"If no point of it is known: {UNKNOWN}."
 POINTS = re.compile(r"(?:^|\W)The (\w+) of (\w+) counts? ([+-]\d+)")
 CHATTER = (
     "Can we keep to the agenda?", "I have sent the minutes around.", "The coffee is better today.",
@@ -120,7 +110,7 @@ def added(lines: Sequence[str], site: str, today: str) -> str:
     for line in sorted(lines, key=lambda each: "wrong before" in each):
         if today in line:
             known |= {aspect: int(value) for aspect, of, value in POINTS.findall(line) if of == site}
-    return str(sum(known.values())) if known else NOT_KNOWN
+    return str(sum(known.values())) if known else UNKNOWN
 
 
 DECISION = Family("decision", decision, EXPERTS)

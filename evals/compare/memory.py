@@ -75,7 +75,7 @@ class Memory:
         """Learn from how a task ended."""
 
 
-NOT_KNOWN = "not known"
+UNKNOWN = "not known"
 BEGIN = date(2026, 1, 5)
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 Reader = Callable[[Sequence[str]], str]

@@ -23,7 +23,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mneme.core.errors import BadInput, first_fault
 from mneme.evals.chat.locomo_data import Conversation
-from mneme.evals.compare.memory import NOT_KNOWN, Course, Event, Family, Outcome, Score, Situation
+from mneme.evals.compare.memory import UNKNOWN, Course, Event, Family, Outcome, Score, Situation
 from mneme.evals.report import read_lines
 from mneme.stores.ledger.words import words_in
 
@@ -70,7 +70,7 @@ class LongMemEval(BaseModel):
             for day, turns in sessions
             for turn in turns
         ]
-        right = NOT_KNOWN if self.question_id.endswith("_abs") else str(self.answer)
+        right = UNKNOWN if self.question_id.endswith("_abs") else str(self.answer)
         return History(
             events=events,
             questions=[Question(text=self.question, right=[right], day=_day(self.question_date))],
@@ -98,7 +98,7 @@ class MemoryAgentBench(BaseModel):
 def _of_locomo(conversation: Conversation) -> History:
     events = [Event(turn.day, turn.speaker, turn.said) for turn in conversation.turns]
     questions = [
-        Question(text=each.question, right=[NOT_KNOWN if each.category == ADVERSARIAL else each.answer])
+        Question(text=each.question, right=[UNKNOWN if each.category == ADVERSARIAL else each.answer])
         for each in conversation.questions
     ]
     return History(events=events, questions=questions)
@@ -163,7 +163,7 @@ def _play(file: Path, seed: int, size: int) -> Course:
         yield event
     for question in history.questions[:size]:
         today = f" (Today is {question.day}.)" if question.day else ""
-        answer = yield Situation(f"{question.text}{today} If it was not said: {NOT_KNOWN}.", " ".join)
+        answer = yield Situation(f"{question.text}{today} If it was not said: {UNKNOWN}.", " ".join)
         is_right = any(words_in(each) <= words_in(answer) for each in question.right if each)
         yield Score(Outcome(question.text, is_right, "", question.day))
 

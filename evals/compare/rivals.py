@@ -25,7 +25,7 @@ from mneme.nodes.task_memories.kinds import open_memory
 from mneme.stores.task_memories.trials import Trials
 from mneme.stores.users.memory import RULES
 
-MAX_RIVAL_TEXTS = 20
+MAX_TEXTS = 20
 """Texts that a package is asked for."""
 RIVAL_WINDOW_TOKENS = 4096
 """Tokens of a task memory's own questions."""
@@ -100,7 +100,7 @@ class LangMem(Memory):
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return the results of its store."""
-        found = await self._store.asearch(self._namespace, query=situation, limit=MAX_RIVAL_TEXTS)
+        found = await self._store.asearch(self._namespace, query=situation, limit=MAX_TEXTS)
         return [_text(each.value["content"]) for each in found]
 
 
@@ -138,9 +138,7 @@ class Mem0(Memory):
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return the results of its search."""
         filters = {"user_id": self.place.name}
-        found = await asyncio.to_thread(
-            self._memory.search, situation, top_k=MAX_RIVAL_TEXTS, filters=filters
-        )
+        found = await asyncio.to_thread(self._memory.search, situation, top_k=MAX_TEXTS, filters=filters)
         return [str(each["memory"]) for each in found["results"]]
 
 

@@ -52,9 +52,9 @@ JUDGES: dict[Wording, Prompt[Design, Any]] = {"ours": judge_design, "printed": j
 Arm = Literal["none", "intrinsic"]
 METRICS = ("scalability", "reliability", "usability", "cost_effectiveness", "documentation")
 """The paper's metrics (table 2); the other two are of the file that the task asks for."""
-MEMORY_ARMS: tuple[Arm, ...] = ("none", "intrinsic")
-ARM_NAMES = {"none": "baseline", "intrinsic": "intrinsic memory"}
-PAPER_TABLE_2: dict[str, tuple[float, float, float]] = {
+ARMS: tuple[Arm, ...] = ("none", "intrinsic")
+NAMES = {"none": "baseline", "intrinsic": "intrinsic memory"}
+PAPER: dict[str, tuple[float, float, float]] = {
     "tokens": (36077, 47830, 0.0195),
     "turns": (14.3, 16, 0.2632),
     "scalability": (5, 7, 0.0041),
@@ -64,7 +64,7 @@ PAPER_TABLE_2: dict[str, tuple[float, float, float]] = {
     "documentation": (2, 3.56, 0.0017),
 }
 """Table 2: baseline, intrinsic memory, p."""
-FIGURES = (*PAPER_TABLE_2, "completeness", "consistency", "components", "parts of each", "agreed")
+FIGURES = (*PAPER, "completeness", "consistency", "components", "parts of each", "agreed")
 THOUSANDS = 10_000
 """From here on means are printed in thousands, so that table 2 fits a terminal of 80 columns."""
 
@@ -124,7 +124,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         "scores": SCORES,
     }
     journal = sized.journal("pipeline_design", configuration)
-    plan = [Case(*each) for each in product(sized.wordings, MEMORY_ARMS, range(sized.runs))]
+    plan = [Case(*each) for each in product(sized.wordings, ARMS, range(sized.runs))]
     plan.sort(key=lambda case: (case.wording, case.seed))
 
     async def one(case: Case) -> Row:
@@ -188,12 +188,7 @@ async def hold(discussion_id: str, task: str, team: Team, context: DiscussionCon
     }
 
 
-def _report(
-    options: Options,
-    journal: Journal,
-    rows: list[Row],
-    people: tuple[Identity, Identity],
-) -> Report:
+def _report(options: Options, journal: Journal, rows: list[Row], people: tuple[Identity, Identity]) -> Report:
     (who, judge), size = people, options.context_tokens
     fields = load_team(options.experts).document.item_fields
     by_wording = {
@@ -239,13 +234,11 @@ def _figures(row: Row, fields: Sequence[str]) -> dict[str, float]:
 
 
 def _compared(values: Any) -> Row:
-    baseline, intrinsic = (values.get_group(arm) for arm in MEMORY_ARMS)
+    baseline, intrinsic = (values.get_group(arm) for arm in ARMS)
     same = len({*baseline, *intrinsic}) == 1
     p = 1.0 if same else float(ranksums(intrinsic, baseline).pvalue)
     spreads = values.agg(["mean", "median", "std"]).rename(columns={"std": "sd"}).fillna(0.0)
-    arms = {
-        arm: {"values": values.get_group(arm).tolist(), **spreads.loc[arm].to_dict()} for arm in MEMORY_ARMS
-    }
+    arms = {arm: {"values": values.get_group(arm).tolist(), **spreads.loc[arm].to_dict()} for arm in ARMS}
     return arms | {"p": p}
 
 
@@ -263,7 +256,7 @@ def table_2(main: Row, title: str) -> Table:
             paper[2],
         ]
         for name, figure in main.items()
-        for paper in [PAPER_TABLE_2.get(name, (None, None, None))]
+        for paper in [PAPER.get(name, (None, None, None))]
     ]
     return table(title, columns, cells)
 
@@ -293,13 +286,11 @@ def plot_metrics(main: Row, axes: Axes) -> None:
     """Draw figure 3: median and standard deviation of each metric, beside the paper's means."""
     metrics = [name for name in METRICS if name in main]
     medians, spreads = (
-        pd.DataFrame(
-            {ARM_NAMES[arm]: [main[name][arm][what] for name in metrics] for arm in MEMORY_ARMS}, metrics
-        )
+        pd.DataFrame({NAMES[arm]: [main[name][arm][what] for name in metrics] for arm in ARMS}, metrics)
         for what in ("median", "sd")
     )
     if metrics:
         medians.plot.bar(ax=axes, yerr=spreads, capsize=3, ylabel="score, median and sd", ylim=(0, 10.5))
-    for number, arm in enumerate(MEMORY_ARMS):
-        paper = [PAPER_TABLE_2[name][number] for name in metrics]
-        axes.plot(paper, "_", color="black", label=f"paper, {ARM_NAMES[arm]} (mean)")
+    for number, arm in enumerate(ARMS):
+        paper = [PAPER[name][number] for name in metrics]
+        axes.plot(paper, "_", color="black", label=f"paper, {NAMES[arm]} (mean)")

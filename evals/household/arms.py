@@ -14,7 +14,7 @@ import yaml
 from mneme.environments.household.episode import Episode
 from mneme.nodes.household.context import HouseholdContext, Setting
 
-TABLE_CATEGORIES = ("Wash Dishes", "Put Groceries", "Prepare a Meal", "Set up Table", "Prepare Tea")
+CATEGORIES = ("Wash Dishes", "Put Groceries", "Prepare a Meal", "Set up Table", "Prepare Tea")
 """In the order of table 1."""
 
 _PRINTED = yaml.safe_load(Path(__file__).with_name("paper.yaml").read_text(encoding="utf-8"))
@@ -30,10 +30,10 @@ LAPSES = 0.3
 """Share of a weaker role's decisions that are lapses in figure 3b."""
 
 Method = Literal["MHP", "LLM", "CoELA", "ProAgent", "MiTa"]
-TABLE_METHODS: tuple[Method, ...] = ("MHP", "LLM", "CoELA", "ProAgent", "MiTa")
+METHODS: tuple[Method, ...] = ("MHP", "LLM", "CoELA", "ProAgent", "MiTa")
 METHOD_NAMES = {"MHP": "mhp", "LLM": "alone", "CoELA": "coela", "ProAgent": "proagent", "MiTa": "mita"}
 """Their names on the command line."""
-COUNTER_COLUMNS = (
+COUNTERS = (
     "conflicts", "redundant", "lost_steps", "forestalled", "messages",
     "calls", "prompt_tokens", "reply_tokens", "repaired", "fallbacks", "unallocated",
 )  # fmt: skip

@@ -29,11 +29,11 @@ from mneme.core.errors import BadInput
 from mneme.environments.household import Episode, load_episode
 from mneme.environments.household.generator import generate
 from mneme.evals.household.arms import (
-    COUNTER_COLUMNS,
+    CATEGORIES,
+    COUNTERS,
     LAPSES,
+    METHODS,
     NARROW,
-    TABLE_CATEGORIES,
-    TABLE_METHODS,
     Arm,
     Method,
     Plan,
@@ -57,9 +57,7 @@ class Options(JournalOptions):
     members: list[Annotated[int, Field(ge=1, le=4)]] = Field(
         [1, 2, 3], min_length=1, description="Number of agents.", json_schema_extra={"option": "members"}
     )
-    methods: list[Method] = Field(
-        list(TABLE_METHODS), min_length=1, description="Method of the paper's table 1."
-    )
+    methods: list[Method] = Field(list(METHODS), min_length=1, description="Method of the paper's table 1.")
     agents: AgentsCompared = Field(["auto"])
     manager: Role = ""
     weak_model: str = Field("", description="The weaker model of figure 3b.")
@@ -100,7 +98,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     files = {path.name: file_digest(path) for path in _files(options.data)} if options.data else {}
     configuration = {"responders": responders.model_dump(), "files": files, "lapses": LAPSES}
     # more episodes, arms or sizes join the same journal
-    journal = options.journal("household", configuration | {"counted": COUNTER_COLUMNS})
+    journal = options.journal("household", configuration | {"counted": COUNTERS})
     jobs = jobs_of(options.jobs, responders.uses_model)
     episodes = await asyncio.to_thread(lambda: {size: _episodes(options, size) for size in options.members})
     runs = journal.path.with_suffix("")
@@ -165,7 +163,7 @@ def _episodes(options: Options, agents: int) -> list[Episode]:
     count = min(options.episodes, QUICK) if options.quick else options.episodes
     return loaded + [
         generate(seed, category, agents)
-        for category in TABLE_CATEGORIES
+        for category in CATEGORIES
         for seed in range(options.seed, options.seed + count)
     ]
 

@@ -16,7 +16,7 @@ from mneme.environments.household.episode import Episode
 from mneme.environments.household.generator import generate
 from mneme.environments.household.rewards import discounted_return
 from mneme.environments.household.trace import Trace
-from mneme.evals.household.arms import COUNTER_COLUMNS, METHOD_NAMES, Arm
+from mneme.evals.household.arms import COUNTERS, METHOD_NAMES, Arm
 from mneme.evals.report import Row
 from mneme.graphs import load
 
@@ -67,7 +67,7 @@ async def finished(case: Case) -> Row:
         "return": discounted_return(episode, Trace(trace.path).frames()),
         "placed": [start.placed for start in episode.starts],
         "bound": case.bound,
-        **{name: result["counters"].get(name, 0) for name in COUNTER_COLUMNS},
+        **{name: result["counters"].get(name, 0) for name in COUNTERS},
         "seconds": time.perf_counter() - begun,
         "run": f"{case.runs.name}/{trace.path.name}",
     }

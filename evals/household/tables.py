@@ -12,12 +12,12 @@ from matplotlib.axes import Axes
 from scipy import stats
 
 from mneme.api.tables import Table
-from mneme.evals.household.arms import COUNTER_COLUMNS, TABLE_1, TABLE_CATEGORIES, Arm, Plan
+from mneme.evals.household.arms import CATEGORIES, COUNTERS, TABLE_1, Arm, Plan
 from mneme.evals.measuring import p_cell, wilcoxon_p
 from mneme.evals.report import Journal, Report, Row, draw, table
 
 AVERAGE = "Average"
-CATEGORY_COLUMNS = (*TABLE_CATEGORIES, AVERAGE)
+COLUMNS = (*CATEGORIES, AVERAGE)
 GENERATED = "generated"
 """The source of episodes that are made from a seed."""
 
@@ -134,11 +134,7 @@ def report(rows: list[Row], plans: Sequence[Plan], journal: Journal, answered_by
         summaries[0] | {plan.setting: each for plan, each in zip(plans[1:], summaries[1:], strict=True)},
         [
             *(each for plan in plans for found in by_source for each in _tables(found, plan)),
-            table(
-                "The paper's table 1: GPT-4o on C-WAH in VirtualHome (Unity)",
-                ["", *CATEGORY_COLUMNS],
-                printed,
-            ),
+            table("The paper's table 1: GPT-4o on C-WAH in VirtualHome (Unity)", ["", *COLUMNS], printed),
         ],
         [note] if seeded < len(placed) else [],
         rows,
@@ -161,15 +157,15 @@ def _tables(results: Results, plan: Plan) -> list[Table]:
 
 def _table_1(results: Results, plan: Plan, where: str) -> Table:
     rows: list[list[object]] = [
-        [f"{arm.agents} {arm.name}", *(_cell(results, arm, plan.base, c) for c in CATEGORY_COLUMNS)]
+        [f"{arm.agents} {arm.name}", *(_cell(results, arm, plan.base, c) for c in COLUMNS)]
         for arm in plan.main
     ]
     rows += [
-        [f"{agents} bound", *(results.bound(arm, column) for column in CATEGORY_COLUMNS)]
+        [f"{agents} bound", *(results.bound(arm, column) for column in COLUMNS)]
         for agents, arm in {arm.agents: arm for arm in plan.arms}.items()
     ]
     title = f"Table 1, {where}: average steps L, 95 % interval, improvement EI on MHP alone"
-    return table(title, ["", *CATEGORY_COLUMNS], rows)
+    return table(title, ["", *COLUMNS], rows)
 
 
 def _cell(results: Results, arm: Arm, base: Arm | None, column: str) -> str | None:
@@ -182,12 +178,12 @@ def _pairs(results: Results, plan: Plan, where: str) -> Table:
     rows = [
         [
             f"{one.agents} {one.name} - {rival.name}",
-            *(_gap(results.difference(one, rival, c)) for c in CATEGORY_COLUMNS),
+            *(_gap(results.difference(one, rival, c)) for c in COLUMNS),
         ]
         for one, rival in plan.pairs
     ]
     title = f"{where}: MiTa's steps less a rival's, same episodes: below 0: ahead (* p < 0.05)"
-    return table(title, ["", *CATEGORY_COLUMNS], rows)
+    return table(title, ["", *COLUMNS], rows)
 
 
 def _gap(gap: Difference | None) -> str | None:
@@ -235,14 +231,10 @@ def _figures(results: Results, arm: Arm, base: Arm | None) -> dict[str, Any]:
             "improvement": results.improvement(arm, base, column) if base else None,
             "bound": results.bound(arm, column),
         }
-        for column in CATEGORY_COLUMNS
+        for column in COLUMNS
         if (steps := results.steps(arm, column)) is not None
     }
-    return {
-        "cells": cells,
-        "over_bound": over and over.value,
-        **results.counts(arm, ("success", *COUNTER_COLUMNS)),
-    }
+    return {"cells": cells, "over_bound": over and over.value, **results.counts(arm, ("success", *COUNTERS))}
 
 
 def _plot(results: Results, plan: Plan, raw: Path, answered_by: str) -> Path:

@@ -33,7 +33,7 @@ from mneme.nodes.task_memories.kinds import MEMORIES
 
 _PRINTED = yaml.safe_load(Path(__file__).with_name("paper.yaml").read_text(encoding="utf-8"))
 LABELS: dict[str, str] = {name: each["label"] for name, each in _PRINTED.items()}
-PAPER_TABLE_1 = {name: (each["reward"], each["tokens"]) for name, each in _PRINTED.items()}
+PAPER_ROWS = {name: (each["reward"], each["tokens"]) for name, each in _PRINTED.items()}
 """Table 1: rewards and tokens."""
 PROBLEM = ["seed", "number"]
 """Common columns of the rows of one problem."""
@@ -177,7 +177,7 @@ def _table_1(summary: dict[str, Row], who: Identity) -> list[Table]:
     """Return table 1 in two halves, to be read one after the other."""
     rewards, tokens = list[tuple[object, ...]](), list[tuple[object, ...]]()
     for name, each in summary.items():
-        reward, spent = PAPER_TABLE_1[name]
+        reward, spent = PAPER_ROWS[name]
         interval = each["reward_interval"]
         between = f"{interval[0]:.3f} to {interval[1]:.3f}" if interval else None
         figures = (f"{each['reward']:.4f}", f"{reward:.4f}", between, each["reward_sd"], each.get("p_holm"))
@@ -228,6 +228,6 @@ def _bars(summary: dict[str, Row], axes: Axes) -> None:
     names = [LABELS[name] for name in summary]
     here = [each["reward"] for each in summary.values()]
     means = pd.DataFrame(
-        {"here": here, "paper, Llama 3.1 8B": [PAPER_TABLE_1[name][0] for name in summary]}, names
+        {"here": here, "paper, Llama 3.1 8B": [PAPER_ROWS[name][0] for name in summary]}, names
     )
     means.plot.barh(ax=axes, xlabel="average reward").invert_yaxis()

@@ -32,7 +32,7 @@ PAPER_2: dict[str, Three] = {agent: tuple(each) for agent, each in _PRINTED["tab
 """Table 2's lower half: one pool for all, three shots; the upper half is table 1's last column."""
 ALL_AGENTS = "all agents"
 STAGE = ["pools", "growth", "percent", "shots"]
-COMPARED_MEASURES = ("recall@3", "recall@10", "contradiction", "own agent", "bert_score", "rouge_l")
+COMPARED = ("recall@3", "recall@10", "contradiction", "own agent", "bert_score", "rouge_l")
 
 
 class Results:
@@ -160,11 +160,9 @@ def _table_of_ways(results: Results) -> Table:
     rows = []
     for growth in get_args(Growth):
         for way, of in ways(results, growth).items():
-            cells = [
-                each for name in COMPARED_MEASURES for each in (cell(of[name]), p_cell(of["p"].get(name)))
-            ]
+            cells = [each for name in COMPARED for each in (cell(of[name]), p_cell(of["p"].get(name)))]
             rows.append([f"{way}, {growth} answers", *cells])
-    columns = ["examples by", *(head for name in COMPARED_MEASURES for head in (name, "p"))]
+    columns = ["examples by", *(head for name in COMPARED for head in (name, "p"))]
     title = "Ways to choose examples: three shots, domain pools at 100 % (p: against trained)"
     return table(title, columns, rows)
 
@@ -173,12 +171,12 @@ def ways(results: Results, growth: str) -> dict[Way, Row]:
     """Return each way's figures over the seeds, and p against trained after Benjamini and Hochberg."""
     of_growth = results.judged[results.judged["growth"] == growth]
     found = {way: of_growth[of_growth["way"] == way] for way in WAYS}
-    means = {way: each.groupby("seed")[[*COMPARED_MEASURES]].mean() for way, each in found.items()}
+    means = {way: each.groupby("seed")[[*COMPARED]].mean() for way, each in found.items()}
     figures: dict[Way, Row] = {
-        way: {name: spread(each[name]) for name in COMPARED_MEASURES} | {"p": {}, "better by": {}}
+        way: {name: spread(each[name]) for name in COMPARED} | {"p": {}, "better by": {}}
         for way, each in means.items()
     }
-    for name in COMPARED_MEASURES:
+    for name in COMPARED:
         tested = [compared(found["trained"], found[way], name) for way in WAYS[1:]]
         corrected = false_discovery_control([p for _, p in tested])
         for way, (difference, _), p in zip(WAYS[1:], tested, corrected, strict=True):

@@ -17,9 +17,7 @@ import yaml
 from mneme.prompts.chat.evidence import UNSPACED, sentences, words
 
 MAX_READ = 20_000  # characters of a message: what is longer is a document
-MAX_STATEMENT_CHARS = (
-    1000  # characters of a statement that stands in one memory; a longer one is split between words
-)
+STATEMENT_CHARS = 1000  # of a statement in one memory; a longer one is split between words
 ENGLISH = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 GRAMMAR, REACTION, ASKING, TASK, WANTED = (
     frozenset(words(ENGLISH["words"][name])) for name in ("grammar", "reaction", "asking", "task", "wanted")
@@ -39,10 +37,10 @@ CLAUSES, PASTED, WISHING = pattern("clauses"), pattern("pasted"), pattern("wishi
 WEEKDAY, DAY = pattern("weekday"), pattern("weekday", "month")
 REFERS, VERBATIM, ANNOUNCING = pattern("referring"), pattern("verbatim"), pattern("announcing")
 CAPITAL = rf"(?!I['’ ]|(?:{WEEKDAY.pattern}|(?<=\w )(?:{DAY.pattern}))\b)[A-Z][\w'’-]*"
-PROPER_NAME = re.compile(f"{CAPITAL}(?: {CAPITAL})*")
+NAME = re.compile(f"{CAPITAL}(?: {CAPITAL})*")
 """A month is taken for a person where it begins a sentence: `April is our landlady`, but `In April`."""
 TAG = re.compile(r", \w+\?+$")  # `No jokes, ok?`
-OPENING_WORDS = REACTION | {"so", "and", "but", "now", "then", "btw", "also", "kindly"}
+OPENING = REACTION | {"so", "and", "but", "now", "then", "btw", "also", "kindly"}
 ALWAYS_ASKING = frozenset(words("is are does"))
 INVERTED = ALWAYS_ASKING | frozenset(words("can could would should"))
 AUXILIARY = INVERTED | frozenset(words("do did will shall may am was were has have had"))
@@ -76,14 +74,12 @@ def statements(message: str, preceding: Sequence[str] = ()) -> list[Statement]:
             context = sentence if is_question else context
             if is_pasted:
                 break  # what follows is the text that the task is about
-        elif (
-            refers and found and not context and len(found[-1].content) + len(sentence) < MAX_STATEMENT_CHARS
-        ):
+        elif refers and found and not context and len(found[-1].content) + len(sentence) < STATEMENT_CHARS:
             quote, content = found[-1]
             found[-1] = Statement(f"{quote} … {sentence}", f"{content} {sentence}")
         else:
             ended = f"{context}." if context[-1:].isalnum() else context
-            for part in wrap(sentence, MAX_STATEMENT_CHARS, replace_whitespace=False):
+            for part in wrap(sentence, STATEMENT_CHARS, replace_whitespace=False):
                 found.append(Statement(part, f"{ended} {part}" if refers and context else part))
             context = ""
     return found
@@ -166,6 +162,6 @@ def core(word: str) -> str:
 def _opened(sentence: str) -> str:
     """Return a sentence without the courtesies at its beginning."""
     sentence = WISHING.sub("", sentence)
-    while (first := re.match(r"\W*([\w’']+)\W*", sentence)) and core(first[1]) in OPENING_WORDS:
+    while (first := re.match(r"\W*([\w’']+)\W*", sentence)) and core(first[1]) in OPENING:
         sentence = sentence[first.end() :]
     return sentence

@@ -9,17 +9,7 @@ from mneme.prompts.chat.memory_agent import comparing, forgetting, reading, rewr
 from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.prompts.chat.memory_agent.reading import MAX_ITEMS, MAX_MEMORY_CHARS
 from mneme.rules.chat.comparison import corrected, correction, count, relations, stems
-from mneme.rules.chat.english import (
-    CLAUSES,
-    GRAMMAR,
-    MAX_READ,
-    OPENING_WORDS,
-    PROPER_NAME,
-    asks,
-    core,
-    says,
-    statements,
-)
+from mneme.rules.chat.english import CLAUSES, GRAMMAR, MAX_READ, NAME, OPENING, asks, core, says, statements
 from mneme.rules.registry import rule
 
 FORGET = re.compile(
@@ -77,11 +67,11 @@ def _wishes(message: str) -> list[str]:
 def entities_of(content: str) -> list[str]:
     """Return the sentences that ask to forget something and say nothing else."""
     found = []
-    for each in PROPER_NAME.finditer(content):
+    for each in NAME.finditer(content):
         name = each[0].removesuffix("'s").removesuffix("’s")
         first, _, others = name.partition(" ")
         begins = content[: each.start()].rstrip()[-1:] in {"", ".", "!", "?", ":"}
-        found.append(others if begins and core(first) in GRAMMAR | OPENING_WORDS else name)
+        found.append(others if begins and core(first) in GRAMMAR | OPENING else name)
     return [each for each in dict.fromkeys(found) if len(each) > 1][:MAX_ITEMS]
 
 
@@ -91,15 +81,10 @@ def compare_memories(given: comparing.Comparing) -> comparing.Judgements:
     before = next((each[6:] for each in reversed(given.preceding) if each.startswith("user: ")), "")
     found = [
         comparing.Judgement(
-            fact=number,
-            memory=at,
-            reason=REASONS[how],
-            relation=how,
-            outdated=wrong,
-            updated=new[:MAX_MEMORY_CHARS],
+            fact=n, memory=at, reason=REASONS[how], relation=how, outdated=old, updated=new[:MAX_MEMORY_CHARS]
         )
-        for number, fact in enumerate(given.facts)
-        for at, how, wrong, new in relations(fact.content, fact.said, given.memories, before)
+        for n, fact in enumerate(given.facts)
+        for at, how, old, new in relations(fact.content, fact.said, given.memories, before)
     ]
     return comparing.Judgements(judgements=found[: comparing.MAX_PAIRS])
 

@@ -7,7 +7,7 @@ from mneme.environments.household.walking import Corner, steps_to_visit
 from mneme.prompts.household.household import Item, Knowledge, Worker, spots_of
 from mneme.rules.household.whereabouts import Whereabouts
 
-CARRIED_PER_TRIP = 2
+HANDS = 2
 
 
 class Aim(NamedTuple):

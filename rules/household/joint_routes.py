@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mneme.prompts.household.household import Worker
-from mneme.rules.household.errands import CARRIED_PER_TRIP, Aim, Errands
-from mneme.rules.household.search_routes import UNREACHED_STEP, Route, Routes, insertions, without
+from mneme.rules.household.errands import HANDS, Aim, Errands
+from mneme.rules.household.search_routes import NEVER, Route, Routes, insertions, without
 
 SAMPLES = 32
-SAMPLE_NUMBERS = np.arange(SAMPLES)
+DRAWS = np.arange(SAMPLES)
 PASSES = 2
 """Number of passes over all changes of the routes."""
 SOON = 0.1
@@ -84,10 +84,7 @@ class JointRoutes(Routes):
         self._helps: list[list[int]] = []  # how far the nearest teammate of each member is from each stop
         for number in range(len(self._workers)):
             others = [ways for n, ways in enumerate(self._from_starts) if n != number]
-            nearest = [
-                min((ways[stop] for ways in others), default=UNREACHED_STEP)
-                for stop in range(len(self.stops))
-            ]
+            nearest = [min((ways[stop] for ways in others), default=NEVER) for stop in range(len(self.stops))]
             self._helps.append(nearest)
         plan = _plan(self._routes, self._delivers)
         best, tried = self._end(plan), {plan}
@@ -123,9 +120,9 @@ class JointRoutes(Routes):
             chances = {places[stop]: share for stop, share in where.shares[name].items() if stop in places}
             for _ in range(count if chances else 0):
                 drawn = _drawn(chances, chance)
-                np.add.at(finds, (drawn, SAMPLE_NUMBERS), 1)
+                np.add.at(finds, (drawn, DRAWS), 1)
                 if name in self.errands.targets:  # else it is a target that nobody has seen
-                    np.add.at(loads, (drawn, SAMPLE_NUMBERS), 1)
+                    np.add.at(loads, (drawn, DRAWS), 1)
         return finds, loads
 
     def _changes(self) -> Iterator[tuple[list[Route], list[bool]]]:
@@ -134,7 +131,7 @@ class JointRoutes(Routes):
             for routes in insertions(without(self._routes, stop), stop):
                 yield routes, self._delivers
         for number, worker in enumerate(self._workers):
-            if 0 < len(worker.hands) < CARRIED_PER_TRIP:
+            if 0 < len(worker.hands) < HANDS:
                 turned = [each != (n == number) for n, each in enumerate(self._delivers)]
                 yield self._routes, turned
         for routes in _exchanges(self._routes):
@@ -157,9 +154,7 @@ class JointRoutes(Routes):
         for reached, done, homeward in (trail.rows for trail in trails):
             stop = np.maximum((reached <= last).sum(axis=0) - 1, 0)  # where the last find turns it home
             turns = np.where(stop < len(reached) - 1, last, 0.0)  # from the end of its route it goes at once
-            ends = np.maximum(
-                ends, np.maximum(done[stop, SAMPLE_NUMBERS], turns) + homeward[stop, SAMPLE_NUMBERS]
-            )
+            ends = np.maximum(ends, np.maximum(done[stop, DRAWS], turns) + homeward[stop, DRAWS])
         return float(ends.sum()) / SAMPLES + soon - bonus
 
     def _bonus(self, routes: Sequence[Stops], delivers: Sequence[bool]) -> float:
@@ -203,9 +198,9 @@ class JointRoutes(Routes):
         if stop >= self._fetched:
             done = reached + self._loads[stop] * self._taking(stop) + self._stays[stop]
         lifted = trail.held + self._loads[stop]
-        held: Counts = np.minimum(lifted, CARRIED_PER_TRIP)
-        is_home = held == CARRIED_PER_TRIP
-        done = done + np.where(is_home, home + CARRIED_PER_TRIP - 1, 0)
+        held: Counts = np.minimum(lifted, HANDS)
+        is_home = held == HANDS
+        done = done + np.where(is_home, home + HANDS - 1, 0)
         left, held = lifted - held, np.where(is_home, 0, held)
         known = trail.known
         if stop < self._fetched:

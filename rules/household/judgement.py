@@ -7,11 +7,11 @@ shortest rounds decide (`rules/household/rounds.py`).
 """
 
 from mneme.prompts.household.household import View, Worker
-from mneme.rules.household.errands import CARRIED_PER_TRIP, Aim, Errands
+from mneme.rules.household.errands import HANDS, Aim, Errands
 from mneme.rules.household.rounds import Rounds
 from mneme.rules.household.search_routes import KEEPING, Routes
 
-WAITING_VALUE = 1e-9
+WAITING = 1e-9
 DETOUR = 3
 """Maximum steps of a detour for an early delivery, which frees a hand."""
 
@@ -26,7 +26,7 @@ def merits(view: View) -> list[float]:
     else:
         values = _merits_of_search(errands, me)
     return [
-        WAITING_VALUE if option.kind == "wait" else values.get(Aim(option.kind, option.target or -1), 0.0)
+        WAITING if option.kind == "wait" else values.get(Aim(option.kind, option.target or -1), 0.0)
         for option in view.options
     ]
 
@@ -44,13 +44,13 @@ def _merits_of_search(errands: Errands, me: Worker) -> dict[Aim, float]:
     first = routes.first(0)
     for target in errands.targets_of(me):
         on_the_way = first is None or _is_on_the_way(errands, me, target, first.target)
-        values[Aim("goput", target)] = 1.0 if on_the_way else WAITING_VALUE
+        values[Aim("goput", target)] = 1.0 if on_the_way else WAITING
     return values
 
 
 def _is_on_the_way(errands: Errands, me: Worker, target: int, following: int) -> bool:
     """Return whether to deliver first: with both hands full, or where the target lies about on the way."""
-    if len(me.hands) >= CARRIED_PER_TRIP:
+    if len(me.hands) >= HANDS:
         return True
     around = errands.steps(me.corner, target) + errands.steps(errands.spots[target].corner, following)
     return around - errands.steps(me.corner, following) <= DETOUR

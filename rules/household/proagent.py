@@ -11,15 +11,8 @@ from functools import partial
 from mneme.environments.household.walking import steps_if_known, steps_into, steps_to_act
 from mneme.prompts.household import proagent as questions
 from mneme.prompts.household.household import Kind, Option, Spot, View, Worker, spots_of
-from mneme.prompts.household.proagent import (
-    UNKNOWN_ROOM,
-    Intention,
-    Observed,
-    Plan,
-    Scene,
-    is_done,
-)
-from mneme.rules.household.errands import CARRIED_PER_TRIP
+from mneme.prompts.household.proagent import UNKNOWN_ROOM, Intention, Observed, Plan, Scene, is_done
+from mneme.rules.household.errands import HANDS
 from mneme.rules.household.judgement import best
 from mneme.rules.registry import rule
 
@@ -35,9 +28,7 @@ def plan_skill(given: Scene) -> Plan:
     fitting = given.model_copy(update={"taken": [*given.taken, *taken]})
     missing = ", ".join(f"{count} {name}" for name, count in given.missing().items() if count > 0)
     return Plan(
-        analysis=f"Still to be fetched: {missing or 'nothing'}.",
-        intentions=intentions,
-        option=best(fitting),
+        analysis=f"Still to be fetched: {missing or 'nothing'}.", intentions=intentions, option=best(fitting)
     )
 
 
@@ -106,7 +97,7 @@ def _options_of(given: View, worker: Worker, ruled_out: Sequence[int]) -> list[O
         for need in given.needs[:1]
         if worker.hands
     ]
-    if len(worker.hands) < CARRIED_PER_TRIP:
+    if len(worker.hands) < HANDS:
         closed = [each for each in given.containers if each.checked is None and not each.is_open]
         loose = [each for each in given.items if each.held_by is None and not each.placed]
         unseen = [room for room in given.rooms if room.seen is None and room.id != worker.room]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from mneme.environments.household.walking import Corner
 from mneme.prompts.household.household import Worker
-from mneme.rules.household.errands import CARRIED_PER_TRIP, Aim, Errands
+from mneme.rules.household.errands import HANDS, Aim, Errands
 
 MAX_EXACT_ITEMS = 6
 """Maximum things whose rounds are searched exactly; of more, the nearest."""
@@ -43,7 +43,7 @@ class Rounds:
             rest = tuple(each for each in held if each != target)
             after = self.cost(errands.spots[target].corner, rest, items)
             moves.append((Aim("goput", target), steps + after))
-        if len(held) < CARRIED_PER_TRIP:
+        if len(held) < HANDS:
             for number, item in enumerate(self.items):
                 if items >> number & 1:
                     now_held = tuple(sorted((*held, errands.home(item.id))))

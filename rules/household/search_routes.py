@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from mneme.environments.household.walking import Corner
 from mneme.prompts.household.household import Worker
-from mneme.rules.household.errands import CARRIED_PER_TRIP, Aim, Errands
+from mneme.rules.household.errands import HANDS, Aim, Errands
 
-UNREACHED_STEP = 400
+NEVER = 400
 """The step at which a place on no route counts as reached."""
 SOONER = 0.05
 """Weight of the mean over the places beside the end."""
@@ -84,7 +84,7 @@ class Routes:
 
     def _start(self, worker: Worker) -> Start:
         """Begin where the worker is; with both hands full, at the target once they are empty."""
-        if len(worker.hands) < CARRIED_PER_TRIP:
+        if len(worker.hands) < HANDS:
             return Start(worker.corner, 0, len(worker.hands))
         corner, time = worker.corner, 0
         for target in dict.fromkeys(self.errands.targets_of(worker)):
@@ -121,7 +121,7 @@ class Routes:
 
     def _weighed(self, routes: Sequence[Route]) -> float:
         """Return the expected end, and a little of the mean."""
-        ends = [UNREACHED_STEP] * len(self.stops)
+        ends = [NEVER] * len(self.stops)
         trails: list[Trail] = []
         kept = 0
         for number, route in enumerate(routes):
@@ -146,7 +146,7 @@ class Routes:
                 load += 1
             trail.append((time, tail if load else 0))
             time += self._stays[stop]
-            if load >= CARRIED_PER_TRIP:
+            if load >= HANDS:
                 time += tail + 1
                 steps, load = self._from_homes[self._homes[stop]], 0
                 trail.append((time, 0))
@@ -168,7 +168,7 @@ class Routes:
                 below[number] += shares[stop]
                 reached *= below[number] ** units
             found = ends[stop] - self._tails[stop]
-            turning = (trail[max(0, bisect_right(trail, (found, UNREACHED_STEP)) - 1)] for trail in trails)
+            turning = (trail[max(0, bisect_right(trail, (found, NEVER)) - 1)] for trail in trails)
             end = max(end, ends[stop], *(found + way_home for _, way_home in turning))
             expected += end * (reached - before)
             before = reached

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from mneme.prompts.household.household import Knowledge
 from mneme.prompts.household.mita import OFTEN, Report
-from mneme.rules.household.errands import CARRIED_PER_TRIP, Aim, Errands
+from mneme.rules.household.errands import HANDS, Aim, Errands
 from mneme.rules.household.joint_routes import JointRoutes
-from mneme.rules.household.judgement import WAITING_VALUE
+from mneme.rules.household.judgement import WAITING
 from mneme.rules.household.rounds import Rounds
 
 HEEDING, INSISTING = 1.0, 3.0
@@ -79,7 +79,7 @@ def _of_routes(errands: Errands, team: Sequence[Report]) -> Iterator[dict[Aim, f
     for number, member in enumerate(team):
         first = routes.first(number)
         values = {} if first is None else {first: 1.0}
-        if first is None or len(member.worker.hands) >= CARRIED_PER_TRIP:
+        if first is None or len(member.worker.hands) >= HANDS:
             values |= {Aim("goput", target): 2.0 for target in errands.targets_of(member.worker)}
         yield values
 
@@ -93,9 +93,7 @@ def _best(member: Report, values: dict[Aim, float]) -> list[Valued]:
         Valued(
             number,
             option.claim,
-            WAITING_VALUE
-            if option.kind == "wait"
-            else values.get(Aim(option.kind, option.target or -1), -1.0),
+            WAITING if option.kind == "wait" else values.get(Aim(option.kind, option.target or -1), -1.0),
         )
         for number, option in enumerate(member.options)
     ]

@@ -31,7 +31,7 @@ OBJECTS_LINE = re.compile(r"^Objects: (.*)$", re.M)
 OBJECT_GROUP = re.compile(r"([^;()]+)(?:\(([^)]*)\))?")
 GOAL = re.compile(r"conditions: (.*?)(?:\n|$)")
 START = re.compile(r"^At the start: (.*)$", re.M)
-PARAMETER_KIND = re.compile(r"(<[^>]+>) is ([^;.]+)")
+KIND = re.compile(r"(<[^>]+>) is ([^;.]+)")
 ARTICLE = re.compile(r"\b(?:an?|the) ")
 STOP = re.compile(r"\.(?:\s+|$)")
 EARLIER = re.compile(r"^An earlier task that ", re.MULTILINE)
@@ -58,8 +58,7 @@ class Manual:
         names = tuple(parameters.split())
         types = tuple(f"{name} {each}" for each in names)
         wanted = {
-            each: ARTICLE.sub("", kind).split(" or ")
-            for each, kind in PARAMETER_KIND.findall(parts.get("where", ""))
+            each: ARTICLE.sub("", kind).split(" or ") for each, kind in KIND.findall(parts.get("where", ""))
         }
         for each, key in zip(names, types, strict=True):
             allowed = wanted.get(each, self.kinds.values())

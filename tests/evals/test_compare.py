@@ -13,7 +13,7 @@ from mneme.core.errors import BadInput
 from mneme.evals.compare.code import CODE, cost
 from mneme.evals.compare.evaluation import Options, run, table_of, tasks_of
 from mneme.evals.compare.finding import FAMILIES, KNOWN, memory_named
-from mneme.evals.compare.memory import NOT_KNOWN, Event, Family, Memory, Outcome, Score, Situation
+from mneme.evals.compare.memory import UNKNOWN, Event, Family, Memory, Outcome, Score, Situation
 from mneme.evals.compare.playing import Costs, fitted
 from mneme.evals.compare.public import of_folder
 from mneme.evals.compare.rivals import RIVAL_MEMORIES
@@ -73,7 +73,7 @@ def test_a_conversation_asks_about_now_then_and_what_was_to_be_forgotten() -> No
                 asked.append(step.text)
             right |= {step.outcome.success} if isinstance(step, Score) else set()
             try:
-                step, said = course.send(said), NOT_KNOWN
+                step, said = course.send(said), UNKNOWN
             except StopIteration:
                 break
     assert any(" did " in each or " was " in each for each in asked), "then"

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from mneme.cli.main import app
 from mneme.core.errors import BadInput
 from mneme.evals.household import evaluation
-from mneme.evals.household.arms import TABLE_1, TABLE_CATEGORIES, Arm, Plan, table_arms
+from mneme.evals.household.arms import CATEGORIES, TABLE_1, Arm, Plan, table_arms
 from mneme.evals.household.evaluation import Options
 from mneme.evals.household.tables import AVERAGE, Results, mean_of
 from mneme.evals.report import Report
@@ -71,7 +71,7 @@ def test_the_average_is_over_all_episodes() -> None:
 def test_the_papers_cells_average_to_its_last_column() -> None:
     for method, agents in (("MHP", 1), ("LLM", 1), ("CoELA", 3), ("ProAgent", 2), ("MiTa", 3)):
         cells, average = TABLE_1[method, agents]
-        assert sum(cells) / len(TABLE_CATEGORIES) == pytest.approx(average, abs=0.15)
+        assert sum(cells) / len(CATEGORIES) == pytest.approx(average, abs=0.15)
 
 
 def test_the_lineup_is_that_of_the_papers_tables() -> None:
@@ -101,7 +101,7 @@ def command(out: Path, jobs: str) -> dict[str, Any]:
 def test_a_small_run_makes_every_table_and_plot_and_goes_on_where_it_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluation, "TABLE_CATEGORIES", ("Set up Table",))
+    monkeypatch.setattr(evaluation, "CATEGORIES", ("Set up Table",))
     first = command(tmp_path, jobs="1")
     arms = first["summary"]["arms"]
     assert arms["CoELA, 2, rules"]["cells"]["Average"]["episodes"] == 1
@@ -133,7 +133,7 @@ def _case(line: str) -> str:
 async def test_one_run_makes_the_tables_of_both_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluation, "TABLE_CATEGORIES", ("Set up Table",))
+    monkeypatch.setattr(evaluation, "CATEGORIES", ("Set up Table",))
     report = await _played(
         tmp_path, settings=["visual", "symbolic"], episodes=1, members=[3], methods=["ProAgent"]
     )

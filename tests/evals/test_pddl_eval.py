@@ -17,7 +17,7 @@ from mneme.core.settings import settings
 from mneme.environments.pddl import generate_suite
 from mneme.evals.options import Identity
 from mneme.evals.pddl import evaluation
-from mneme.evals.pddl.evaluation import LABELS, PAPER_TABLE_1, report
+from mneme.evals.pddl.evaluation import LABELS, PAPER_ROWS, report
 from mneme.evals.report import ROOT, Journal, Report, code_digest
 
 RULES = Identity(responder="rules")
@@ -106,7 +106,7 @@ def test_orders_give_a_spread_and_one_order_none(tmp_path: Path) -> None:
 
 def test_the_papers_figures_stand_beside_ours(tmp_path: Path) -> None:
     text = printed(reported([row(name, n, n / 4) for name in LABELS for n in range(4)], tmp_path))
-    for name, (reward, tokens) in PAPER_TABLE_1.items():
+    for name, (reward, tokens) in PAPER_ROWS.items():
         assert f"{reward:.4f}" in text
         assert f"{tokens:,}" in text
         assert LABELS[name] in text
