@@ -4,10 +4,10 @@ from typing import Any
 
 from langgraph.graph import END, START
 
-from mneme.nodes.learning.compound_learning.challenge import challenge, is_patched, needs_patch, patch
-from mneme.nodes.learning.compound_learning.compile import compile, keep
-from mneme.nodes.learning.compound_learning.decide import decide, verify
-from mneme.nodes.learning.compound_learning.research import recall, research
+from mneme.nodes.learning.compound_learning.devils_advocate import challenge, is_patched, needs_patch, patch
+from mneme.nodes.learning.compound_learning.leader import decide, verify
+from mneme.nodes.learning.compound_learning.monitor import compile, keep
+from mneme.nodes.learning.compound_learning.researcher import recall, research
 from mneme.nodes.learning.compound_learning.state import Result, State
 from mneme.nodes.learning.context import LearningContext
 from mneme.nodes.learning.worlds import Problem

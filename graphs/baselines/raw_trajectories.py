@@ -1,7 +1,7 @@
 """Retrieval of raw trajectories (§1, §9): the team without cards, shown how earlier tasks went."""
 
 from mneme.graphs.compound_learning import team
-from mneme.nodes.learning.compound_learning.challenge import challenge
+from mneme.nodes.learning.compound_learning.devils_advocate import challenge
 from mneme.nodes.learning.raw_trajectories import keep, recall
 
 builder = team(recall, challenge, keep)

@@ -1,8 +1,8 @@
 """Compound learning without the devil's advocate: trials alone say what is wrong with a draft."""
 
 from mneme.graphs.compound_learning import team
-from mneme.nodes.learning.compound_learning.compile import compile, keep
-from mneme.nodes.learning.compound_learning.research import recall
+from mneme.nodes.learning.compound_learning.monitor import compile, keep
+from mneme.nodes.learning.compound_learning.researcher import recall
 from mneme.nodes.learning.without_advocate import try_out
 
 builder = team(recall, try_out, compile, keep)

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Literal, cast
 
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.learning.compound_learning.compile import log_task
-from mneme.nodes.learning.compound_learning.research import begin
+from mneme.nodes.learning.compound_learning.monitor import log_task
+from mneme.nodes.learning.compound_learning.researcher import begin
 from mneme.nodes.learning.compound_learning.state import State, Step, TriedDraft, Update, begins, timed
 from mneme.nodes.learning.worlds import told_of
 from mneme.prompts.learning.compound_learning.research import Draft

@@ -12,8 +12,8 @@ rival; whether a model finds what matters in the text, rules cannot show.
 import time
 
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.learning.compound_learning.compile import log_task, trajectory_of
-from mneme.nodes.learning.compound_learning.research import begin, shorten_middle
+from mneme.nodes.learning.compound_learning.monitor import log_task, trajectory_of
+from mneme.nodes.learning.compound_learning.researcher import begin, shorten_middle
 from mneme.nodes.learning.compound_learning.state import Step, Update, begins, timed
 from mneme.nodes.learning.worlds import advice_of, told_of
 from mneme.prompts.learning.compound_learning.task import Known

@@ -8,7 +8,7 @@ from mneme.core.trial import Trial
 from mneme.environments.sql_tuning.tasks import TuningTask, tasks
 from mneme.environments.worlds import Task, find_world
 from mneme.graphs.compound_learning import builder as compound_learning
-from mneme.nodes.learning.compound_learning.compile import fell_short
+from mneme.nodes.learning.compound_learning.monitor import fell_short
 from mneme.nodes.learning.compound_learning.state import as_shown
 from mneme.nodes.learning.context import LearningContext
 from mneme.prompts.learning.compound_learning.challenge import Review

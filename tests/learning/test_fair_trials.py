@@ -12,7 +12,7 @@ from mneme.environments.workspace.description import Described
 from mneme.environments.workspace.kind import WorkspaceKind
 from mneme.environments.worlds import Solution, Task, World
 from mneme.graphs.compound_learning import builder as compound_learning
-from mneme.nodes.learning.compound_learning.compile import keep, record_of
+from mneme.nodes.learning.compound_learning.monitor import keep, record_of
 from mneme.nodes.learning.compound_learning.state import LoggedObjection, State, as_shown
 from mneme.nodes.learning.context import LearningContext
 from mneme.nodes.learning.verdicts import Verdict, decided

@@ -10,7 +10,7 @@ from textwrap import shorten
 from mneme.core.errors import BadInput
 from mneme.environments.worlds import World, parts_of
 from mneme.models.asking.counting import tokens_in
-from mneme.nodes.learning.compound_learning.research import shorten_middle
+from mneme.nodes.learning.compound_learning.researcher import shorten_middle
 from mneme.nodes.learning.compound_learning.state import Learned, State, Step, Update, timed
 from mneme.nodes.learning.context import TeamContext
 from mneme.nodes.learning.worlds import OUTSIDE, known_pattern, posed, told_of
