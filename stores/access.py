@@ -96,7 +96,7 @@ class Roles(BaseModel):
         return self.stale.get(team, {}).get(kind, "verify" if kind == "card" else "review")
 
     def opened(self, teams: Iterable[str]) -> tuple[Opened, ...]:
-        """Return the records of the organisations' other teams that members of these teams may see."""
+        """Return what members of these teams may see of their organisations' other teams, by kind."""
         own = {*teams}
         return tuple(
             Opened(other, kind, policy == "measured")

@@ -107,7 +107,7 @@ Keep = Literal["newer", "older", "both", "trial"]
 
 
 class Contradiction(BaseModel):
-    """Two records that may contradict each other, and why they were compared."""
+    """Two records that may contradict each other, and the reason to think so."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -113,7 +113,7 @@ def read_cwah(given: dict[str, Any], name: str, seed: int) -> dict[str, Any]:
 
 
 def read_places(graph: dict[str, Any], targets: set[int]) -> dict[int, tuple[Relation, int]]:
-    """Return the holder of each object in a VirtualHome graph, including boxes."""
+    """Return the holder of each object in a graph in VirtualHome's own form, with bounding boxes."""
     nodes = []
     for node in graph["nodes"]:
         box = node.get("bounding_box") or {"center": (0.0, 0.0, 0.0), "size": (0.0, 0.0, 0.0)}

@@ -49,7 +49,7 @@ class Stage:
         synopses: Mapping[int, str],
         name: str,
     ) -> None:
-        """Draw the static parts; `dots` are dots an inch, `opened` the containers to name.
+        """Draw the static parts; `dots` are dots an inch, `opened` what is open at the end and named.
 
         The run's name and its latest synopsis, given by step, are written beside the plan.
         """

@@ -241,7 +241,7 @@ def adversarial_rows(
 
 
 def _pool(column: ColumnFacts, constants: Sequence[Cell], joined: bool) -> list[Cell]:
-    """Return the values to draw a column's cells from: constants three times, so that filters match."""
+    """Return the values to draw a column's cells from: constants thrice, so that filters hold together."""
     null: list[Cell] = [None] if column.nullable else []
     numbers: list[Cell] = [each for each in constants if isinstance(each, int | float)]
     if column.kind == "whole":
@@ -273,7 +273,7 @@ def _pool(column: ColumnFacts, constants: Sequence[Cell], joined: bool) -> list[
 
 
 def constants_of(query: exp.Query) -> dict[tuple[str, str], list[Cell]]:
-    """Return, for each column, the constants it is compared with, and their neighbours by arithmetic."""
+    """Return, for each column, the constants it is compared with, and results of arithmetic on them."""
     found: dict[tuple[str, str], list[Cell]] = {}
     for select in query.find_all(exp.Select):
         for predicate in conjuncts(select):

@@ -359,7 +359,7 @@ class FilesWorld(World):
         return abs(self._gain(pair) - self.wanted_gain) <= NOISE * self.wanted_gain
 
     def _compared(self, before: Figures, after: Figures) -> list[Metric]:
-        """Compare a solution's metrics with the baseline's, as processor seconds without the start's."""
+        """Compare a solution's metrics with the baseline's; processor seconds are without the start's."""
         return [
             Metric(
                 name=aim.name,

@@ -198,7 +198,7 @@ def load(path: Path) -> list[Case]:
 
 
 def score(case: Case, row: Row) -> Scored:
-    """Compare the ledger's operations with those that the case expects."""
+    """Compare the operations in a row of the journal with those that the case expects."""
     done = [Done.model_validate(op) for op in row["done"]]
     return Scored(case=case, done=done, failed=row.get("failed", ""), pairings=pair(case.expect, done))
 
@@ -283,5 +283,5 @@ def _right_and_met(of: dict[str, Any]) -> str:
 
 
 def as_row(done: Sequence[Done], **more: Any) -> Row:
-    """Return an operation as a row of the journal."""
+    """Return operations as a row of the journal."""
     return {"done": [op.model_dump() for op in done], **more}

@@ -70,7 +70,7 @@ def home(seed: int, size: int) -> Course:
 
 
 def _search(house: House, lying: dict[str, Container], chance: Random, number: int) -> Course:
-    """Open containers until the object is found. A container opened without success was misleading."""
+    """Open containers until the object is found. One chosen in vain before the nearest one misled."""
     thing, who, today = chance.choice(THINGS), AGENTS[number % 2], day(number)
     here, left, steps, misled = chance.choice(house.containers), list(house.containers), 0, 0
     task = f"{who} looks for the {thing}."

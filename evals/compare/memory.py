@@ -22,7 +22,7 @@ from mneme.stores.ledger.ledger import Ledger
 
 
 class Event(NamedTuple):
-    """An event: its text, its speaker, and its day (an ISO date; empty: not known)."""
+    """An event: its text, who said, did or saw it, and its day (an ISO date; empty: not known)."""
 
     day: str
     who: str

@@ -73,7 +73,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
 
 
 async def outcome_of(golden: Golden, responder: str) -> Outcome:
-    """Ask a case. Raises `ModelUnavailable` without a responder; an unusable reply is an outcome."""
+    """Ask a case. Raises `ModelUnavailable` if nobody answers; an unusable reply is an outcome."""
     about = {"prompt": "/".join(golden.key), "kind": golden.case.kind}
     began = time.perf_counter()
     with counting() as asked:

@@ -55,7 +55,7 @@ SETTINGS = ("scorer", "threshold", "learning", "scoring", "stored", "candidates"
 
 
 class Options(RunOptions):
-    """Items, seeds, responders, and the references of BERTScore."""
+    """Items, seeds, responders, and the encoder of BERTScore."""
 
     data: Path | None = Field(None, description="A folder of AGENT.jsonl, or one file; default: the shipped.")
     seeds: list[int] = Field([1, 2, 3], min_length=1, description="Each draws another split.")

@@ -1,4 +1,4 @@
-"""Contradictions between any records that a user may see: facts, cards and agreements of discussions.
+"""Possible contradictions between any records that a user may see: facts, cards, agreements of discussions.
 
 Facts of one namespace are linked when they are written. Those of different namespaces are compared on
 request: first by their vectors, then the close ones by rules or a model. A person's or a model's verdict on
@@ -55,7 +55,7 @@ MAX_COMPARED = 8
 OPPOSED: Sequence[Relation] = ("change", "later", "correction", "unclear")
 Side = tuple[Recalled, Version]
 Near = tuple[Contradiction, float]
-"""Possible contradictions of a text, and the similarity of the two."""
+"""A possible contradiction of a text, and the similarity of the two."""
 
 
 class Verdict(BaseModel):

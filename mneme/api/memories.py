@@ -143,7 +143,7 @@ class Memories(Operations):
         since: Since = "",
         until: Until = "",
     ) -> Written:
-        """Remember a text verbatim, without the memory agent, and return its duplicates and contradictions.
+        """Remember a text verbatim, without the memory agent; return what it repeats or may contradict.
 
         A text that is known word for word is not written again; a given period changes it. Raises BadInput.
         """

@@ -222,7 +222,7 @@ class Pools(Operations):
             str, Field(description="The YAML text of agents of your own, --- between two.")
         ] = "",
     ) -> Threshold:
-        """Store the minimum score of a domain's pairs, calibrated on good and on damaged answers (§3.1).
+        """Store the score above which a domain's pairs are kept, found on good and damaged answers (§3.1).
 
         It applies to pairs that this grader scores by this rubric, if no threshold is given. Raises BadInput,
         and stores nothing, if good answers are few or cannot be distinguished from damaged ones.

@@ -273,7 +273,7 @@ def _appended(state: State, synopsis: Synopsis, change: str, team: Beliefs) -> U
 
 
 async def finish(state: State, runtime: HouseholdRuntime) -> Update:
-    """Return the end of the episode; on request, store its lessons for the next in this apartment."""
+    """Report the end of the episode; on request, store its lessons for the next in this apartment."""
     if runtime.context.remember:
         remembered = taught_by(state)
         source = Source(tasks=[remembered.episode])

@@ -15,7 +15,7 @@ from mneme.prompts.prompt import Prompt, Schemas, refuse
 
 LOWEST, HIGHEST = 1, 10
 UNSAID, UNSHOWN = "not discussed", "left out for length"
-"""Texts of a document for a point not discussed, and for one in turns that the writer was not shown."""
+"""Texts of a document for a point not discussed, and for one perhaps in turns not shown to the writer."""
 ENTRIES_LEFT_OUT = "(Further entries are left out.)"
 SHORTENED = "(Entries that end in … are shortened.)"
 MIN_ITEM_ROOM = 20

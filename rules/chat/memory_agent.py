@@ -65,7 +65,7 @@ def _wishes(message: str) -> list[str]:
 
 
 def entities_of(content: str) -> list[str]:
-    """Return the sentences that ask to forget something and say nothing else."""
+    """Return the names with a capital in a text, without words of grammar that begin a sentence."""
     found = []
     for each in NAME.finditer(content):
         name = each[0].removesuffix("'s").removesuffix("’s")

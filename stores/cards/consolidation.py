@@ -121,7 +121,7 @@ class ConsolidationCycle(TunedModels):
         return Archived([str(write.key) for write in writes], len(writes), writes)
 
     async def _brought_back(self, undone: Archive, change: Change) -> Sequence[Write]:
-        """Return the writes that restore archived cards; a card that changed since then stays archived."""
+        """Return the writes that restore archived cards; a card that changed since then stays as it is."""
         records, tag = self._cards.records, undone.tag
         change = change.model_copy(update={"reason": f"consolidation {tag} taken back: {change.reason}"})
         writes = []

@@ -222,7 +222,7 @@ def with_details(card: Card, lesson: Lesson) -> Card:
 
 
 def holds_for(valid_for: str, versions: Mapping[str, str]) -> bool | None:
-    """Return whether a card is valid for these versions; None if it names none."""
+    """Return whether a card is valid for these versions; None if they do not tell."""
     if not valid_for:
         return True
     wanted = _read(valid_for)

@@ -106,7 +106,7 @@ def _is_form(one: str, other: str) -> bool:
 
 
 class Shared(NamedTuple):
-    """The write that shares a memory: none if `known` says it already; and the writes `beside` it."""
+    """The writes that share a memory: none if `known` says it already; and the memories `beside` it."""
 
     writes: Sequence[Write]
     known: MemoryRecord | None

@@ -132,7 +132,7 @@ class Perception:
         return Percept(seen=seen, people=people, missing=self._missing())
 
     def _remember(self, owner: int) -> None:
-        """Keep all furniture seen so far, and the portable objects that are visible now."""
+        """Keep all that was seen so far of furniture, but of a portable object what is visible now."""
         low, high = self._points[owner].min(axis=0), self._points[owner].max(axis=0)
         before = self._memory.boxes.get(owner)
         if before is not None and self._things[owner].category != "object":
