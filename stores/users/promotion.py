@@ -55,7 +55,7 @@ PRIVATE: dict[str, Any] = {
 
 
 class Policy(BaseModel):
-    """A user's policy for a team: share never, after a question, or always, by the words of a subject.
+    """A user's policy for a team: never, after a question, or always share what has all words of a subject.
 
     >>> import mneme
     >>> with mneme.open("ann") as memory:

@@ -37,7 +37,7 @@ Held = tuple[str, int]
 
 
 class Recognised(BaseModel):
-    """A recognised box of a picture: its class, whether it is open, and how it is held."""
+    """What a picture shows in a box: class, whether open, how it is held, and the number of the holder's box."""
 
     what: str
     is_open: bool | None = None
