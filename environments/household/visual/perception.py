@@ -37,7 +37,7 @@ Held = tuple[str, int]
 
 
 class Recognised(BaseModel):
-    """What a picture shows in a box: class, whether open, how it is held, and the number of the holder's box."""
+    """A recognised box of a picture: class, whether open, how it is held; `holder` is the holder's box."""
 
     what: str
     is_open: bool | None = None
