@@ -299,7 +299,7 @@ def general(features: Sequence[str]) -> list[str]:
 
 
 def applies(condition: str, features: Sequence[str]) -> bool | None:
-    """Return whether a condition holds for a query with these features; None if it names no features."""
+    """Return whether a condition holds for a query with these features; None if it names anything else."""
     asked = parts_of(condition)
     if any(part not in FEATURES for part in asked):
         return None

@@ -194,7 +194,7 @@ class SqliteCopy(DatabaseCopy):
     def _authorize(
         self, action: int, first: str | None, second: str | None, database: str | None, _: str | None
     ) -> int:
-        """Return whether the mode allows an action; SQLite calls this for each part of a statement.
+        """Return SQLite's code: allowed or denied by the mode. It is asked for each part of a statement.
 
         A read without a database belongs to the query.
         """

@@ -157,7 +157,7 @@ class SqlWorld(World):
         return sum(1 if part in analysis.GENERAL.values() else 2 for part in {*parts_of(condition)})
 
     def carry_out(self, pattern: str) -> Solution:
-        """Apply a pattern to the query. Raises BadInput if the query lacks what it names."""
+        """Return a pattern instantiated for the query. Raises BadInput if the query lacks what it names."""
         return instantiate(pattern, self.task)
 
     def first_ideas(self) -> Sequence[str]:

@@ -176,7 +176,7 @@ async def answered(situation: Situation, recalled: Sequence[str], who: str) -> s
 
 
 def fitted(texts: Sequence[str], budget: int) -> list[str]:
-    """Return the texts that fit into a token budget, up to the first that does not fit."""
+    """Return the first texts that fit into a token budget; the first that does not fit ends them."""
     shown = list[str]()
     for text in texts:
         budget -= tokens(text)

@@ -25,7 +25,7 @@ COUNTING_INTERVAL = 10
 """Steps of the virtual machine from one count to the next."""
 TABLE_NAMES = ("orders", "visits", "parcels", "tickets", "rentals", "claims", "readings", "calls")
 VALUES = (2, 100)
-"""Number of values in a column: the selectivity of an equality on it."""
+"""How many values a column may have, one or the other: the selectivity of an equality on it."""
 NOTHING_KNOWN = 1.5
 """Expected gain of an unknown remedy."""
 GAIN = re.compile(r"(\d+\.\d) times")

@@ -172,7 +172,7 @@ def reordered(team: Team, seed: int) -> Team:
 
 
 async def hold(discussion_id: str, task: str, team: Team, context: DiscussionContext, ledger: Ledger) -> Row:
-    """Hold a discussion to its end; return its document and every turn."""
+    """Hold a discussion to its end; return its results and every turn."""
     graph = intrinsic_memory.builder.compile(store=LedgerStore(ledger))
     given: Any = {"task": task, "team": team.model_dump(mode="json"), "discussion_id": discussion_id}
     result = await graph.ainvoke(given, context=context)

@@ -123,7 +123,7 @@ class PoolRun:
             self._report(f"growing to {percent} %")
 
     async def _known(self, item: Item) -> Row | None:
-        """Return the pairs that a run killed between pool and journal has stored already."""
+        """Return the row of a pair that a run killed between pool and journal has stored; else None."""
         async for each in self.memories.pairs(item.agent):
             if each.pair.asks == item.question:
                 known = {"answer": each.pair.answer, "score": each.pair.score, "stored": True}

@@ -93,7 +93,7 @@ async def messages_in(ledger: Ledger, user: str, thread: str, message_id: str) -
 
 
 async def told(ledger: Ledger, messages: Sequence[Version]) -> list[ConversationTurn]:
-    """Return the messages in the inbox, each with the turns before it."""
+    """Return the turns of these messages, as the inbox has them: each message after the turns before it."""
     said, turns = list[str](), list[ConversationTurn]()
     for head in messages:
         message = cast(Message, (await ledger.history(head.namespace, head.key))[0].value)

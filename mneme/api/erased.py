@@ -46,7 +46,7 @@ class Erased(Forgotten):
 
 
 async def told_to(ledger: Ledger, made: Sequence[Version], owner: str) -> list[str]:
-    """Return who else read a shared team's memory while it contained something, by the team's audit log."""
+    """Return who else read a shared team's memory while it contained any of these records, by its audit."""
     since = dict[str, datetime]()
     for each in made:
         if each.namespace[0] == "teams":

@@ -221,7 +221,7 @@ class Memories(Operations):
         at: At = None,
         as_of: AsOf = None,
     ) -> Sequence[MemoryRecord]:
-        """Return the valid memories that fit a query best, the best first; `similarity` is the cosine.
+        """Return the live memories that fit a query best, the best first; `similarity` is the cosine.
 
         For another time the memories are ranked by cosine and words alone, and `similarity` is that sum.
         """

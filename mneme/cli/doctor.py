@@ -120,7 +120,7 @@ def _default_model(server: Server) -> Finding:
 
 
 async def _measured() -> AsyncIterator[Finding]:
-    """Return the roles for which `mneme eval model` found each model fit."""
+    """Yield, for each model, for which roles `mneme eval model` found it fit, and for which not."""
     for responder, measured in measured_models().items():
         days = sorted({found.on for found in measured.roles.values()})
         when = " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))

@@ -41,7 +41,7 @@ def install_where_missing(command: str | None) -> None:
 
 
 def is_offline() -> bool:
-    """Return whether pip may use no index, or this machine has no route to others."""
+    """Return whether pip is told to use no index, or this machine has no route to others."""
     if os.environ.get("PIP_NO_INDEX"):
         return True
     try:

@@ -42,7 +42,7 @@ CALLOUT = re.compile(r"^\[!\w+\][+-]?[ \t]*")
 """Marker of an Obsidian callout, which is written like a quotation but is the user's own text."""
 OBSIDIAN = (
     (re.compile(r"%%.*?%%", re.DOTALL), ""),  # comments
-    (re.compile(r"!\[\[[^\]]*\]\]"), ""),  # the displayed text
+    (re.compile(r"!\[\[[^\]]*\]\]"), ""),  # what is embedded: a note, a picture
     (re.compile(r"\[\[[^\]|]*\|([^\]]+)\]\]"), r"\1"),
     (re.compile(r"\[\[([^\]#|]+)[^\]]*\]\]"), r"\1"),
     (re.compile(r"==(.+?)=="), r"\1"),

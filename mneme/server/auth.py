@@ -59,7 +59,7 @@ async def identify(headers: Headers, scope: dict[str, Any]) -> Auth.types.Minima
 
 
 def identity_of(request: HTTPConnection) -> str | None:
-    """Return the authenticated user of a request, or the one person of a server without keys."""
+    """Return the authenticated user of a request; None on a server without keys, for its one person."""
     return None if settings().auth is None else str(request.user.identity)
 
 

@@ -94,7 +94,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def _here(host: str) -> str:
-    """Return the URL on this machine of a server that listens at this address."""
+    """Return the host by which this machine reaches a server that listens at this address."""
     return "127.0.0.1" if host in ("", "0.0.0.0", "::") else host  # noqa: S104  (it is compared, not bound)
 
 

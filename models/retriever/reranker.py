@@ -5,7 +5,7 @@ question and its words, which says for each agent how probably the question is o
 is then cos(question, memory) + WEIGHT·log p(its agent | question). The regression is convex, so a training
 needs neither a seed nor the version before.
 
-WEIGHT, DECAY and WORDS were chosen by cross-validation on the shipped pairs.
+WEIGHT, DECAY and WORD_BUCKETS were chosen by cross-validation on the shipped pairs.
 """
 
 import re
@@ -34,7 +34,7 @@ OTHERS = ""
 
 @dataclass
 class Reranker(QueryEncoder):
-    """The weights of each agent, a row of dimension + WORDS + 1; none where nothing was learned."""
+    """The weights of each agent, a row of dimension + WORD_BUCKETS + 1; none where nothing was learned."""
 
     dimension: int
     kinds: dict[str, Matrix] = field(default_factory=dict)

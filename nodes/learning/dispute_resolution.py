@@ -119,7 +119,7 @@ def is_about(side: Guideline, world: World) -> bool:
 
 
 def can_test(state: State) -> Literal["test", "recommend"]:
-    """Test if there is something to test on."""
+    """Return `test` if there are similar tasks to test on, else `recommend`."""
     return "test" if state["similar"] else "recommend"
 
 

@@ -122,7 +122,7 @@ def opened(name: str, task: Task) -> World:
 
 
 def advice_of(world: World, condition: str, pattern: str) -> Advice:
-    """Instantiate a pattern for the task, and return whether its condition holds."""
+    """Return a pattern instantiated for the task, or why it cannot be, and whether its condition holds."""
     made = Advice(
         condition=condition,
         pattern=pattern,

@@ -216,7 +216,7 @@ async def observe(state: State, runtime: PddlRuntime) -> Update:
 
 
 def is_over(state: State) -> str:
-    """Return whether the goal is reached or the steps are used up."""
+    """Return `remember` if the goal is reached or the steps are used up, else `solve`."""
     return "remember" if state["success"] or state["steps"] >= MAX_STEPS else "solve"
 
 

@@ -73,7 +73,7 @@ async def calibrate(  # noqa: PLR0913  (what is scored, and how)
 
 
 def _measured(scored: Sequence[Scored], grader: str, domain: str) -> dict[str, float]:
-    """Return the threshold and how well it separates good answers from the damaged ones after each.
+    """Return the threshold and how well it separates good answers from the damaged one after each.
 
     What has no score is never kept. Raises BadInput where they are not told apart.
     """

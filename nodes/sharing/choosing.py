@@ -35,7 +35,7 @@ async def chosen(
 async def found_by(pool: MemoryPool, question: str, wanted: int, asked: LookUp) -> list[Pooled]:
     """Return the memories that a search finds, best first: similarity plus the favour of their agents.
 
-    Where there are favours, DEPTH memories at least are looked at.
+    Where there are favours, RERANKED_DEPTH memories at least are looked at.
     """
     depth = max(wanted, RERANKED_DEPTH) if asked.favours else wanted
     return reranked(await pool.retrieve(question, depth, vector=asked.vector), asked.favours)

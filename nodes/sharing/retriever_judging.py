@@ -1,9 +1,9 @@
 """Training and test data of a retriever: grades and kinds as matrices, and its finds in its pool.
 
 Versions are judged by the memories that are held out, as many of the latest as HELD_OUT_MOST, so the set
-grows with the pool. What counts has no grader in it: the share of the first SHOWN memories found for a
-held-out question that are of its own agent. Near-duplicates would make it look easy: a held-out question
-that was nearly trained on is left out, and a memory nearly the same as the held-out one does not count.
+grows with the pool. What counts has no grader in it: of the first EXAMPLES_PER_PROMPT memories found for
+a held-out question the share that are of its own agent. Near-duplicates make it look easy: a question that
+was nearly trained on is left out, and a memory nearly the same as the held-out one does not count.
 
 A version is compared with the one that serves and with the untrained embedder, pair by pair, by a bootstrap
 interval of 95 %. It serves where it is shown to lose at most MAY_LOSE against the untrained embedder, and

@@ -152,6 +152,6 @@ def sentence_around(quote: str, message: str) -> str:
 
 
 def names(entities: Iterable[str], text: str) -> set[str]:
-    """Return the entities that a text names, casefolded."""
+    """Return the entities that a text names, as their folded words."""
     said = f" {' '.join(words(text))} "
     return {each for entity in entities if (each := " ".join(words(entity))) and f" {each} " in said}

@@ -1,4 +1,4 @@
-"""Rules that take turns in a discussion: they propose what is asked for and missing, and accept at the end.
+"""Rules that take turns in a discussion: they propose what is missing, and accept when nothing is left.
 
 They weigh nothing: no alternative, no drawback, nobody else's proposal.
 """

@@ -41,7 +41,7 @@ class Item:
 
 
 def items_in(text: str) -> Iterator[Item]:
-    """Read the items that a text names, in order, with the turn's number."""
+    """Read the items that a text names, in order; a turn's number holds for all items in it."""
     turn = re.match(r"\[(\d+)\] ", text)
     for item in ITEM.finditer(text):
         numbers = [each for each in (turn and turn[1], item["before"], item["after"]) if each][:1]
@@ -66,7 +66,7 @@ def visible(given: Speaking) -> dict[str, Item]:
 
 
 def demands(given: Speaking) -> list[Item]:
-    """Return the demands of the task and of persons as items; for a role its own words first."""
+    """Return the demands of the task and of persons as items, those in a role's own words first."""
     asked = [(hit[1] or hit[2], "the task asks for it") for hit in DEMAND.finditer(given.task)]
     said = [PERSON_TURN.sub("", turn) for turn in given.turns.root if PERSON_TURN.match(turn)]
     sentences = [each for text in said if not ITEM.search(text) for each in ENTRY_END.split(text)]

@@ -68,7 +68,7 @@ def _adapted(question: str, asked: str, answered: str) -> str:
 
 @rule(answer_question)
 def answer(given: Asked) -> str:
-    """Compose an answer after the examples, those of its own kind first; without any, repeat the question."""
+    """Compose an answer after the examples, those of its own kind first; without any, state the question."""
     own = [each for each in given.examples if each.kind == given.kind]
     return compose(given.question, [(each.question, each.answer) for each in own or given.examples])
 

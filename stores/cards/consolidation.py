@@ -64,7 +64,7 @@ def _not(dead_end: DeprecatedApproach) -> str:
 
 
 def warning_of(card: Card) -> str:
-    """Return why a deprecated card is wrong."""
+    """Return the text that warns of a deprecated card, with the reasons."""
     evidence = card.evidence
     failures = [f"It fails when {mode.condition}: {mode.impact}." for mode in card.failure_modes]
     counted = f"It succeeded {evidence.success_count} times and failed {evidence.failure_count} times."

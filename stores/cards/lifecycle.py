@@ -8,7 +8,7 @@ judged is confirmed, or refuted, by people. A person has one word on a card for 
 the first back.
 
 *Obsolescence*, a newer card that is strictly superior, is not decided here: the newer finding opens a
-dispute, whose tests on similar tasks show which of the two is better (`DeprecateOld`).
+dispute, whose tests on similar tasks show which of the two is better (`deprecate_old`).
 """
 
 from collections.abc import Iterable, Mapping

@@ -89,7 +89,7 @@ def changes(cursor: Cursor, after: int, read: Read = version_in) -> Changes:
 
 
 def build(database: Database, upsert: Callable[[list[Point]], object]) -> State:
-    """Fill an index in batches; return the state of the log from which it is built.
+    """Fill an index in batches; return the state of the log from which it follows on.
 
     No reading is long: whoever erases waits for those who read. So a point may be newer than that state.
     """
@@ -133,7 +133,7 @@ def _concealed(value: Any, key: str) -> Any:
 
 
 def stamp_in(payload: Payload) -> State | None:
-    """Return the payload of a stamp; None without a stamp."""
+    """Return the state that the payload of a stamp holds; None if it is no stamp."""
     if "stamp" not in payload:
         return None
     said = json.loads(payload["stamp"])

@@ -80,7 +80,7 @@ CREATED = Order()
 
 
 class Link(NamedTuple):
-    """A record that was made from a version of another."""
+    """The link of a record to the record and version that it was made from."""
 
     record: str
     source: str

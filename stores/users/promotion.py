@@ -55,7 +55,7 @@ PRIVATE: dict[str, Any] = {
 
 
 class Policy(BaseModel):
-    """A user's policy for a team: share never, after a question, or always, by the words of a subject.
+    """A user's policy for a team: it gets what has all words of a subject never, after a question, or always.
 
     >>> import mneme
     >>> with mneme.open("ann") as memory:

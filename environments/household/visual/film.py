@@ -23,7 +23,7 @@ with needs("The visual setting", "visual"):
 MAX_DEPTH_METRES = 8.0
 """Metres from which on depth is black."""
 QUALITY = 80
-"""JPEG quality of a picture for a page."""
+"""WebP quality of a picture for a page."""
 GOLDEN = 0.618034
 """Turns of hue between one segment's number and the next, so that neighbours differ."""
 

@@ -37,7 +37,7 @@ Held = tuple[str, int]
 
 
 class Recognised(BaseModel):
-    """A recognised box of a picture: its class, whether it is open, and how it is held."""
+    """A recognised box of a picture: class, whether open, how it is held; `holder` is the holder's box."""
 
     what: str
     is_open: bool | None = None

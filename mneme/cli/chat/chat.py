@@ -236,7 +236,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
     async def say(self, text: str = "", message_id: str = "") -> None:
         """Send a message, or none to go on with the unfinished turn; print the reply piece by piece.
 
-        Count its tokens; an attempt that broke off is marked as withdrawn. Then the memory agent starts.
+        Count what it cost; an attempt that broke off is marked as withdrawn. Then the memory agent starts.
         """
         given = {"messages": [{"role": "user", "content": text, "id": message_id}]} if text else None
         self.reply = ""

@@ -76,7 +76,7 @@ async def remember(
 def print_sent(report: Sent, more: dict[str, Any], *, is_aside: bool = False) -> int:
     """Print the outcomes of messages, in JSON with `more`; return 1 if one failed.
 
-    Those set `aside` go to the error stream. Raises MnemeError if the rest was not tried.
+    With `is_aside` the count goes to the error stream. Raises MnemeError if the rest was not tried.
     """
     for failure in report.failed[:MAX_PRINTED_FAILURES]:
         print_error(BadInput(f"Not remembered yet: {failure.error}", AGAIN))
@@ -139,7 +139,7 @@ def read_conversation(file: Path) -> Conversation:
 
 
 def _take_json(text: str, conversation: Conversation) -> None:
-    """Return the elements of a JSON array, or the lines of JSON."""
+    """Add the elements of a JSON array, or the lines of JSON, to a conversation. Raises BadInput."""
     lines = text.split("\n")
     if text.lstrip().startswith("["):
         try:

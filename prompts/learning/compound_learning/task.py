@@ -62,7 +62,7 @@ class Advice(Solution):
 
     @property
     def feasible(self) -> bool:
-        """Return whether the pattern can be applied to this task."""
+        """Return whether the pattern was instantiated for this task."""
         return not self.why_not and not self.is_text
 
 
