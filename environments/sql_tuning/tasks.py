@@ -135,7 +135,7 @@ def story(database_seed: int = 0) -> list[TuningTask]:
 
 
 def judge(task: TuningTask, measured: Measured) -> Trial:
-    """Return whether a measurement solves a task: correct, fast enough, and within the index budget."""
+    """Judge whether a measurement solves a task: correct, fast enough, and within the index budget."""
     at_least = "more than " if measured.stopped else ""
     fast_enough = measured.speed_up >= task.wanted_speed_up
     index_share = measured.index_bytes / measured.table_bytes if measured.table_bytes else 0.0

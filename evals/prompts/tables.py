@@ -118,7 +118,7 @@ class Answers:
         return "; ".join(reasons)
 
     def verdict(self, role: Role) -> str:
-        """Return whether the responder is fit; rules are no model."""
+        """Describe the fitness of the responder in words; rules are no model."""
         if not self.who.is_model:
             return "no model"
         why = self.why_not(role)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 WINDOW_TOKENS = 256
-WINDOWS_PER_BATCH = WINDOW_TOKENS  # tokens: a tenth of a second of one core's work, for which others wait
+TOKENS_PER_BATCH = WINDOW_TOKENS  # tokens: a tenth of a second of one core's work, for which others wait
 THREADS = 4
 ONNX_FILE = Path(__file__).with_suffix(".onnx")
 
@@ -53,7 +53,7 @@ class MiniLM:
         left = sorted(windows, key=lambda item: len(item[1]), reverse=True)
         while left:
             longest = len(left[0][1])
-            batch, left = left[: WINDOWS_PER_BATCH // longest], left[WINDOWS_PER_BATCH // longest :]
+            batch, left = left[: TOKENS_PER_BATCH // longest], left[TOKENS_PER_BATCH // longest :]
             ids = np.zeros((len(batch), longest), dtype=np.int64)
             mask = np.zeros_like(ids)
             for row, (_, window) in enumerate(batch):

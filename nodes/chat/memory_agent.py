@@ -111,7 +111,7 @@ def routed(state: State) -> Literal["find_similar", "forget", "settle"]:
 
 
 def left_to_store(state: State) -> Literal["find_similar", "settle"]:
-    """Return whether a message that asks to forget something also tells something else."""
+    """Route a message that asks to forget something: on to `find_similar` if it tells something else, too."""
     return "find_similar" if state["candidates"] else "settle"
 
 

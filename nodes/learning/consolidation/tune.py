@@ -66,7 +66,7 @@ async def examine(state: State, runtime: TuningRuntime) -> Update:
 
 
 def is_due(state: State) -> str:
-    """Return whether the consolidation is due or requested."""
+    """Go on to `gather` if the consolidation is due or requested, else end."""
     return "gather" if state["tag"] else "__end__"
 
 
@@ -143,7 +143,7 @@ async def judge_tuned(state: State, runtime: TuningRuntime) -> Update:
 
 
 def has_forgotten(state: State) -> str:
-    """Return whether the model has forgotten: such a model never serves."""
+    """Route a model that has forgotten to `settle`: it never serves."""
     return "settle" if state["why"] else "deploy"
 
 
