@@ -13,6 +13,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -188,19 +189,17 @@ def _whole_stdin() -> bytes:
 
 async def from_person(read: Callable[[], T]) -> T:
     """Return the result of `read` on standard input, in a daemon thread: Ctrl-C ends the process at once."""
-    loop = asyncio.get_running_loop()
-    taken: asyncio.Future[T] = loop.create_future()
+    taken = Future[T]()
 
     def take(_stdin: object) -> None:  # holds it: closed while it is read, it would abort Python at its end
+        taken.set_running_or_notify_cancel()
         try:
-            result = read()
+            taken.set_result(read())
         except Exception as error:  # noqa: BLE001  (it is raised where this is awaited)
-            loop.call_soon_threadsafe(taken.set_exception, error)
-        else:
-            loop.call_soon_threadsafe(taken.set_result, result)
+            taken.set_exception(error)
 
     Thread(target=take, args=(sys.stdin,), daemon=True).start()
-    return await taken
+    return await asyncio.wrap_future(taken)
 
 
 def must_be_unicode(text: str, name: str, hint: str) -> None:

@@ -129,15 +129,15 @@ async def test_what_the_server_played_without_its_client_is_told_all_the_same(se
 
 @pytest.mark.xdist_group("server")
 def test_a_run_played_with_a_key_is_its_player_s_alone(guarded: Guarded) -> None:
-    ann, bob = guarded.key("ann"), guarded.key("bob")
+    hedy, ian = guarded.key("hedy"), guarded.key("ian")
     words = ("household", "run", "--task", "Prepare Tea", "--seed", "24", "--id", "keyed", "--json")
-    told = run_mneme((*words, "--agents", "rules"), {**guarded.server.environment, "MNEME_KEY": ann})
+    told = run_mneme((*words, "--agents", "rules"), {**guarded.server.environment, "MNEME_KEY": hedy})
     ended = json.loads(told.stdout.splitlines()[-1])
 
     def got(key: str, run: str = "") -> httpx.Response:
         return httpx.get(f"{guarded.server.url}{API_PATH}/household/runs{run}", headers={"x-api-key": key})
 
-    assert [(each["run"], each["at_least"]) for each in got(ann).json()] == [("keyed", ended["bound"])]
-    replayed = got(ann, "/keyed").json()
+    assert [(each["run"], each["at_least"]) for each in got(hedy).json()] == [("keyed", ended["bound"])]
+    replayed = got(hedy, "/keyed").json()
     assert len(replayed["steps"]) == ended["steps"] + 1 and replayed["missing"] == []
-    assert got(bob).json() == [] and got(bob, "/keyed").status_code == 404
+    assert got(ian).json() == [] and got(ian, "/keyed").status_code == 404

@@ -185,6 +185,14 @@ def test_a_terminal_of_which_columns_says_nothing_is_printed_on(tmp_path: Path) 
     os.close(master)
 
 
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """Let commands hear Ctrl-C, which a shell has ignored by what it runs in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 QUESTIONS = {
     ("memories", "forget"): "Erase it?",
     ("threads", "delete", "main"): "Erase it?",
@@ -223,8 +231,8 @@ def test_ctrl_c_while_a_pipe_is_read_ends_at_once(tmp_path: Path, words: tuple[s
             assert process.poll() is None
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
-        _, complaints = process.communicate()
+        _, complaints = process.communicate(timeout=10)
+    assert process.returncode == 130
     assert b"Fatal" not in complaints and b"Traceback" not in complaints
 
 
@@ -265,7 +273,10 @@ def at_a_terminal(
         command, env=environment, stdin=terminal, stdout=terminal, stderr=terminal
     ) as process:
         os.close(terminal)
-        yield process, seen, lambda text: os.write(master, text.encode())
+        try:
+            yield process, seen, lambda text: os.write(master, text.encode())
+        finally:
+            process.kill()  # if the test failed, nobody answers its question
     os.close(master)
 
 

@@ -59,7 +59,7 @@ def names_in(folder: Path, pattern: str = "*") -> list[str]:
 
 
 def objects_in_memory(kind: type[T]) -> list[T]:
-    return [each for each in gc.get_objects() if isinstance(each, kind)]
+    return [each for each in gc.get_objects() if type(each) is kind]
 
 
 class TestOwnership:
