@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from mneme.api.operation import MAX_INT, Limit, Offset, Operations, Reason, changes, only, reads
+from mneme.api.operation import Limit, Offset, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput
+from mneme.core.fields import MAX_INT
 from mneme.core.settings import settings
 from mneme.nodes.learning.verdicts import Verdict, decided
 from mneme.stores.access import roles

@@ -6,8 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mneme.api.operation import MAX_INT, Limit, Operations, changes, reads
+from mneme.api.operation import Limit, Operations, changes, reads
 from mneme.core.errors import BadInput, NotFound
+from mneme.core.fields import MAX_INT
 from mneme.stores.access import team_sees
 from mneme.stores.discussions.agent_memory import Carried, CarriedMemory, MemoryVersion
 from mneme.stores.discussions.discussions import AgreementChange, Discussion, Discussions, Turn

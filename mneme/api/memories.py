@@ -8,9 +8,10 @@ from pydantic import Field
 
 from mneme.api.erased import Erased, erased_of, told_to
 from mneme.api.inbox import Conversation, Remembered, Remembering, remembered, to_remember
-from mneme.api.operation import BY_USER, MAX_INT, Key, Limit, Offset, Operations, Reason, changes, only, reads
+from mneme.api.operation import BY_USER, Key, Limit, Offset, Operations, Reason, changes, only, reads
 from mneme.api.times import DAY, SINCE, UNTIL, AsOf, At, Since, Until
 from mneme.core.errors import BadInput
+from mneme.core.fields import MAX_INT
 from mneme.core.settings import settings
 from mneme.models.asking.lazily import import_lazily
 from mneme.stores.audit import Reading, readings

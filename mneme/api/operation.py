@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast, get_type_hi
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from mneme.core import fields
 from mneme.core.errors import BadInput, MnemeError, NotFound
+from mneme.core.fields import MAX_INT
 from mneme.stores.answers import KeptAnswers
 from mneme.stores.audit import was_shown
 from mneme.stores.ledger.ledger import Ledger
@@ -37,8 +37,6 @@ CALLER_HEADER = "x-mneme-caller"
 """The header that names the program for which something is changed, for the history."""
 ONCE = "Idempotency-Key"
 """The header with the key under which a request that changes something is done once."""
-
-MAX_INT = fields.LARGEST
 
 Key = Annotated[str, Field(description="The key, or its first letters.", examples=["0197f3c2"])]
 Limit = Annotated[int, Field(ge=1, le=1000, description="How many at most.")]

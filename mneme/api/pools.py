@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.api.operation import MAX_INT, Key, Limit, Offset, Operations, Reason, changes, reads
+from mneme.api.operation import Key, Limit, Offset, Operations, Reason, changes, reads
 from mneme.core.errors import BadInput, MnemeError, NotFound
+from mneme.core.fields import MAX_INT
 from mneme.library.agents.rubric import Rubric
 from mneme.nodes.sharing.choosing import found_by
 from mneme.nodes.sharing.pools import FrozenRubric, look_up, opened, retrievers_of, rubrics_of, watch

@@ -23,9 +23,10 @@ from mneme.api.conversations import (
     turns_of_thread,
 )
 from mneme.api.copies import erase_files
-from mneme.api.operation import BY_USER, MAX_INT, Limit, Operations, changes, reads
+from mneme.api.operation import BY_USER, Limit, Operations, changes, reads
 from mneme.api.server_state import ServerState
 from mneme.core.errors import BadInput, Conflict, Damaged, NotFound
+from mneme.core.fields import MAX_INT
 from mneme.core.settings import settings
 from mneme.nodes.background import MEMORY_THREAD, THREAD_NAME, named_thread
 from mneme.stores.access import known_id, may_read, thread_id

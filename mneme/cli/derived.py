@@ -38,7 +38,7 @@ DECLARED = Path(__file__).with_name("declared.json")
 So help and parsing of such a command need not import the declaring module, which takes a second.
 """
 UNTOLD_MAXIMUM = 2**53 - 1
-"""A bound of numbers that no help needs to tell; see `mneme.api.operation`."""
+"""A bound of numbers that no help needs to tell; `MAX_INT`, which is slow to import."""
 SHOWN_CHARS = 80
 """Maximum characters shown of a refused value."""
 

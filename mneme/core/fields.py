@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-LARGEST = 2**53 - 1
+MAX_INT = 2**53 - 1
 """The largest number that every JSON reader takes exactly."""
 
 

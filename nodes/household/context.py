@@ -5,7 +5,7 @@ from typing import Literal
 from langgraph.runtime import Runtime
 from pydantic import Field
 
-from mneme.core.fields import LARGEST
+from mneme.core.fields import MAX_INT
 from mneme.nodes.context import OwnedByTeam, responder
 from mneme.nodes.shared_memory import SharesMemory
 
@@ -57,7 +57,7 @@ class HouseholdContext(OwnedByTeam, SharesMemory):
         "simulator's address (not on a server).",
         examples=["", "http://127.0.0.1:8080"],
     )
-    seed: int = Field(0, ge=0, le=LARGEST, description="Decides conflicts in the world, and lapses.")
+    seed: int = Field(0, ge=0, le=MAX_INT, description="Decides conflicts in the world, and lapses.")
 
 
 HouseholdRuntime = Runtime[HouseholdContext]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from mneme.core.fields import LARGEST, described
+from mneme.core.fields import MAX_INT, described
 from mneme.environments.household.beliefs import Beliefs
 from mneme.environments.household.episode import GOAL_CATEGORIES, MAX_AGENTS, Episode, parse_episode
 from mneme.environments.household.macro import Plan
@@ -45,7 +45,7 @@ class Task(TypedDict, total=False):
         ),
     ]
     agents: Annotated[int, Field(2, ge=1, le=MAX_AGENTS, description="Members of the team.", examples=[3])]
-    seed: Annotated[int, described("Which apartment is generated.", 7, 0, ge=0, le=LARGEST)]
+    seed: Annotated[int, described("Which apartment is generated.", 7, 0, ge=0, le=MAX_INT)]
     episode: Annotated[
         dict[str, Any],
         Field(

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 from langgraph.runtime import Runtime
 from pydantic import Field
 
-from mneme.core.fields import LARGEST
+from mneme.core.fields import MAX_INT
 from mneme.core.settings import read_settings
 from mneme.environments.sql_tuning.records import SCHEMA_NAMES
 from mneme.nodes.context import OwnedByTeam, ledger_of, responder, team_of
@@ -30,7 +30,7 @@ class TeamContext(OwnedByTeam):
         description="sql_tuning: the schema of the database.",
         json_schema_extra={"enum": SCHEMA_NAMES},
     )
-    database_seed: int = Field(0, ge=0, le=LARGEST, description="sql_tuning: the seed of the database.")
+    database_seed: int = Field(0, ge=0, le=MAX_INT, description="sql_tuning: the seed of the database.")
     rows: int = Field(60_000, ge=100, le=2_000_000, description="sql_tuning: rows of the table of facts.")
     successes_to_verify: int = Field(
         2, ge=1, description="Successes before a card may be verified; the paper names 3 (§6) and 2 (§7)."

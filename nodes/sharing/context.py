@@ -6,7 +6,7 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 
 from mneme.core.errors import BadInput
-from mneme.core.fields import LARGEST
+from mneme.core.fields import MAX_INT
 from mneme.library.agents.agent import AGENTS
 from mneme.models.retriever.retriever import Learning
 from mneme.nodes.context import OwnedByTeam, responder
@@ -37,7 +37,7 @@ class PoolContext(OwnedByTeam):
         description="What learns: a re-scorer of what the embedder finds, which asks no grader; or, by "
         "grades as in the paper, a matrix on the embedder or a whole encoder of questions.",
     )
-    seed: int = Field(0, ge=0, le=LARGEST, description="Seed of every training.")
+    seed: int = Field(0, ge=0, le=MAX_INT, description="Seed of every training.")
 
     @property
     def by_grades(self) -> bool:
