@@ -69,7 +69,8 @@ async def repair(
         say(f"- {escape(each)}")
     if not done.old:
         is_whole = not (missing or left)
-        console.print("Everything is whole; nothing was done." if is_whole else "The ledger is whole.")
+        whole = "Everything is whole." if vacuum else "Everything is whole; nothing was done."
+        console.print(whole if is_whole else "The ledger is whole.")
         return int(not is_whole)
     console.print(f"Built anew: {done.records} records, {done.versions} versions.")
     for each in done.lost:

@@ -39,7 +39,7 @@ from mneme.cli.household.screen import Screen
 from mneme.cli.show import console, emit, print_shared, prints_json, say
 from mneme.client.remote import api_key
 from mneme.client.workflows import GraphRun, Workflows, open_workflows, server_errors
-from mneme.core.errors import BadInput
+from mneme.core.errors import BadInput, Conflict
 from mneme.environments.household.bound import lower_bound
 from mneme.environments.household.episode import GOAL_CATEGORIES, Episode
 from mneme.environments.household.generator import generate
@@ -107,7 +107,8 @@ async def _play(request: Request, wanted: str | None, named: str, watch: bool) -
             with Screen(request.episode, found.lines, console) if watch else nullcontext() as screen:
                 found = await _Playing(found, flows, request, screen).to_the_end()
     ended = found.first("end")
-    assert ended is not None
+    if ended is None:
+        raise Conflict(f"The run {found.name} has not come to its end.", "The same command goes on.")
     _print_result(found, ended)
     return 0 if ended["success"] else 1
 
