@@ -58,9 +58,10 @@ class Task(BaseModel):
 
 
 async def insert_memory(state: Update, runtime: MemoryRuntime) -> Update:
-    """Insert a candidate as a new memory, once in all replays of this node: the paper's insert function."""
-    task = Task.model_validate(state)
-    return {"operations": [await _inserted(task, task.new[0], runtime)]}
+    """Insert candidates as new memories, in their order, once in all replays: the paper's insert function."""
+    # A run that an earlier version began, and that a kill interrupted, has one task a node.
+    tasks = [Task.model_validate(each) for each in state.get("tasks", [state])]
+    return {"operations": [await _inserted(task, task.new[0], runtime) for task in tasks]}
 
 
 async def _inserted(task: Task, new: Memory, runtime: MemoryRuntime) -> OperationNote:

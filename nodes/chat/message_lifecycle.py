@@ -7,7 +7,7 @@ writes are in `memory_operations.py`.
 from collections import defaultdict
 from collections.abc import Iterable
 from operator import add
-from typing import Annotated, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 from langgraph.types import Overwrite, Send
 from pydantic import BaseModel, Field
@@ -170,10 +170,11 @@ async def similar_to(text: str, runtime: MemoryRuntime) -> list[MemoryRecord]:
 
 
 def each_decision(state: State) -> list[Send] | Literal["settle"]:
-    """Fan out to the operations: one per new memory, one per memory that changes.
+    """Fan out to the operations: one for all new memories, one per memory that changes.
 
-    All that touches one memory goes into one update, since two updates at once would race. A candidate takes
-    the message that it was told in with it.
+    New memories go into one, since they are listed in the order in which they were written; all that touches
+    one memory goes into one, since two updates at once would race. A candidate takes the message that it was
+    told in with it.
     """
     grouped = defaultdict[tuple[str, str], list[tuple[Decision, Judged | None]]](list)
     for decision in state["decisions"]:
@@ -183,7 +184,7 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
             subject = judged.memory.key if judged and node != "discard" else str(decision.candidate)
             grouped[node, subject].append((decision, judged))
     said = {"message_id": state.get("told_in") or state["message_id"], "time": state.get("time", "")}
-    sends = []
+    sends, new_memories = list[Send](), list[dict[str, Any]]()
     for (operation, _), decided in grouped.items():
         new = []
         for each in [state["candidates"][of.candidate] for of, _ in decided if of.candidate >= 0]:
@@ -197,7 +198,13 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
             new=new,
             judged=[judged for _, judged in decided if judged],
         )
-        sends.append(Send(operation, task.model_dump(mode="json")))
+        given = task.model_dump(mode="json")
+        if operation == "insert_memory":
+            new_memories.append(given)
+        else:
+            sends.append(Send(operation, given))
+    if new_memories:
+        sends.insert(0, Send("insert_memory", {"tasks": new_memories}))
     return sends or "settle"
 
 

@@ -38,6 +38,8 @@ TABLE_1 = (
     "Max is now 5 years old.",
 )
 
+PLAYED = {"Anna": "cello", "Ben": "piano", "Cleo": "drums", "Dan": "oboe", "Eve": "harp", "Finn": "tuba"}
+
 
 async def tell(
     ledger: Ledger, message: str, arm: Name = "ours", context: MemoryContext = RULES, **given: Any
@@ -88,6 +90,13 @@ async def test_one_message_may_update_one_memory_and_insert_another(bundled: Led
     home, brother = await contents(bundled)
     assert "Denver" in home
     assert "cello" in brother
+
+
+async def test_the_facts_of_one_message_are_listed_in_their_order(bundled: Ledger) -> None:
+    facts = [f"{name} plays the {what}." for name, what in PLAYED.items()]
+    await tell(bundled, " ".join(facts))
+
+    assert await contents(bundled) == facts
 
 
 async def test_what_is_known_is_discarded_with_the_memory_that_knows_it(bundled: Ledger) -> None:
