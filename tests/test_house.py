@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "mneme"
-ALL = ("api", "client", "environments", "graphs", "library", "models", "nodes", "prompts", "rules", "stores")
+ALL = ("api", "client", "environments", "graphs", "library", "models", "nodes", "prompts", "stores")
 MAY_IMPORT: Mapping[str, tuple[str, ...]] = {
     "core": (),
     "graphs": ("nodes",),
@@ -29,7 +29,7 @@ MAY_IMPORT: Mapping[str, tuple[str, ...]] = {
     "cli": (*ALL, "importing", "integrations", "server"),
     "evals": (*ALL, "importing", "integrations", "server"),
 }
-"""What each room may import beside itself and `core`. Nobody imports `evals`: they are loaded by name."""
+"""What each room may import beside itself and `core`. `rules` and `evals` are loaded by name alone."""
 
 LONGEST_FILE, LONGEST_FUNCTION = 450, 50
 """Lines that a file and a function have at most, tests included."""
