@@ -12,8 +12,8 @@ from zlib import crc32
 
 from typing_extensions import TypedDict
 
-from mneme.core.fields import described
-from mneme.core.trial import Trial
+from mneme.environments.fields import described
+from mneme.environments.trial import Trial
 from mneme.environments.worlds import Task, World, find_world
 from mneme.models.asking.asking import ask
 from mneme.nodes import answers
