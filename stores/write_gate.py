@@ -62,7 +62,7 @@ COMPARED_WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+")
 
 
 class Gate(NamedTuple):
-    """The write gate of cards, pairs or what a team is told: its longest text, and the checks it leaves out."""
+    """The write gate of cards, pairs or what a team is told: the longest text, and the checks left out."""
 
     max_chars: int
     without: frozenset[str] = frozenset()

@@ -1,6 +1,6 @@
 """Write the sentences of `docs/explanation/terms.md`: each is the first line of its definition's docstring.
 
-The rows of the page say which terms there are and where. `python docs/generate/terms.py` renews the sentences.
+The rows of the page say which terms there are, and where. `python docs/generate/terms.py` renews the page.
 """
 
 import ast
