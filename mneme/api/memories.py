@@ -11,13 +11,12 @@ from mneme.api.inbox import Conversation, Remembered, Remembering, remembered, t
 from mneme.api.operation import BY_USER, Key, Limit, Offset, Operations, Reason, changes, only, reads
 from mneme.api.times import DAY, SINCE, UNTIL, AsOf, At, Since, Until
 from mneme.core.errors import BadInput
-from mneme.core.fields import MAX_INT
 from mneme.core.settings import settings
 from mneme.models.asking.lazily import import_lazily
 from mneme.stores.audit import Reading, readings
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import Mode
-from mneme.stores.ledger.records import Forgotten, Version, check_name, thread_root, unescaped
+from mneme.stores.ledger.records import MAX_INT, Forgotten, Version, check_name, thread_root, unescaped
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.provenance import told_again
 from mneme.stores.users.inbox import Inbox, complete

@@ -17,7 +17,7 @@ MAX_SIMILAR = 12
 async def compared(
     new: Memory, memories: UserMemories, but: str = ""
 ) -> tuple[MemoryRecord | None, Sequence[MemoryRecord]]:
-    """Return the memory that a new one repeats, and those that it may contradict: the write gate.
+    """Return the memory that a new one repeats, and those that it may contradict.
 
     A memory that holds on no day of the new one's period is neither; nor do two events contradict one another
     of which none has a time.
