@@ -1,6 +1,7 @@
 """The house: which room imports which, what stands in no circle, and how long files and functions are."""
 
 import ast
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -11,27 +12,28 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "mneme"
-ALL = ("api", "client", "environments", "graphs", "library", "models", "nodes", "prompts", "rules", "stores")
-MAY_IMPORT: Mapping[str, tuple[str, ...]] = {
-    "core": (),
-    "graphs": ("nodes",),
-    "nodes": ("environments", "library", "models", "prompts", "stores"),
-    "prompts": (),
-    "rules": ("environments", "models.embedding", "prompts"),
-    "stores": ("models.embedding",),
-    "models": ("prompts",),
-    "environments": (),
-    "library": ("prompts",),
-    "api": ALL,
-    "client": ALL,
-    "integrations": ALL,
-    "importing": ALL,
-    "server": (*ALL, "integrations"),
-    "cli": (*ALL, "importing", "integrations", "server"),
-    "evals": (*ALL, "importing", "integrations", "server"),
-}
-"""What each room may import beside itself and `core`. Nobody imports `evals`: they are loaded by name."""
 
+
+def may_import() -> dict[str, set[str]]:
+    """Return what each room may import beside itself and `core`, as the page on the architecture says."""
+    page = (ROOT / "docs/explanation/architecture.md").read_text(encoding="utf-8")
+    table = dict[str, set[str]]()
+    for line in page.partition("## Folders")[2].partition("\n## ")[0].splitlines():
+        if not line.startswith("| `"):
+            continue
+        _, folders, _, allowed, _ = line.split("|")
+        row, named = named_in(folders), named_in(allowed)
+        above = {*table, *row}
+        table |= dict.fromkeys(row, above - named if "all of the above" in allowed else named)
+    return table
+
+
+def named_in(cell: str) -> set[str]:
+    """Return the modules in a cell of the table, such as `api` for `mneme/api/`."""
+    return {name.strip("/").replace("/", ".") for name in re.findall("`(?:mneme/)?([^`]*)`", cell)}
+
+
+MAY_IMPORT = may_import()
 LONGEST_FILE, LONGEST_FUNCTION = 450, 50
 """Lines that a file and a function have at most, tests included."""
 

@@ -8,7 +8,6 @@ from pydantic import AfterValidator, Field
 
 from mneme.api.operation import Limit, Offset, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput
-from mneme.core.fields import MAX_INT
 from mneme.core.settings import settings
 from mneme.nodes.learning.verdicts import Verdict, decided
 from mneme.stores.access import roles
@@ -20,7 +19,7 @@ from mneme.stores.cards.knowledge_cards import Kept, KnowledgeCards, Learned
 from mneme.stores.cards.lifecycle import Approval, Care, PromotionRubric
 from mneme.stores.cards.metrics import Metrics, Period, TaskRecord, Unit
 from mneme.stores.cards.sharing import EPSILON_BUDGET, Shared
-from mneme.stores.ledger.records import unescaped
+from mneme.stores.ledger.records import MAX_INT, unescaped
 from mneme.stores.pools.memory_pool import MemoryPool
 from mneme.stores.pools.tuned import PoolModels
 from mneme.stores.tuned_models import Archive, Attempt

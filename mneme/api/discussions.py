@@ -8,11 +8,10 @@ from pydantic import Field
 
 from mneme.api.operation import Limit, Operations, changes, reads
 from mneme.core.errors import BadInput, NotFound
-from mneme.core.fields import MAX_INT
 from mneme.stores.access import team_sees
 from mneme.stores.discussions.agent_memory import Carried, CarriedMemory, MemoryVersion
 from mneme.stores.discussions.discussions import AgreementChange, Discussion, Discussions, Turn
-from mneme.stores.ledger.records import record_id
+from mneme.stores.ledger.records import MAX_INT, record_id
 from mneme.stores.provenance import stale
 
 DiscussionId = Annotated[str, Field(description="The discussion's whole id.")]

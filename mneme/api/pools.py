@@ -7,11 +7,10 @@ from pydantic import BaseModel, Field
 
 from mneme.api.operation import Key, Limit, Offset, Operations, Reason, changes, reads
 from mneme.core.errors import BadInput, MnemeError, NotFound
-from mneme.core.fields import MAX_INT
 from mneme.library.agents.rubric import Rubric
 from mneme.nodes.sharing.choosing import found_by
 from mneme.nodes.sharing.pools import FrozenRubric, look_up, opened, retrievers_of, rubrics_of, watch
-from mneme.stores.ledger.records import Version, team_namespace
+from mneme.stores.ledger.records import MAX_INT, Version, team_namespace
 from mneme.stores.pools.lessons import RetrieverLessons, keep
 from mneme.stores.pools.memory_pool import Added, MemoryPool, Pooled, read_lines
 from mneme.stores.pools.retrievers import UNTRAINED, Retriever
