@@ -161,10 +161,9 @@ OTHER_NAMES_ON_THE_COMMAND_LINE = {
 
 
 def test_an_option_has_the_name_of_its_field() -> None:
-    """What Python, REST and MCP call `tokens` is `--tokens`; the option of a list has the name of one item."""
-    found = [
-        *named_in_declarations(tomllib.loads((PACKAGE / "cli/commands.toml").read_text(encoding="utf-8")))
-    ]
+    """What Python, REST and MCP call `tokens` is `--tokens`; a list's option has the name of one item."""
+    declared = tomllib.loads((PACKAGE / "cli/commands.toml").read_text(encoding="utf-8"))
+    found = [*named_in_declarations(declared)]
     for file in (PACKAGE / "cli").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Fields":
