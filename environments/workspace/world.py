@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel, TypeAdapter
 
 from mneme.core.errors import BadInput
-from mneme.core.trial import NOISE
+from mneme.environments.trial import NOISE
 from mneme.environments.workspace import syntax
 from mneme.environments.workspace.changes import NotAllowed, changed_files, is_changeable, write
 from mneme.environments.workspace.confining import Ran, confined_by, run
