@@ -13,11 +13,10 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast, get_type_hi
 from pydantic import Field, TypeAdapter, ValidationError
 
 from mneme.core.errors import BadInput, MnemeError, NotFound
-from mneme.core.fields import MAX_INT
 from mneme.stores.answers import KeptAnswers
 from mneme.stores.audit import was_shown
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Change, check_name, team_namespace, user_namespace
+from mneme.stores.ledger.records import MAX_INT, Change, check_name, team_namespace, user_namespace
 
 Owner = Literal["user", "team"]
 Method = Literal["GET", "POST"]

@@ -9,7 +9,7 @@ import asyncio
 from contextlib import suppress
 
 from mneme.core.errors import BadInput, Conflict, Forbidden
-from mneme.core.trial import Trial
+from mneme.environments.trial import Trial
 from mneme.environments.worlds import Task
 from mneme.models.asking.asking import resolve
 from mneme.nodes.learning.dispute_resolution import is_about, tried

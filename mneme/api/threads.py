@@ -26,14 +26,13 @@ from mneme.api.copies import erase_files
 from mneme.api.operation import BY_USER, Limit, Operations, changes, reads
 from mneme.api.server_state import ServerState
 from mneme.core.errors import BadInput, Conflict, Damaged, NotFound
-from mneme.core.fields import MAX_INT
 from mneme.core.settings import settings
 from mneme.nodes.background import MEMORY_THREAD, THREAD_NAME, named_thread
 from mneme.stores.access import known_id, may_read, thread_id
 from mneme.stores.checkpoints.checkpointer import kept_threads, opened_checkpointer
 from mneme.stores.checkpoints.threads import Kept
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import LOCAL, Version, unescaped
+from mneme.stores.ledger.records import LOCAL, MAX_INT, Version, unescaped
 from mneme.stores.ledger.words import words_of
 from mneme.stores.users.traces import Told
 

@@ -60,7 +60,7 @@ class Batch(NamedTuple):
 
 @counted
 async def message_router(state: State, runtime: MemoryRuntime) -> Update:
-    """Route a message and write down what should be remembered of it (message router, insert function)."""
+    """Decide what of a message is stored or forgotten, and write it down (the paper's message router)."""
     who = runtime.context.memory_agent
     own = await _read_again(state, runtime) if state.get("rereads") else None
     if state.get("rereads") and own is None:
@@ -151,7 +151,7 @@ def worth_comparing(fact: str, similar: Sequence[MemoryRecord]) -> list[MemoryRe
 
 @counted
 async def conflict_router(state: State, runtime: MemoryRuntime) -> Update:
-    """Judge every candidate against the memories that it may touch (conflict router); others are unrelated.
+    """Judge how each new fact relates to memories that it may touch (conflict router); others are unrelated.
 
     A question holds as many facts as their memories have room. Beside them stand the memories that the
     message's reader was shown: what a fact changes may share neither words nor, in another language than the

@@ -12,8 +12,8 @@ from zlib import crc32
 
 from typing_extensions import TypedDict
 
-from mneme.core.fields import described
-from mneme.core.trial import Trial
+from mneme.environments.fields import described
+from mneme.environments.trial import Trial
 from mneme.environments.worlds import Task, World, find_world
 from mneme.models.asking.asking import ask
 from mneme.nodes import answers
@@ -210,7 +210,7 @@ async def ask_person(state: State, runtime: TeamRuntime) -> Update:
 
 
 async def settle(state: State, runtime: TeamRuntime) -> Update:
-    """Settle the dispute: change the card as decided. Asked again, nothing happens twice."""
+    """Settle a dispute of two claims on one card: change the card as decided, once in all replays."""
     cards, dispute, card = await _disputed(state, runtime)
     if dispute.unresolved:
         made = state["recommendation"]

@@ -6,11 +6,11 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 
 from mneme.core.errors import BadInput
-from mneme.core.fields import MAX_INT
 from mneme.library.agents.agent import AGENTS
 from mneme.models.retriever.retriever import Learning
 from mneme.nodes.context import OwnedByTeam, responder
 from mneme.nodes.shared_memory import SharesMemory
+from mneme.stores.ledger.records import MAX_INT
 from mneme.stores.pools.thresholds import DEFAULT
 
 Scoring = Literal["criteria", "printed"]

@@ -176,7 +176,7 @@ async def _asked(memory: Pooled, runtime: PoolRuntime) -> Asked | None:
 async def contradiction_probability(
     memory: Pooled, asked: Asked | None, candidate: Pooled, who: str
 ) -> tuple[float, Measure, str]:
-    """Return p(¬Y) of eq. 1: measured where possible, else as the grader says."""
+    """Return p(¬Y) of eq. 1, the probability that an answer does not follow from an example."""
     pair, example = memory.pair, example_of(candidate.pair)
     if asked is not None:
         shown = asked.model_copy(update={"examples": [example]})

@@ -194,7 +194,7 @@ def _texts(path: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 class Card(Lesson):
-    """A knowledge card: a lesson with its standing.
+    """A knowledge card: a lesson with its scope, evidence and status.
 
     >>> import mneme
     >>> with mneme.open() as memory:

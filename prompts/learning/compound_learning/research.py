@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from mneme.core.trial import Solution, Trial
+from mneme.environments.trial import Solution, Trial
 from mneme.prompts.learning.compound_learning.task import (
     MAX_ANSWER_ITEMS,
     MAX_SQL_CHARS,
