@@ -82,7 +82,7 @@ class Mneme:
     async def ask(self, person: str, question: str) -> Sequence[Shown]:
         """Return the texts that a person is shown for a question."""
         shared = SharedMemory(self._ledger, self._user(person))
-        found = await shared.recall(question, teams=[self._user(TEAMS[person])], budget=RECALL_TOKENS)
+        found = await shared.recall(question, teams=[self._user(TEAMS[person])], tokens=RECALL_TOKENS)
         return [Shown(each.text, each.origin) for each in found]
 
 

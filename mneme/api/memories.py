@@ -211,7 +211,7 @@ class Memories(Operations):
         self,
         query: Query,
         limit: Annotated[int, Field(ge=1, le=100, description="How many at most.")] = 10,
-        mode: Annotated[
+        search: Annotated[
             Mode, Field(description="By cosine, by words, by both ranks, or by both scores and more.")
         ] = "blend",
         kind: Annotated[Kind | None, Field(description="Only of this kind.")] = None,
@@ -229,7 +229,7 @@ class Memories(Operations):
         if at or as_of:
             among = [each for each in await self._then(at, as_of) if kind in {None, each.memory.kind}]
             return await self._kept.ranked(query, among, limit)
-        found = await self._kept.similar(query, limit, mode=mode, kind=kind, min_similarity=min_similarity)
+        found = await self._kept.similar(query, limit, mode=search, kind=kind, min_similarity=min_similarity)
         self._was_shown(each.key for each in found)
         return await self._kept.linked(found)
 
