@@ -14,7 +14,7 @@ from mneme.api.pools import Pools
 from mneme.api.rendering import origin_of
 from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields, arguments_of
-from mneme.cli.options import Agents, Reason, Team
+from mneme.cli.options import Reason, Team
 from mneme.cli.show import console, emit, print_result, say
 from mneme.client.home import open_operations
 from mneme.client.workflows import GraphRun, TeamSession, open_team
@@ -29,7 +29,7 @@ RUBRIC_GRAPH = "rubric_design"
 Context = dict[str, Any]
 DomainName = Annotated[str, typer.Argument(help="A domain, or single_pool.")]
 Designing = Annotated[Context, Fields(DesignContext)]
-Calibration = Annotated[Context, Fields(arguments_of(Pools.OFFERED["calibrate"]), without="graded_by agent")]
+Calibration = Annotated[Context, Fields(arguments_of(Pools.OFFERED["calibrate"]), without="agent")]
 REASON = "decided on the command line"
 
 
@@ -43,11 +43,11 @@ def print_frozen(found: FrozenRubric) -> None:
         say(escape(f"Kept {each}"))
 
 
-async def calibrate(calibration: Calibration, agents: Agents = "auto", team: Team = "local") -> None:
+async def calibrate(calibration: Calibration, team: Team = "local") -> None:
     """Find the score above which pairs are kept: good answers and damaged ones are graded."""
-    await show_notice(agents)
+    await show_notice(calibration["agents"])
     async with open_operations(Pools, team) as shared:
-        found = await shared.calibrate(**calibration, graded_by=agents, agent=own_texts())
+        found = await shared.calibrate(**calibration, agent=own_texts())
     emit(found)
     say(escape(f"Kept {found}"))
 
