@@ -23,7 +23,7 @@ from mneme.stores.users.inbox import Inbox, complete
 from mneme.stores.users.memories import Day, UserMemories, both_sides
 from mneme.stores.users.memory import Kind, Memory, MemoryRecord, check_period
 from mneme.stores.users.promotion import OwnMemories, linked
-from mneme.stores.write_gate import FACTS
+from mneme.stores.write_gate import FACT_GATE
 
 if TYPE_CHECKING:  # slow to import
     from mneme.api.server_state import ServerState
@@ -33,7 +33,7 @@ Content = Annotated[
     str,
     Field(
         min_length=1,
-        max_length=FACTS.max_chars,
+        max_length=FACT_GATE.max_chars,
         description="What is remembered.",
         examples=["Ann has a dog."],
     ),
@@ -211,7 +211,7 @@ class Memories(Operations):
         self,
         query: Query,
         limit: Annotated[int, Field(ge=1, le=100, description="How many at most.")] = 10,
-        mode: Annotated[
+        search: Annotated[
             Mode, Field(description="By cosine, by words, by both ranks, or by both scores and more.")
         ] = "blend",
         kind: Annotated[Kind | None, Field(description="Only of this kind.")] = None,
@@ -229,7 +229,7 @@ class Memories(Operations):
         if at or as_of:
             among = [each for each in await self._then(at, as_of) if kind in {None, each.memory.kind}]
             return await self._kept.ranked(query, among, limit)
-        found = await self._kept.similar(query, limit, mode=mode, kind=kind, min_similarity=min_similarity)
+        found = await self._kept.similar(query, limit, mode=search, kind=kind, min_similarity=min_similarity)
         self._was_shown(each.key for each in found)
         return await self._kept.linked(found)
 

@@ -28,7 +28,7 @@ from mneme.stores.ledger.folder import (
     unseal,
 )
 from mneme.stores.ledger.log import Log, make_tables, write_log
-from mneme.stores.ledger.query import FORMAT
+from mneme.stores.ledger.query import LEDGER_FORMAT
 from mneme.stores.ledger.reading import check_embedder, current_state
 from mneme.stores.ledger.upgrading import JOURNAL, is_older, remove_older, upgrade
 
@@ -159,7 +159,7 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
             raise Damaged(f"The ledger's log {database.place} is damaged: {wrong[0]}{more}.", REPAIR)
         remove_older(folder)
         unseal(folder.path)
-        folder.note_format(FORMAT, embedder, dimension)
+        folder.note_format(LEDGER_FORMAT, embedder, dimension)
         with database.writing() as cursor:
             make_tables(cursor, database, embedder, dimension)
         opened.pop_all()
