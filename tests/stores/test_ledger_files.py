@@ -1,7 +1,6 @@
 """The embedded ledger as files: many processes, sudden death, erasure that is real."""
 
 import asyncio
-import fcntl
 import gc
 import json
 import os
@@ -19,8 +18,7 @@ from typing import IO, TypeVar
 import pytest
 
 from mneme.core.errors import Damaged, LedgerMismatch, NotFound, StorageFailure
-from mneme.stores import database
-from mneme.stores.database import Cursor, Sqlite, kept_of
+from mneme.stores.database import Cursor, Sqlite
 from mneme.stores.ledger import search
 from mneme.stores.ledger.ledger import Ledger, open_ledger, reembed
 from mneme.stores.ledger.log import commit
@@ -250,34 +248,6 @@ class TestEmbedders:
             with pytest.raises(LedgerMismatch):
                 await reembed(str(path), embedder, progress=print)
         assert names_in(tmp_path) == []
-
-
-class TestTurns:
-    """Writers of all processes wait in one queue; SQLite's lock holds them apart."""
-
-    async def test_a_writer_goes_on_where_who_has_the_turn_does_not(
-        self, edge_location: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(database, "TURN_SECONDS", 0.05)
-        ledger = await open_ledger(edge_location, WordEmbedder())
-        first = await put(ledger, "Ann lives in Oslo.")
-        with kept_of(Path(edge_location)).open("rb") as stopped:
-            fcntl.flock(stopped, fcntl.LOCK_EX)
-            second = await put(ledger, "Ann has a dog.")
-            await forget(ledger, ALICE, first.key, reason="", actor="")
-        assert await ledger.records(()) == [second]
-        await ledger.close()
-        assert (await verify(edge_location)).problems == []
-
-    async def test_a_note_that_may_not_be_written_stops_nobody(self, edge_location: str) -> None:
-        ledger = await open_ledger(edge_location, WordEmbedder())
-        note = kept_of(Path(edge_location))
-        note.unlink()
-        note.mkdir()
-        made = await put(ledger, "Ann lives in Oslo.")
-        note.rmdir()
-        assert await ledger.records(()) == [made]
-        await ledger.close()
 
 
 class TestRebuilding:
