@@ -29,6 +29,7 @@ from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
 from mneme.environments.household import generate, save_episode
 from mneme.environments.household.episode import parse_episode
+from mneme.stores.access import known_id
 from mneme.stores.checkpoints.checkpointer import latest_values, open_checkpointer
 from tests.doubles.command_line import Done, Running, run_mneme
 from tests.doubles.ollama import Model, Reply
@@ -280,6 +281,20 @@ class TestKilled:
         assert {**ended(mneme(home, *play)), "name": "tea", "trace": tea["trace"]} == tea
         assert lines(Path(written(home, "killed")))[1:] == lines(Path(tea["trace"]))[1:]
         assert "is over" in mneme(home, *play, status=1).stderr
+
+    async def test_one_that_has_no_next_step_is_begun_anew(self, tea: dict[str, Any], home: Path) -> None:
+        """Earlier versions left one that was stopped within a step so."""
+        name = "household/left/1"
+        async with open_checkpointer(str(home / "checkpoints.sqlite")) as saver:
+            (kept,) = [each for each in await saver.threads() if "household/tea/" in str(each.metadata)]
+            await saver.acopy_thread(kept.id, known_id(name))
+            metadata = {"thread_name": name, "household_run": kept.metadata["household_run"]}
+            config: Any = {"configurable": {"thread_id": known_id(name)}, "metadata": metadata}
+            graph = graphs.load("mita").builder.compile(checkpointer=saver)
+            await graph.aupdate_state(config, {"over": False}, as_node="finish")
+            assert (await graph.aget_state(config)).tasks == ()
+        play = ("run", "--task", "Prepare Tea", "--seed", "24", "--id", "left", *RULES, "--json")
+        assert {**ended(mneme(home, *play)), "name": "tea", "trace": tea["trace"]} == tea
 
     def test_what_an_earlier_version_wrote_into_a_file_is_replayed_and_gone_on_with(
         self, home: Path, tea: dict[str, Any]
