@@ -2,12 +2,13 @@
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib.util import resolve_name
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "mneme"
@@ -149,3 +150,37 @@ def test_files_and_functions_are_short() -> None:
         and (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION
     ]
     assert long == []
+
+
+OTHER_NAMES_ON_THE_COMMAND_LINE = {
+    "environment": "--world",  # as `mneme learn` has it, which makes the environment of more than that
+    "everything": "--all",  # `all` is a function of Python
+    "person": "--as",  # `as` is a word of Python
+}
+"""Fields and parameters whose option has another name, and why."""
+
+
+def test_an_option_has_the_name_of_its_field() -> None:
+    """What Python, REST and MCP call `tokens` is `--tokens`; a list's option has the name of one item."""
+    declared = tomllib.loads((PACKAGE / "cli/commands.toml").read_text(encoding="utf-8"))
+    found = [*named_in_declarations(declared)]
+    for file in (PACKAGE / "cli").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Fields":
+                dicts = [ast.literal_eval(each) for each in node.args if isinstance(each, ast.Dict)]
+                found += [pair for names in dicts for pair in names.items()]
+    first = {field: option.split()[0].partition("/")[0] for field, option in found}
+    others = {field: option for field, option in first.items() if not is_name_of(option, field)}
+    assert others == OTHER_NAMES_ON_THE_COMMAND_LINE
+
+
+def is_name_of(option: str, field: str) -> bool:
+    return option.strip("-").replace("-", "_") in {field, field.removesuffix("s")}
+
+
+def named_in_declarations(declared: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Return the fields to which declared commands give an option by hand, with it."""
+    yield from declared.get("names", {}).items()
+    for below in declared.values():
+        if isinstance(below, dict) and "names" not in declared:
+            yield from named_in_declarations(below)

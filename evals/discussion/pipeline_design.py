@@ -44,8 +44,8 @@ from mneme.stores.ledger.ledger import Ledger
 
 Wording = Literal["ours", "printed"]
 OWNER = "eval"
-TASK = Path(__file__).parent / "data" / "pipeline_task.md"
-TASKS: dict[Wording, Path] = {"ours": TASK, "printed": TASK.with_name("pipeline_task_printed.md")}
+TASK_FILE = Path(__file__).parent / "data" / "pipeline_task.md"
+TASKS: dict[Wording, Path] = {"ours": TASK_FILE, "printed": TASK_FILE.with_name("pipeline_task_printed.md")}
 MIN_CONTEXT = 512
 JUDGES: dict[Wording, Prompt[Design, Any]] = {"ours": judge_design, "printed": judge_as_printed}
 

@@ -35,7 +35,7 @@ _PRINTED = yaml.safe_load(Path(__file__).with_name("paper.yaml").read_text(encod
 LABELS: dict[str, str] = {name: each["label"] for name, each in _PRINTED.items()}
 PAPER_ROWS = {name: (each["reward"], each["tokens"]) for name, each in _PRINTED.items()}
 """Table 1: rewards and tokens."""
-PROBLEM = ["seed", "number"]
+PROBLEM_COLUMNS = ["seed", "number"]
 """Common columns of the rows of one problem."""
 PROBLEMS = 60
 MIN_CONTEXT = 512
@@ -149,7 +149,7 @@ def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, jo
 def _summaries(played: pd.DataFrame) -> dict[str, Row]:
     """Return the figures of each memory, with p against none, and Holm's for the number of memories."""
     by_memory = {str(name): own for name, own in played.groupby("memory", sort=False)}
-    rewards = played.pivot_table(index=PROBLEM, columns="memory", values="reward")
+    rewards = played.pivot_table(index=PROBLEM_COLUMNS, columns="memory", values="reward")
     summary = {
         name: _figures(own)
         | {"p": wilcoxon_p((rewards[name] - rewards["none"]).dropna()) if "none" in by_memory else None}
@@ -215,7 +215,7 @@ def _notes(played: pd.DataFrame, seeds: Sequence[int], source: str) -> list[str]
 def _same_moves(played: pd.DataFrame) -> list[str]:
     """Return in how many problems the moves with intrinsic memory and without were the same."""
     moves = played.assign(moves=played["transcript"].map(lambda steps: [step["action"] for step in steps]))
-    by_memory = moves.pivot_table(index=PROBLEM, columns="memory", values="moves", aggfunc="first")
+    by_memory = moves.pivot_table(index=PROBLEM_COLUMNS, columns="memory", values="moves", aggfunc="first")
     if not {"none", "intrinsic"} <= {*by_memory.columns}:
         return []
     both = by_memory[["none", "intrinsic"]].dropna()

@@ -48,7 +48,7 @@ QUICK_ITEMS = 10
 """Items of each agent in a short run."""
 CONCURRENT_POOLS = 3
 """Pools that are worked on at the same time."""
-UNREADABLE = 0.2
+MAX_UNREADABLE_SHARE = 0.2
 """Share of unknown tokens from which on an agent's BERTScore is called into question."""
 SETTINGS = ("scorer", "threshold", "learning", "scoring", "stored", "candidates", "labels")
 """Options that make another experiment of it."""
@@ -159,7 +159,7 @@ def _notes(items: Sequence[Item], bert: BertScore) -> list[str]:
         *(
             f"{agent}: the encoder does not know {share:.0%} of the tokens: see ROUGE-L, or give --encoder."
             for agent, share in shares.items()
-            if share > UNREADABLE
+            if share > MAX_UNREADABLE_SHARE
         ),
     ]
 

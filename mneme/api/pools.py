@@ -78,7 +78,7 @@ class Pools(Operations):
     async def search(
         self,
         pool: PoolName,
-        question: Annotated[str, Field(min_length=1, max_length=8000, description="What is to be answered.")],
+        query: Annotated[str, Field(min_length=1, max_length=8000, description="What is to be answered.")],
         limit: Annotated[int, Field(ge=1, le=100, description="How many at most.")] = 5,
     ) -> Sequence[Pooled]:
         """Return the pairs that help most with a question, the best first, as the agents get them (§3.2).
@@ -86,11 +86,11 @@ class Pools(Operations):
         The pool's retriever finds them, or the untrained embedder; `similarity` is its cosine. Where the
         embedder is absent they are found by words, and have none. Raises NotFound, BadInput.
         """
-        if not question.strip():
+        if not query.strip():
             raise BadInput("The question is empty.", "Give some words.")
         of = await self._filled(pool)
-        asked = await look_up(of, question)
-        hits = await found_by(of, question, limit, asked)
+        asked = await look_up(of, query)
+        hits = await found_by(of, query, limit, asked)
         found = hits[:limit]
         return found if asked.vector else [each.model_copy(update={"similarity": None}) for each in found]
 
@@ -210,7 +210,7 @@ class Pools(Operations):
     async def calibrate(
         self,
         name: Domain,
-        graded_by: Annotated[
+        agents: Annotated[
             str, Field(description="Who grades: `rules`, `auto` or a model.", examples=["ollama:llama3.1:8b"])
         ] = "auto",
         pairs: Annotated[int, Field(ge=8, le=200, description="Good answers that are graded.")] = 12,
@@ -231,7 +231,7 @@ class Pools(Operations):
 
         frozen = await self._rubrics.latest(name)
         found = await calibrate(
-            self._pool(name), frozen, graded_by, scoring=scoring, wanted=pairs, seed=seed, agents=agent
+            self._pool(name), frozen, agents, scoring=scoring, wanted=pairs, seed=seed, agents=agent
         )
         change = self._change("calibrated", "").model_copy(update={"model": found.grader})
         return await self._thresholds.put(key_of(name, found.grader, scoring), found, change=change)

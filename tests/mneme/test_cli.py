@@ -354,6 +354,14 @@ def test_every_command_is_made_of_what_is_declared_of_it() -> None:
     assert len(made(typer.main.get_command(app))) > 100
 
 
+def test_an_option_of_an_earlier_version_is_refused_with_its_present_name(mneme: Run) -> None:
+    failed(mneme("recall", "tea", "--budget=30"), "--budget is --tokens now.", "See `mneme recall --help`.")
+    failed(mneme("eval", "msc", "--at-once", "2"), "--at-once is --jobs now.")
+    failed(mneme("contradictions", "list", "--by", "rules"), "--by is --comparer now.")
+    failed(mneme("discuss", "memory", "d", "critic", "-n", "2"), "-n is --turn now.")
+    assert mneme("recall", "--", "--budget").returncode == 0, "a text may be like an option"
+
+
 def test_a_letter_stands_for_one_option() -> None:
     letters = defaultdict[str, set[str]](set)
 

@@ -59,7 +59,7 @@ Values = Mapping[str, Any]
 
 Weak = Literal["members", "manager", "both"]
 WEAKENED = {"members": ["member"], "manager": ["manager"], "both": ["member", "manager"]}
-HOUSEHOLD_OPTIONS = Fields(HouseholdContext, {"simulator": "--virtualhome"}, "member_lapses manager_lapses")
+HOUSEHOLD_OPTIONS = Fields(HouseholdContext, without="member_lapses manager_lapses")
 
 
 async def run(
