@@ -13,6 +13,7 @@ from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pandas as pd
 import yaml
@@ -28,6 +29,7 @@ from mneme.evals.options import Agents, Identity, Jobs, RunOptions, identify, jo
 from mneme.evals.pddl.play import Case, Team, play
 from mneme.evals.report import Journal, Progress, Report, Row, digest, table
 from mneme.models.asking.counting import tokens
+from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.pddl.pddl_team import task_of
 from mneme.nodes.task_memories.kinds import MEMORIES
 
@@ -38,8 +40,7 @@ PAPER_ROWS = {name: (each["reward"], each["tokens"]) for name, each in _PRINTED.
 PROBLEM_COLUMNS = ["seed", "number"]
 """Common columns of the rows of one problem."""
 PROBLEMS = 60
-MIN_CONTEXT = 512
-"""Tokens of the smallest context."""
+DECLARED: Any = PddlContext.model_fields
 
 
 class Options(RunOptions):
@@ -54,10 +55,10 @@ class Options(RunOptions):
     memories: list[str] = Field(list(MEMORIES), min_length=1, description="The memories compared.")
     seeds: list[int] = Field([1], min_length=1, description="Problems of our own, and their order.")
     agents: Agents = "auto"
-    context_tokens: int = Field(4096, ge=MIN_CONTEXT, description="Tokens of an agent's context.")
-    memory_tokens: int = Field(700, ge=100, description="Tokens of a structured memory.")
+    context_tokens: int = DECLARED["context_tokens"]
+    memory_tokens: int = DECLARED["memory_tokens"]
     jobs: Jobs = 0
-    example: bool = Field(True, description="Show one worked example of the domain, as AgentBoard does.")
+    example: bool = DECLARED["example"]
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:

@@ -30,7 +30,6 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
     writes_sort_key,
 )
-from langgraph.checkpoint.base import id as ids
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import ERROR
 from langgraph.types import Overwrite, Send
@@ -63,13 +62,12 @@ from mneme.stores.checkpoints.threads import (
     uses_deltas,
 )
 from mneme.stores.database import Cursor, Database, Worker, note_written, upsert
+from mneme.stores.internals import follow_id
 from mneme.stores.ledger.reading import each_value
 
 T = TypeVar("T")
 Change = Callable[[str, bytes], bytes]
 """Returns the bytes that replace a value's, given its kind and bytes; or the same bytes."""
-LAST_TIME = "_last_v6_timestamp"
-"""Where LangGraph notes the time in the last id that it made, which the next one follows."""
 KEEP_LATEST = "keep_latest"
 DELETE = ("delete", "delete_all")  # LangGraph's base class uses the first word, its server the second.
 
@@ -117,10 +115,8 @@ class Checkpoints(BaseCheckpointSaver[str]):
         """Return a checkpoint, the latest where none is named. Raises Damaged."""
         given = RunnableConfig(configurable={"checkpoint_ns": "", **config["configurable"]})
         found = next(self.list(given, limit=1), None)
-        # The checkpoint with the highest id is the latest, and an id begins with the time: what this process
-        # makes follows this one also where the clock was set back since.
-        if found and (last := ticks(found.checkpoint["id"])) > (vars(ids)[LAST_TIME] or 0):
-            vars(ids)[LAST_TIME] = last
+        if found:
+            follow_id(ticks(found.checkpoint["id"]))
         return found
 
     async def alist(
