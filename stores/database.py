@@ -35,7 +35,7 @@ REPAIR = "`mneme verify` says what is whole; `mneme repair` builds the ledger an
 SPACE = "Check the disk's free space and who may write to the folder; MNEME_HOME names another."
 FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
 NO_WRITING = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH)
+DAMAGE_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH)
 
 
 @contextmanager
@@ -265,7 +265,7 @@ class Sqlite(Database):
                 raise NotWritable(
                     f"Cannot write {self.place}: {failure}; nothing was written.", SPACE
                 ) from failure
-            if code in BROKEN:
+            if code in DAMAGE_CODES:
                 raise Damaged(f"{self.place} is damaged: {failure}.", self._remedy) from failure
             unconfirmed = f"{self.place} failed: {failure}; the write is not confirmed."
             raise StorageFailure(unconfirmed, "Try again.") from failure

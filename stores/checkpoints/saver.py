@@ -36,13 +36,13 @@ from langgraph.types import Overwrite, Send
 from pydantic import BaseModel
 
 from mneme.core.errors import BadInput, Damaged
-from mneme.stores.checkpoints.files import KEYS, ROWS_MADE, UNCOUNT
+from mneme.stores.checkpoints.files import PRIMARY_KEYS, ROWS_MADE, UNCOUNT
 from mneme.stores.checkpoints.threads import (
     CHECKPOINT_COLUMNS,
     COUNT,
     MSGPACK,
     SUM,
-    VALUES,
+    VALUE_COLUMNS,
     At,
     Kept,
     Known,
@@ -253,7 +253,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
     def delete_thread(self, thread_id: str) -> None:
         """Erase a thread: its bytes are gone from a file and from its write-ahead log."""
         with self._writing(str(thread_id), erases=True) as cursor:
-            for table in KEYS:
+            for table in PRIMARY_KEYS:
                 self._delete(cursor, table, _THREAD, [(str(thread_id),)])
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
@@ -364,7 +364,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
 
         def rewrite() -> int:
             with self._writing(thread_id) as cursor:
-                return sum(_rewrite(cursor, thread_id, table, change) for table in VALUES)
+                return sum(_rewrite(cursor, thread_id, table, change) for table in VALUE_COLUMNS)
 
         return await self._worker.to_the_end(rewrite)
 
@@ -425,7 +425,7 @@ def _values(cursor: Cursor, thread: str) -> list[Value]:
 
 def _rewrite(cursor: Cursor, thread: str, table: str, change: Change) -> int:
     """Replace a thread's values in one table by `change`; return the number of changed values."""
-    column, keys = VALUES[table], KEYS[table]
+    column, keys = VALUE_COLUMNS[table], PRIMARY_KEYS[table]
     asked = f"SELECT type, {column}, {', '.join(keys)} FROM {table} WHERE {_THREAD}"
     stored = (row for row in cursor.execute(asked, (thread,)).fetchall() if row[1])
     pairs = ((kind.partition(SUM)[0], data, change(kind, bytes(data)), key) for kind, data, *key in stored)

@@ -31,10 +31,10 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ra
 
 from mneme.core.errors import Conflict, Damaged, NotFound
 from mneme.stores.database import REPAIR, Cursor, Database, Sqlite, Worker, make, note_written, upsert
-from mneme.stores.ledger.query import FORMAT, scope, scope_of
+from mneme.stores.ledger.query import LEDGER_FORMAT, scope, scope_of
 from mneme.stores.ledger.reading import (
+    DIGEST_BYTES,
     NOT_FORGOTTEN,
-    SUM,
     State,
     chained,
     check_embedder,
@@ -253,7 +253,7 @@ def make_tables(cursor: Cursor, database: Database | type[Sqlite], embedder: str
     make(cursor, database, LOG_TABLES)
     cursor.execute(
         "INSERT INTO ledger_state VALUES (1, ?, ?, ?, ?, 0, ?, 0) ON CONFLICT (one) DO NOTHING",
-        (uuid4().hex, FORMAT, embedder, dimension, bytes(SUM)),
+        (uuid4().hex, LEDGER_FORMAT, embedder, dimension, bytes(DIGEST_BYTES)),
     )
 
 

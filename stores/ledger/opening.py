@@ -28,7 +28,7 @@ from mneme.stores.ledger.folder import (
     unseal,
 )
 from mneme.stores.ledger.log import Log, make_tables, write_log
-from mneme.stores.ledger.query import FORMAT
+from mneme.stores.ledger.query import LEDGER_FORMAT
 from mneme.stores.ledger.reading import check_embedder, current_state
 from mneme.stores.ledger.upgrading import JOURNAL, is_older, remove_older, upgrade
 
@@ -161,7 +161,7 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
         unseal(folder.path)
         with database.writing() as cursor:
             make_tables(cursor, database, embedder, dimension)
-        folder.note_format(FORMAT, embedder, dimension)
+        folder.note_format(LEDGER_FORMAT, embedder, dimension)
         note_written(database.kept, current_state(database).seq)  # an earlier version noted no number
         opened.pop_all()
     folder.share()

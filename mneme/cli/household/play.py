@@ -18,9 +18,9 @@ from rich.markup import escape
 
 from mneme.api.household_runs import (
     ALONE,
-    BEGUN,
     DECISION_STEPS,
     MITA,
+    RUN_METADATA,
     Line,
     Request,
     Run,
@@ -48,7 +48,7 @@ from mneme.environments.household.world import World
 from mneme.nodes.household.context import HouseholdContext
 from mneme.stores.ledger.records import LOCAL
 
-RECURSION_LIMIT = 6 * World.LIMIT + 20
+EPISODE_RECURSION_LIMIT = 6 * World.LIMIT + 20
 """The most steps of a graph in an episode: so many per round, which is at least one step of the world."""
 PACE = 0.1
 """Seconds that `--watch` shows each step."""
@@ -163,8 +163,8 @@ class _Playing:
         bound = None if simulated else lower_bound(self.request.episode).steps
         begun = {"method": self.request.method, "context": self.request.context, "bound": bound}
         return config | {
-            "metadata": {**config["metadata"], BEGUN: json.dumps(begun)},
-            "recursion_limit": RECURSION_LIMIT,
+            "metadata": {**config["metadata"], RUN_METADATA: json.dumps(begun)},
+            "recursion_limit": EPISODE_RECURSION_LIMIT,
         }
 
     async def _under_way(self, config: RunnableConfig) -> AsyncIterator[Mapping[str, Any]]:
