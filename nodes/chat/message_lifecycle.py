@@ -7,7 +7,7 @@ writes are in `memory_operations.py`.
 from collections import defaultdict
 from collections.abc import Iterable
 from operator import add
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Literal, TypeVar, cast
 
 from langgraph.types import Overwrite, Send
 from pydantic import BaseModel, Field
@@ -111,8 +111,9 @@ async def receive(state: State, runtime: MemoryRuntime) -> Update:
         given = {**cast(Message, state), "message": said.text, "preceding": said.before[-PRECEDING:]}
     message = complete(given)
     known = await Inbox(ledger_of(runtime)).add(user_of(runtime), message)
-    outcome = {name: each for name, each in dict(known or {}).items() if name != "operations"}
-    return FRESH | dict(message) | outcome
+    outcome: Update = {**(known or {})}
+    outcome.pop("operations", None)  # a reducer would add them to those that it has
+    return {**FRESH, **message, **outcome}
 
 
 def is_settled(state: State) -> bool:
@@ -184,7 +185,7 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
             subject = judged.memory.key if judged and node != "discard" else str(decision.candidate)
             grouped[node, subject].append((decision, judged))
     said = {"message_id": state.get("told_in") or state["message_id"], "time": state.get("time", "")}
-    sends, new_memories = list[Send](), list[dict[str, Any]]()
+    sends, inserted = list[Send](), list[Task]()
     for (operation, _), decided in grouped.items():
         new = []
         for each in [state["candidates"][of.candidate] for of, _ in decided if of.candidate >= 0]:
@@ -198,13 +199,12 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
             new=new,
             judged=[judged for _, judged in decided if judged],
         )
-        given = task.model_dump(mode="json")
         if operation == "insert_memory":
-            new_memories.append(given)
+            inserted.append(task)
         else:
-            sends.append(Send(operation, given))
-    if new_memories:
-        sends.insert(0, Send("insert_memory", {"tasks": new_memories}))
+            sends.append(Send(operation, {"tasks": [task]}))
+    if inserted:
+        sends.insert(0, Send("insert_memory", {"tasks": inserted}))
     return sends or "settle"
 
 
