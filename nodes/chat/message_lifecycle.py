@@ -6,12 +6,10 @@ writes are in `memory_operations.py`.
 
 from collections import defaultdict
 from collections.abc import Iterable
-from operator import add
 from typing import Annotated, Literal, TypeVar, cast
 
 from langgraph.types import Overwrite, Send
 from pydantic import BaseModel, Field
-from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer
 from mneme.models.asking.asking import ask
@@ -33,7 +31,6 @@ from mneme.stores.users.inbox import (
     Inbox,
     Message,
     MessageOutcome,
-    OperationNote,
     complete,
 )
 from mneme.stores.users.memory import Memory, MemoryRecord, Statement
@@ -48,16 +45,10 @@ class Given(Circumstances, total=False):
     messages: ChatMessages
 
 
-class Result(TypedDict, total=False):
-    """The outcome of a message: its route, why, who decided, every operation, and the run with its trace."""
+class Result(MessageOutcome, total=False):
+    """The outcome of a message, and the questions that were asked for it."""
 
-    route: Literal["store", "discard", "forget"]
-    rationale: str
-    model: str
-    operations: Annotated[list[OperationNote], add]
     asked: Annotated[Asked, added]
-    run_id: str
-    trace: str
 
 
 Asking = TypeVar("Asking", bound=BaseModel)
