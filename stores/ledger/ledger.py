@@ -24,7 +24,7 @@ from mneme.stores.ledger.query import LedgerInfo, Where, namespace_of, scope, wh
 from mneme.stores.ledger.reading import CREATED, Order, heads_of, state_of
 from mneme.stores.ledger.records import (
     Change,
-    Forgotten,
+    Erasure,
     Namespace,
     Value,
     Version,
@@ -47,14 +47,14 @@ CLOSING_SECONDS = 2.0
 """Seconds that background work has to end when a ledger is closed."""
 
 
-class Stated(TypedDict):
+class WriteFields(TypedDict):
     """Fields that every write states."""
 
     change: Change
     idempotency_key: NotRequired[str | None]
 
 
-class Expecting(Stated):
+class Expecting(WriteFields):
     """Fields of a write to an existing record."""
 
     expected_version: int
@@ -145,11 +145,11 @@ class Ledger(Search):
         [count] = await self.read(reading.column, "count(*)", where)
         return int(count)
 
-    async def forgotten(self, namespace_prefix: Namespace = ()) -> list[Forgotten]:
+    async def forgotten(self, namespace_prefix: Namespace = ()) -> list[Erasure]:
         """Return the log of erasures."""
         below = scope("x", check_namespace(namespace_prefix, prefix=True))
         notes = await self.read(reading.tombstones, below)
-        return [*map(Forgotten.model_validate_json, notes)]
+        return [*map(Erasure.model_validate_json, notes)]
 
     async def export(self, namespace_prefix: Namespace = ()) -> AsyncIterator[str]:
         """Yield every version as a line of JSON, record by record, oldest first."""
@@ -172,7 +172,7 @@ class Ledger(Search):
         *,
         text: str,
         key: str | None = None,
-        **stated: Unpack[Stated],
+        **stated: Unpack[WriteFields],
     ) -> Version:
         """Add a record. Raises Conflict where the key is taken, live or retired."""
         write = make_write(event="insert", namespace=namespace, key=key, value=value, text=text, **stated)
@@ -207,7 +207,7 @@ class Ledger(Search):
         key: str,
         to_version: int,
         expected_version: int | None,
-        **stated: Unpack[Stated],
+        **stated: Unpack[WriteFields],
     ) -> Write:
         """Return the write of a rollback: a version that equals an older one. Raises Conflict, NotFound."""
         history = await self.history(namespace, key)
@@ -242,7 +242,7 @@ class Ledger(Search):
         actor: str = "",
         rewritten: Sequence[tuple[Version, Value]] = (),
         dropped: Sequence[Version] = (),
-    ) -> list[Forgotten | None]:
+    ) -> list[Erasure | None]:
         """Erase these records and their histories in one transaction, then from the index: forgetting.
 
         The numbers of their versions are not used again: a later record of that key goes on after them. Files
@@ -255,7 +255,7 @@ class Ledger(Search):
         """
         if not (heads or rewritten or dropped):
             return []
-        mark = Forgotten(at=self._clock.now(), reason=reason, actor=actor)
+        mark = Erasure(at=self._clock.now(), reason=reason, actor=actor)
         work = partial(forget, heads=heads, rewritten=rewritten, dropped=dropped, mark=mark)
         marks = await self._written(work, erases=True)
         if self._store.folder is not None:
