@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # slow to import
 
     from mneme.stores.checkpoints.erasing import Eraser
 
-CONVERSATION = "chat/{user}/{name}"
+CHAT_NAME = "chat/{user}/{name}"
 REPEATED_WORDS = 2
 """Words in common that make a reply a repetition, where no name and no number is among them."""
 TELLING_MARK = re.compile(r"\d+|(?<![.!?] )(?<!^)\b[A-Z]\w+")
@@ -113,7 +113,7 @@ class Threads(Operations):
     @reads("threads/find")
     async def find(self, name: ThreadName) -> Thread:
         """Return a thread by its name, its id or the beginning of one of them. Raises NotFound, BadInput."""
-        threads, names = await self.list(), {name, CONVERSATION.format(user=self._owner, name=name)}
+        threads, names = await self.list(), {name, CHAT_NAME.format(user=self._owner, name=name)}
         ids = {name, *[await self.named(each) for each in names]}
         exact = [each for each in threads if each.name in names or each.id in ids]
         found = exact or [each for each in threads if each.id.startswith(name)]

@@ -17,7 +17,7 @@ from mneme.cli.show import emit, errors, say
 from mneme.client.home import OWN_SERVER, running_server
 from mneme.core.errors import needs
 
-HERE = "127.0.0.1"
+LOCALHOST = "127.0.0.1"
 Port = Annotated[int, typer.Option(min=0, max=65535, help="The port of the server; 0: any that is free.")]
 
 
@@ -41,7 +41,7 @@ async def mcp(
 
 
 async def serve(
-    host: Annotated[str, "The address to listen at; others than this machine need MNEME_AUTH."] = HERE,
+    host: Annotated[str, "The address to listen at; others than this machine need MNEME_AUTH."] = LOCALHOST,
     port: Port = 2025,
     idle: Annotated[
         float, typer.Option(min=0, help="Minutes without a request after which it ends; 0: never.")
@@ -60,7 +60,7 @@ async def console(
     if running := running or await asyncio.to_thread(running_server, name=OWN_SERVER):
         await _show(running, browser)
     else:
-        await _serve(HERE, port, 0, browser)
+        await _serve(LOCALHOST, port, 0, browser)
 
 
 async def _serve(host: str, port: int, idle: float, browser: bool) -> None:

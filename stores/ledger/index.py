@@ -35,7 +35,7 @@ from mneme.stores.ledger.query import (
     scope_of,
 )
 from mneme.stores.ledger.reading import (
-    SUM,
+    DIGEST_BYTES,
     Read,
     State,
     each_value,
@@ -148,7 +148,7 @@ def agrees(cursor: Cursor, stamp: State | None) -> str:
     if any(getattr(stamp, name) != getattr(state, name) for name in ("ledger", "embedder", "dimension")):
         return "it is of another ledger, or has the vectors of another embedder"
     row = cursor.execute("SELECT chain FROM ledger_entries WHERE seq = ?", (stamp.seq,)).fetchone()
-    chain = row[0] if row else b"" if stamp.seq else bytes(SUM)
+    chain = row[0] if row else b"" if stamp.seq else bytes(DIGEST_BYTES)
     if bytes(chain) != stamp.chain:
         return (
             f"it has followed the log to entry {stamp.seq}, and the log, which ends at {state.seq} now, "

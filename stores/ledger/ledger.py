@@ -42,7 +42,7 @@ from mneme.stores.ledger.transfer import Import, ImportReport
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-PAGE_SIZE = 500
+HISTORIES_PER_PAGE = 500
 CLOSING_SECONDS = 2.0
 """Seconds that background work has to end when a ledger is closed."""
 
@@ -160,8 +160,8 @@ class Ledger(Search):
     async def _histories(self, where: Where, order: Order = CREATED) -> AsyncIterator[list[Version]]:
         """Yield the histories of records in the order of their creation; some are read at a time."""
         ids = await self.read(reading.column, "h.record", where, order)
-        for start in range(0, len(ids), PAGE_SIZE):
-            page = await self.read(reading.histories, ids[start : start + PAGE_SIZE])
+        for start in range(0, len(ids), HISTORIES_PER_PAGE):
+            page = await self.read(reading.histories, ids[start : start + HISTORIES_PER_PAGE])
             for versions in page.values():
                 yield versions
 
