@@ -31,11 +31,12 @@ from langgraph.checkpoint.base import (
     writes_sort_key,
 )
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import ERROR
 from langgraph.types import Overwrite, Send
 from pydantic import BaseModel
 
 from mneme.core.errors import BadInput, Damaged
-from mneme.stores.checkpoints.files import PRIMARY_KEYS, ROWS_MADE, UNCOUNT
+from mneme.stores.checkpoints.files import PRIMARY_KEYS, UNCOUNT
 from mneme.stores.checkpoints.threads import (
     CHECKPOINT_COLUMNS,
     COUNT,
@@ -60,7 +61,7 @@ from mneme.stores.checkpoints.threads import (
     unused,
     uses_deltas,
 )
-from mneme.stores.database import Cursor, Database, Worker, note_written, upsert
+from mneme.stores.database import Cursor, Database, Worker, upsert
 from mneme.stores.internals import follow_id
 from mneme.stores.ledger.reading import each_value
 
@@ -226,14 +227,22 @@ class Checkpoints(BaseCheckpointSaver[str]):
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Save what a task wrote, to be part of the checkpoint after this one."""
+        """Save what a task wrote, to be part of the checkpoint after this one.
+
+        Of one that failed or was stopped no output is saved: LangGraph takes a task with output for finished,
+        so a run that goes on would end where the output does not say what comes next.
+        """
         given = config["configurable"]
         place = Place(str(given["thread_id"]), given.get("checkpoint_ns", ""), given["checkpoint_id"])
         statement = _PUT_WRITE if all(channel in WRITES_IDX_MAP for channel, _ in writes) else _ADD_WRITE
-        stored = ((channel, self.serde.dumps_typed(plain(value))) for channel, value in writes)
+        failed_at = next((number for number, (channel, _) in enumerate(writes) if channel == ERROR), 0)
+        stored = (
+            (WRITES_IDX_MAP.get(channel, number), channel, self.serde.dumps_typed(plain(value)))
+            for number, (channel, value) in enumerate(writes)
+            if number >= failed_at or channel in WRITES_IDX_MAP
+        )
         rows = [
-            (*place, task_id, WRITES_IDX_MAP.get(channel, number), task_path, channel, *summed(*kept))
-            for number, (channel, kept) in enumerate(stored)
+            (*place, task_id, number, task_path, channel, *summed(*kept)) for number, channel, kept in stored
         ]
         with self._writing(place.thread_id) as cursor:
             cursor.executemany(statement, rows)
@@ -379,8 +388,6 @@ class Checkpoints(BaseCheckpointSaver[str]):
             for thread in sorted(threads) if self.database.taken else ():  # all take them in one order
                 cursor.execute(self.database.taken, (thread,))
             yield cursor
-            made = cursor.execute(ROWS_MADE).fetchone()[0] if self.database.kept else 0
-        note_written(self.database.kept, made)
         if erases:
             self.database.erased()
 

@@ -144,8 +144,8 @@ class _Playing:
         async for event in self._under_way(config):
             await self._show(event)
         due, values = await self.flows.left_at(self.graph, config)
-        if due or not values:
-            given = None if values else {"episode": self.request.episode.model_dump(mode="json")}
+        if due or not values.get("over"):  # what an earlier version stopped within a step is begun anew
+            given = None if due else {"episode": self.request.episode.model_dump(mode="json")}
             context = dict(self.request.context)
             async for event in GraphRun(self.flows, self.graph, given, config, context):
                 await self._show(event)
