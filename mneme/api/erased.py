@@ -12,7 +12,7 @@ from mneme.core.settings import settings
 from mneme.stores.audit import SHARED_REASON
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.reading import Order
-from mneme.stores.ledger.records import Erasure, Version, microseconds, team_namespace, unescaped
+from mneme.stores.ledger.records import Forgotten, Version, microseconds, team_namespace, unescaped
 
 if TYPE_CHECKING:  # slow to import
     from mneme.api.threads import Cleaned
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # slow to import
 KIND_NOUNS = {"agreement": "discussion", "synopsis": "episode", "turns": "turn", "proposals": "proposal"}
 
 
-class Erased(Erasure):
+class Erased(Forgotten):
     """The result of an erasure from the ledger and the user's threads, and what may still have the text.
 
     >>> import mneme
@@ -64,7 +64,7 @@ async def told_to(ledger: Ledger, made: Sequence[Version], owner: str) -> list[s
 
 
 async def erased_of(
-    mark: Erasure, cleaned: "Cleaned", made: Sequence[Version], rest: Sequence[Version], names: Set[str]
+    mark: Forgotten, cleaned: "Cleaned", made: Sequence[Version], rest: Sequence[Version], names: Set[str]
 ) -> Erased:
     """Return the number of erased records by kind, the files left, and the backups with these names."""
     from mneme.stores.recall import kind_in  # noqa: PLC0415  (slow to import)

@@ -16,7 +16,7 @@ from mneme.models.asking.lazily import import_lazily
 from mneme.stores.audit import Reading, readings
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import Mode
-from mneme.stores.ledger.records import MAX_INT, Erasure, Version, check_name, thread_root, unescaped
+from mneme.stores.ledger.records import MAX_INT, Forgotten, Version, check_name, thread_root, unescaped
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.provenance import told_again
 from mneme.stores.users.inbox import Inbox, complete
@@ -403,7 +403,7 @@ class Memories(Operations):
         if threads:  # the root of their ids, once they are deleted
             await self._ledger.forget_all(thread_root(self._owner), reason=reason, actor=self._caller)
         cleaned.add(await told_to(self._ledger, [*derived, *rest], self._owner))
-        mark = Erasure(at=datetime.now(UTC), reason=reason, actor=self._caller)
+        mark = Forgotten(at=datetime.now(UTC), reason=reason, actor=self._caller)
         erased = await erased_of(mark, cleaned, made, rest, {*keys, *told.messages})
         return erased.model_copy(update={"records": count})
 

@@ -24,7 +24,7 @@ from mneme.stores.ledger.query import LedgerInfo, Where, namespace_of, scope, wh
 from mneme.stores.ledger.reading import CREATED, Order, heads_of, state_of
 from mneme.stores.ledger.records import (
     Change,
-    Erasure,
+    Forgotten,
     Namespace,
     Value,
     Version,
@@ -145,11 +145,11 @@ class Ledger(Search):
         [count] = await self.read(reading.column, "count(*)", where)
         return int(count)
 
-    async def forgotten(self, namespace_prefix: Namespace = ()) -> list[Erasure]:
+    async def forgotten(self, namespace_prefix: Namespace = ()) -> list[Forgotten]:
         """Return the log of erasures."""
         below = scope("x", check_namespace(namespace_prefix, prefix=True))
         notes = await self.read(reading.tombstones, below)
-        return [*map(Erasure.model_validate_json, notes)]
+        return [*map(Forgotten.model_validate_json, notes)]
 
     async def export(self, namespace_prefix: Namespace = ()) -> AsyncIterator[str]:
         """Yield every version as a line of JSON, record by record, oldest first."""
@@ -242,7 +242,7 @@ class Ledger(Search):
         actor: str = "",
         rewritten: Sequence[tuple[Version, Value]] = (),
         dropped: Sequence[Version] = (),
-    ) -> list[Erasure | None]:
+    ) -> list[Forgotten | None]:
         """Erase these records and their histories in one transaction, then from the index: forgetting.
 
         The numbers of their versions are not used again: a later record of that key goes on after them. Files
@@ -255,7 +255,7 @@ class Ledger(Search):
         """
         if not (heads or rewritten or dropped):
             return []
-        mark = Erasure(at=self._clock.now(), reason=reason, actor=actor)
+        mark = Forgotten(at=self._clock.now(), reason=reason, actor=actor)
         work = partial(forget, heads=heads, rewritten=rewritten, dropped=dropped, mark=mark)
         marks = await self._written(work, erases=True)
         if self._store.folder is not None:

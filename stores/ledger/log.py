@@ -46,7 +46,7 @@ from mneme.stores.ledger.reading import (
     versions_of,
 )
 from mneme.stores.ledger.records import (
-    Erasure,
+    Forgotten,
     Value,
     Version,
     Write,
@@ -373,8 +373,8 @@ def forget(
     heads: Sequence[Version],
     rewritten: Sequence[tuple[Version, Value]],
     dropped: Sequence[Version],
-    mark: Erasure,
-) -> list[Erasure | None]:
+    mark: Forgotten,
+) -> list[Forgotten | None]:
     """Erase records as they are now, which may be more than when they were read.
 
     Return the note of each of `heads`; None of one that was forgotten meanwhile, whose note of the first
@@ -409,13 +409,13 @@ def forget(
     return [notes.get(head.record) for head in heads]
 
 
-def _noted(transaction: Transaction, gone: Mapping[str, Version], mark: Erasure) -> dict[str, Erasure]:
+def _noted(transaction: Transaction, gone: Mapping[str, Version], mark: Forgotten) -> dict[str, Forgotten]:
     """Write a tombstone of each record, with the receipts by which a replay of its writes is refused."""
     before, receipts = tombstones_of(transaction.cursor, gone), defaultdict[str, list[str]](list)
     asked = "SELECT record, id FROM ledger_receipts WHERE record IN ({}) AND number > 0"
     for record, receipt in each_value(transaction.cursor, asked, gone):
         receipts[record].append(receipt)
-    notes = dict[str, Erasure]()
+    notes = dict[str, Forgotten]()
     for record, head in gone.items():
         count = head.version - head.first + 1
         notes[record] = mark.model_copy(update={"namespace": head.namespace, "versions": count})

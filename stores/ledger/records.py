@@ -122,7 +122,7 @@ class Version(NamedRecord):
         return f"{self.record}@{self.version}"
 
 
-class Erasure(BaseModel):
+class Forgotten(BaseModel):
     """The tombstone of a forgotten record: who erased it and why; no content, no key."""
 
     model_config = ConfigDict(frozen=True)

@@ -17,7 +17,7 @@ from mneme.stores.ledger.query import DENSE, Mode
 from mneme.stores.ledger.reading import Order
 from mneme.stores.ledger.records import (
     Change,
-    Erasure,
+    Forgotten,
     Namespace,
     Version,
     microseconds,
@@ -284,7 +284,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         return await self._take_back(stack, actor) if stack else None
 
     @retry(retry=retry_if_exception_type(Conflict), stop=stop_after_attempt(5), reraise=True)
-    async def forget(self, key: str, *, reason: str, actor: str) -> Erasure:
+    async def forget(self, key: str, *, reason: str, actor: str) -> Forgotten:
         """Erase a memory and every text in this user's inbox that it came from. Raises NotFound."""
         history = await self.ledger.history(self.namespace, key)
         traces = await InboxTraces(self.ledger, self.user).find(told_by(history))

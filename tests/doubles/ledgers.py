@@ -3,7 +3,7 @@
 from typing import Any
 
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Change, Erasure, Source, Version, make_write, missing
+from mneme.stores.ledger.records import Change, Forgotten, Source, Version, make_write, missing
 
 ALICE, BOB = ("users", "alice", "memories"), ("users", "bob", "memories")
 SAID = Change(reason="the user said so", actor="memory agent", source=Source(thread="t1", messages=["m1"]))
@@ -20,7 +20,7 @@ async def texts(ledger: Ledger, query: str, namespace: tuple[str, ...] = ALICE, 
 
 async def forget(
     ledger: Ledger, namespace: tuple[str, ...], key: str, *, reason: str = "", actor: str = ""
-) -> Erasure:
+) -> Forgotten:
     head = await ledger.get(namespace, key)
     [mark] = [None] if head is None else await ledger.forget_records([head], reason=reason, actor=actor)
     if mark is None:

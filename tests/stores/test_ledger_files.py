@@ -24,7 +24,7 @@ from mneme.stores.ledger.ledger import Ledger, open_ledger, reembed
 from mneme.stores.ledger.log import commit
 from mneme.stores.ledger.log import forget as erase
 from mneme.stores.ledger.reading import entries_after
-from mneme.stores.ledger.records import Erasure, Version
+from mneme.stores.ledger.records import Forgotten, Version
 from mneme.stores.ledger.verifying import verify
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.ledger_files import ROOT, check, files_with
@@ -351,7 +351,7 @@ class TestForgetting:
         made = await put(ledger, "Ann lives in Oslo.")
         await ledger.search(ALICE, "Oslo")
         [shard] = names_in(tmp_path / "ledger" / "index-1", "0*")
-        mark = Erasure(at=made.at, reason="", actor="")
+        mark = Forgotten(at=made.at, reason="", actor="")
         erasing = partial(erase, heads=[made], rewritten=[], dropped=[], mark=mark)
         await ledger._log.write(erasing, erases=True)  # as another process does
         assert (await verify(str(tmp_path / "ledger"))).problems == []
@@ -378,7 +378,7 @@ class TestForgetting:
         searching = asyncio.create_task(ledger.search(ALICE, "Oslo"))
         await until(has_begun.is_set)
         other = Sqlite(tmp_path / "ledger" / "log.sqlite")
-        mark = Erasure(at=made.at, reason="", actor="")
+        mark = Forgotten(at=made.at, reason="", actor="")
         commit(other, partial(erase, heads=[made], rewritten=[], dropped=[], mark=mark))
         other.close()
         await until(lambda: id(index.opened()) != former)
@@ -429,6 +429,6 @@ class TestForgetting:
         made = await put(edge_ledger, "tea")
         asked = [forget(edge_ledger, ALICE, made.key, reason="", actor=str(n)) for n in range(4)]
         told = await asyncio.gather(*asked, return_exceptions=True)
-        [mark] = [each for each in told if isinstance(each, Erasure)]
+        [mark] = [each for each in told if isinstance(each, Forgotten)]
         assert sum(isinstance(each, NotFound) for each in told) == 3
         assert await edge_ledger.forgotten(ALICE) == [mark]

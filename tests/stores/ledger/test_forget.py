@@ -9,7 +9,7 @@ import pytest
 
 from mneme.core.errors import BadInput, Conflict, NotFound
 from mneme.stores.ledger.ledger import Ledger, open_ledger
-from mneme.stores.ledger.records import Erasure
+from mneme.stores.ledger.records import Forgotten
 from tests.doubles.embedding import WordEmbedder
 from tests.doubles.ledgers import ALICE, BOB, SAID, forget, put, rollback, texts
 
@@ -43,7 +43,7 @@ class TestForget:
         made = await put(ledger, "a secret")
         both = [forget(ledger, ALICE, made.key, reason=reason, actor="") for reason in ("first", "second")]
         told = [type(each) for each in await asyncio.gather(*both, return_exceptions=True)]
-        assert Erasure in told and {*told} <= {Erasure, NotFound}
+        assert Forgotten in told and {*told} <= {Forgotten, NotFound}
         assert (await ledger.info()).kind != "edge" or NotFound in told, "one after another in a process"
         assert await ledger.forget_records([made], reason="third", actor="") == [None]
         assert len(await ledger.forgotten(ALICE)) == 1
