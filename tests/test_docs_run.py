@@ -48,6 +48,7 @@ VARIES = (
     (re.compile(r"\b\d+ tokens\b"), "TOKENS"),
     (re.compile(r"\b\d+(\.\d+)? times as fast"), "FASTER"),
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "THREAD"),
+    (re.compile(r"\bmneme-[0-9a-f]{16}-\S+"), "USER'S KEY"),
     (KEY, "KEY"),
 )
 ANYTHING = "…"
