@@ -58,5 +58,5 @@ def faults(command: str) -> Iterator[str]:
             return
         made = made.resolve_command(None, [name])[1]
     options = OF_ALL.union(*([*each.opts, *each.secondary_opts] for each in made.params))
-    given = [word.partition("=")[0].strip("…,.;:)]") for word in words if word.startswith("--")]
+    given = [word.partition("=")[0].strip("…,.;:)]") for word in words if re.match("--[a-z]", word)]
     yield from (f"mneme {command}: {each}" for each in given if each not in options)
