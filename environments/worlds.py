@@ -38,8 +38,8 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
-from mneme.core.fields import described
-from mneme.core.trial import Metric, Solution, Trial, failed
+from mneme.environments.fields import described
+from mneme.environments.trial import Metric, Solution, Trial, failed
 
 __all__ = [
     "SHIPPED_WORLDS",

@@ -20,7 +20,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Namespace, Value, Version
 from mneme.stores.shelf import Shelf, kind_of
 
-ROOT = "answers"
+ANSWERS_ROOT = "answers"
 ANSWER_LIFETIME = timedelta(days=1)
 MAX_BODY_CHARS = 1_000_000
 """Characters of an answer that are kept; of a longer one only that it was given."""
@@ -62,7 +62,7 @@ class KeptAnswers:
 
     def __init__(self, ledger: Ledger, owner: Namespace) -> None:
         self._ledger, self._owner = ledger, owner
-        self._shelf = Shelf(ledger, (ROOT, *owner), kind_of(Kept))
+        self._shelf = Shelf(ledger, (ANSWERS_ROOT, *owner), kind_of(Kept))
 
     async def claim(self, key: str, request: bytes) -> Answer | Claim:
         """Return the answer that was given, or take the request on: then call `keep` or `release`.
@@ -118,7 +118,7 @@ class KeptAnswers:
 
 async def drop_old_answers(ledger: Ledger) -> int:
     """Erase all owners' answers that are older than a day; return their number."""
-    kept = await ledger.records((ROOT,), limit=None, include_retired=True)
+    kept = await ledger.records((ANSWERS_ROOT,), limit=None, include_retired=True)
     old = [each for each in kept if _is_old(each)]
     if old:
         await ledger.forget_records(dropped=old)

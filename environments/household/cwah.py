@@ -26,7 +26,7 @@ _CATEGORY = {
     "Put groceries": "Put Groceries",
     "Set up a dinner table": "Set up Table",
 }
-HOLDING: dict[str, Relation] = {"ON": "on", "INSIDE": "inside"}
+PLACEMENT_RELATIONS: dict[str, Relation] = {"ON": "on", "INSIDE": "inside"}
 Triple = tuple[float, float, float]
 
 
@@ -151,7 +151,7 @@ class _Kept:
                 require(end in self.nodes, missing, "Add the node or drop the edge.")
             if edge.relation_type == "BETWEEN":
                 self._between.setdefault(edge.from_id, []).append(edge.to_id)
-            if relation := HOLDING.get(edge.relation_type):
+            if relation := PLACEMENT_RELATIONS.get(edge.relation_type):
                 self._holders.setdefault(edge.from_id, []).append((relation, edge.to_id))
         self.places: dict[int, tuple[Relation, int]] = {}
         for node in graph.nodes:

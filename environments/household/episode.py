@@ -18,7 +18,7 @@ CONTAINERS = frozenset(
 )
 BEARERS = ("container", "surface")
 MAX_AGENTS = 4
-MARGIN = 2.0
+START_MARGIN = 2.0
 """Metres outside its room's box where an agent may start, since the boxes of two rooms need not touch."""
 
 
@@ -164,13 +164,13 @@ def check_ids(field: str, ids: Sequence[int]) -> None:
 
 
 def check_position(field: str, position: tuple[float, float], room: Boxed) -> None:
-    """Raise BadInput for a start (x, z) that is not finite or more than `MARGIN` metres outside its room."""
+    """Raise BadInput for a start (x, z) that is not finite or over `START_MARGIN` metres outside its room."""
     require(all(map(math.isfinite, position)), f"{field}: not a finite number.", "Give metres.")
     beside = max(
         abs(value - room.center[axis]) - room.size[axis] / 2
         for value, axis in zip(position, (0, 2), strict=True)
     )
-    near, hint = beside <= MARGIN, "Give metres in the room's own coordinates."
+    near, hint = beside <= START_MARGIN, "Give metres in the room's own coordinates."
     require(near, f"{field}: {beside:.1f} m outside its room.", hint)
 
 

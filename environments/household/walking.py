@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Protocol
 
-from mneme.environments.household.layout import REACH, STRAIGHT, Doors, Point, between_doors
+from mneme.environments.household.layout import REACH_METRES, STRAIGHT, Doors, Point, between_doors
 
 Corner = tuple[int, float, float]
 """A room's id, and a position in it in metres (x, z)."""
@@ -47,9 +47,9 @@ def steps_to_act(known: Known, start: Corner, place: Place) -> int:
     x = max(0.0, abs(last[0] - place.x) - place.width / 2)
     z = max(0.0, abs(last[1] - place.z) - place.depth / 2)
     rest = math.hypot(x, z)
-    if before == 0 and rest <= REACH + REACH_TOLERANCE:
+    if before == 0 and rest <= REACH_METRES + REACH_TOLERANCE:
         return 1
-    return 1 + math.ceil(STRAIGHT * before) + max(0, math.ceil(rest - REACH))
+    return 1 + math.ceil(STRAIGHT * before) + max(0, math.ceil(rest - REACH_METRES))
 
 
 def steps_into(known: Known, start: Corner, room: Place) -> int:

@@ -21,11 +21,11 @@ from mneme.environments.household.state import Body, Changes, read_changes
 if TYPE_CHECKING:
     from mneme.environments.household.play import Frame
 
-__all__ = ["CLOSE", "HANDS", "MAX_MESSAGE_CHARS", "Action", "ActionResult", "Observation", "Seen", "World"]
+__all__ = ["CLOSE", "HANDS", "MAX_SPEECH_CHARS", "Action", "ActionResult", "Observation", "Seen", "World"]
 
 CLOSE = 1.5
 """Horizontal bounding-box distance in metres within which hands reach."""
-MAX_MESSAGE_CHARS = 500
+MAX_SPEECH_CHARS = 500
 HANDS = 2
 HAND_HEIGHT = 1.0
 """The height of a held thing in metres; no rule uses it."""
@@ -135,7 +135,7 @@ class World:
         elif action.kind == "send":
             why = "a message was sent just now" if sent else ""
             if not sent:
-                self._messages.append((agent, action.text[:MAX_MESSAGE_CHARS]))
+                self._messages.append((agent, action.text[:MAX_SPEECH_CHARS]))
                 body.sent = True
         else:
             why = self._forbidden(body, action)

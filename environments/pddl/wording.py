@@ -24,7 +24,7 @@ UNTYPED = "object"
 NO_EFFECT = "The action is not valid and has no effect."
 ILLEGAL = f"{NO_EFFECT} Its conditions do not hold."
 UNPARSED = f"{NO_EFFECT} Please check valid actions."
-THOUGHT = "OK. Thinking took a step."
+THINKING_STEP = "OK. Thinking took a step."
 SATISFIED = "The goal is satisfied."
 
 

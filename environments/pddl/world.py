@@ -21,7 +21,7 @@ from mneme.environments.pddl.wording import (
     ILLEGAL,
     PARTIAL,
     SATISFIED,
-    THOUGHT,
+    THINKING_STEP,
     UNPARSED,
     clause,
     manual,
@@ -113,7 +113,7 @@ class PddlWorld:
         self.steps += 1
         words = PDDL_WORD.findall(text)
         if words[:1] in (["think"], ["thought"]):
-            return self._observed(THOUGHT, valid=False)
+            return self._observed(THINKING_STEP, valid=False)
         if "check" in words:
             return self._observed(f"Valid actions: {'; '.join(self.valid_actions())}", valid=True)
         if LOOK in text:

@@ -23,7 +23,7 @@ from mneme.environments.sql_tuning.records import Measured
 from mneme.environments.worlds import Metric, Trial
 
 TASK_ROWS = 150_000
-WANTED = 2.0
+WANTED_SPEED_UP = 2.0
 INDEX_BUDGET = 0.30
 
 Family = Literal[
@@ -42,7 +42,7 @@ class TuningTask(BaseModel, frozen=True):
     description: str
     query: str = ""
     tables: list[str] = []
-    wanted_speed_up: float = WANTED
+    wanted_speed_up: float = WANTED_SPEED_UP
     index_budget: float = INDEX_BUDGET
     database: str = ""
     ddl: str = ""

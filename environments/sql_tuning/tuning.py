@@ -68,7 +68,7 @@ SLOW_SECONDS = 1.0
 HALF_OF_ROWS = 0.5
 REDUCTIONS = (10, 100, 1000)
 MIN_SECONDS = 1e-9
-MIN_PAIRS = 3
+MIN_TIMINGS = 3
 """Pairs of runs below which twice the time may be spent."""
 _baselines: dict[tuple[str, str], Baseline] = {}
 
@@ -212,7 +212,7 @@ class SqlTuning:
         rows, first = copy.ask(solution, most)
         pairs = [Pair(baseline.seconds, first)]
         spent = sum(pairs[0])
-        while len(pairs) < self.limits.runs and spent < self.limits.enough * (1 + (len(pairs) < MIN_PAIRS)):
+        while len(pairs) < self.limits.runs and spent < self.limits.enough * (1 + (len(pairs) < MIN_TIMINGS)):
             original = baseline.seconds
             if one is not None:
                 _, original = one[0].ask(one[1], self.limits.baseline_seconds)

@@ -20,7 +20,7 @@ from mneme.core.errors import BadInput
 from mneme.evals.measuring import interval, percent, ratio, share
 from mneme.evals.report import Row, framed, read_lines
 
-DEFAULT = Path(__file__).parent / "data" / "contradictions.jsonl"
+LABELLED_FILE = Path(__file__).parent / "data" / "contradictions.jsonl"
 Write = Literal["insert", "update", "retire"]
 Operation = Literal["insert", "update", "retire", "discard"]
 

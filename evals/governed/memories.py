@@ -28,7 +28,7 @@ from mneme.stores.users.promotion import TeamFacts
 
 TEXTS_PER_RIVAL = 5
 """Texts that a rival shows at most; ours has as many tokens as these have at most."""
-RECALL_TOKENS = 150
+STORY_RECALL_TOKENS = 150
 
 
 Scope = tuple[str, ...]
@@ -82,7 +82,7 @@ class Mneme:
     async def ask(self, person: str, question: str) -> Sequence[Shown]:
         """Return the texts that a person is shown for a question."""
         shared = SharedMemory(self._ledger, self._user(person))
-        found = await shared.recall(question, teams=[self._user(TEAMS[person])], budget=RECALL_TOKENS)
+        found = await shared.recall(question, teams=[self._user(TEAMS[person])], tokens=STORY_RECALL_TOKENS)
         return [Shown(each.text, each.origin) for each in found]
 
 

@@ -16,7 +16,7 @@ from mneme.stores.ledger.folder import LOG
 from mneme.stores.ledger.upgrading import JOURNAL
 
 NOTES = "copies.json"
-CHUNK_BYTES = 1024 * 1024
+COPY_CHUNK_BYTES = 1024 * 1024
 """Bytes of a backup that are looked through at once."""
 
 
@@ -99,7 +99,7 @@ def _may_hold(file: Path, names: Collection[bytes]) -> bool:
     try:
         with zipfile.ZipFile(file) as archive:
             content = archive.open(JOURNAL if JOURNAL in archive.namelist() else LOG)
-            while part := content.read(CHUNK_BYTES):
+            while part := content.read(COPY_CHUNK_BYTES):
                 if any(name in before + part for name in names):
                     return True
                 before = part[-most:] if most else b""

@@ -26,14 +26,13 @@ from mneme.api.copies import erase_files
 from mneme.api.operation import BY_USER, Limit, Operations, changes, reads
 from mneme.api.server_state import ServerState
 from mneme.core.errors import BadInput, Conflict, Damaged, NotFound
-from mneme.core.fields import MAX_INT
 from mneme.core.settings import settings
 from mneme.nodes.background import MEMORY_THREAD, THREAD_NAME, named_thread
 from mneme.stores.access import known_id, may_read, thread_id
 from mneme.stores.checkpoints.checkpointer import kept_threads, opened_checkpointer
 from mneme.stores.checkpoints.threads import Kept
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import LOCAL, Version, unescaped
+from mneme.stores.ledger.records import LOCAL, MAX_INT, Version, unescaped
 from mneme.stores.ledger.words import words_of
 from mneme.stores.users.traces import Told
 
@@ -42,7 +41,7 @@ if TYPE_CHECKING:  # slow to import
 
     from mneme.stores.checkpoints.erasing import Eraser
 
-CONVERSATION = "chat/{user}/{name}"
+CHAT_NAME = "chat/{user}/{name}"
 REPEATED_WORDS = 2
 """Words in common that make a reply a repetition, where no name and no number is among them."""
 TELLING_MARK = re.compile(r"\d+|(?<![.!?] )(?<!^)\b[A-Z]\w+")
@@ -114,7 +113,7 @@ class Threads(Operations):
     @reads("threads/find")
     async def find(self, name: ThreadName) -> Thread:
         """Return a thread by its name, its id or the beginning of one of them. Raises NotFound, BadInput."""
-        threads, names = await self.list(), {name, CONVERSATION.format(user=self._owner, name=name)}
+        threads, names = await self.list(), {name, CHAT_NAME.format(user=self._owner, name=name)}
         ids = {name, *[await self.named(each) for each in names]}
         exact = [each for each in threads if each.name in names or each.id in ids]
         found = exact or [each for each in threads if each.id.startswith(name)]

@@ -35,7 +35,7 @@ from mneme.nodes.context import OwnedByUser, responder
 
 DRY_RUN_ITEMS = 10
 """Items that a dry run shows."""
-NOUNS = {
+SOURCE_NOUNS = {
     "ChatGPT": ("message", "conversation"),
     "Claude": ("message", "conversation"),
     "Markdown": ("statement", "note"),
@@ -166,7 +166,7 @@ def _announce(program: str, reading: Reading, how: How, cost: str) -> None:
         emit({"items": len(reading.items), "skipped": reading.skipped, "notes": reading.notes})
     if prints_json():
         return
-    screen, (noun, place) = console if how.dry_run else errors, NOUNS[program]
+    screen, (noun, place) = console if how.dry_run else errors, SOURCE_NOUNS[program]
     places = count_of(len({each.thread for each in reading.items}), place)
     days = sorted(each[:10] for each in times.values() if each)
     period = f", from {days[0]} to {days[-1]}" if days else ""

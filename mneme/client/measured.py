@@ -9,7 +9,7 @@ from mneme.core.errors import BadInput, StorageFailure
 from mneme.core.private import make_private_folder
 from mneme.core.settings import settings
 
-FILE = "measured_models.json"
+MEASURED_FILE = "measured_models.json"
 
 
 class Fitness(BaseModel):
@@ -35,7 +35,7 @@ MEASURED_MODELS = TypeAdapter(dict[str, Measured])
 
 def measured_models() -> Mapping[str, Measured]:
     """Return the measurements by responder; empty before the first one. Raises `BadInput`."""
-    file = settings().home / FILE
+    file = settings().home / MEASURED_FILE
     try:
         return MEASURED_MODELS.validate_json(file.read_bytes())
     except FileNotFoundError:
@@ -51,7 +51,7 @@ def keep_measured(responder: str, digest: str, roles: Mapping[str, Fitness]) -> 
     before = known.get(responder)
     kept = before.roles if before and before.digest == digest else {}
     known[responder] = Measured(digest=digest, roles={**kept, **roles})
-    file = settings().home / FILE
+    file = settings().home / MEASURED_FILE
     try:
         make_private_folder(file.parent)
         write_durably(file, MEASURED_MODELS.dump_json(known, indent=1))

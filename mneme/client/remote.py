@@ -21,9 +21,9 @@ REQUEST_SECONDS, CONNECTING = 60.0, 5.0
 """Seconds that an answer may take, beside those that were asked for, and the way to the server."""
 WITH_A_MODEL = 3600.0
 """Seconds that an answer may take for which a model is asked; what it has judged is kept."""
-ASKS = ("compared_by", "graded_by", "tried_by")
+ASKS = ("agents", "comparer")
 """Arguments that name a model."""
-BROKEN = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
+BROKEN_CONNECTION = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
 """The connection ended before the answer: nobody knows whether the request was done."""
 RUN_POLL_SECONDS = 0.5
 """Seconds between two questions whether a request has been done."""
@@ -92,7 +92,7 @@ class Remote:
             try:
                 answer = await self._client.send(request)
                 _raise_for(answer)
-            except BROKEN as error:
+            except BROKEN_CONNECTION as error:
                 if is_sent:
                     raise gone(error) from error
             except httpx.TransportError as error:

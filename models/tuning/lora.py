@@ -25,7 +25,7 @@ from mneme.core.errors import BadInput, StorageFailure
 from mneme.core.private import make_private_folder
 from mneme.models.tuning.base import Base
 from mneme.models.tuning.judging import loss_of
-from mneme.models.tuning.pairs import SYSTEM, Pair, Progress, Recipe, silent
+from mneme.models.tuning.pairs import SYSTEM_PROMPT, Pair, Progress, Recipe, silent
 
 TARGETS = ["v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 SAVED = "training.safetensors"
@@ -88,7 +88,7 @@ class Training:
             raise BadInput("There is nothing to train on.", "See `mneme cards consolidate --status`.")
         make_private_folder(self._folder)
         recipe, base = self._recipe, self._base
-        told = [base.tokens(SYSTEM, each.asked, each.answer, recipe.longest) for each in pairs]
+        told = [base.tokens(SYSTEM_PROMPT, each.asked, each.answer, recipe.longest) for each in pairs]
         an_epoch = -(-len(told) // recipe.batch)
         total = an_epoch * recipe.epochs
         whole = [mark, recipe.model_dump_json(), *(each.asked + each.answer for each in pairs)]

@@ -20,7 +20,7 @@ from mneme.stores.discussions.issues import issues_of
 from mneme.stores.ledger.records import Change
 from mneme.stores.write_gate import near_to_any
 
-EARLIER = "Earlier: "
+EARLIER_PREFIX = "Earlier: "
 MAX_CARRIED_SHARE = 0.5
 """Share of a memory's bound that carried entries may fill."""
 
@@ -65,7 +65,7 @@ def carried_into(template: Mapping[str, Any], memory: Mapping[str, Any], limit: 
     newest = [[(slot, each) for each in entries if isinstance(each, str) and each] for slot, entries in known]
     for layer in islice(zip_longest(*newest), MAX_ENTRIES // 2):
         for slot, entry in filter(None, layer):
-            slot.insert(0, f"{EARLIER}{entry.removeprefix(EARLIER)}"[:MAX_ENTRY_CHARS])
+            slot.insert(0, f"{EARLIER_PREFIX}{entry.removeprefix(EARLIER_PREFIX)}"[:MAX_ENTRY_CHARS])
             if size(begun) > limit:
                 slot.pop(0)
                 return begun

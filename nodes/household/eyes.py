@@ -16,13 +16,13 @@ if TYPE_CHECKING:  # what renders is an extra
     from mneme.environments.household.visual.perception import Recognised
     from mneme.environments.household.visual.recognition import Picture
 
-SEGMENTS = "segments"
+SEGMENT_PERCEPTION = "segments"
 """Perception from segments and depth, without a model."""
 
 
 async def check_perception(context: HouseholdContext) -> None:
     """Check before the episode that the perception backend works. Raises BadInput, MnemeError."""
-    if context.perception == SEGMENTS:
+    if context.perception == SEGMENT_PERCEPTION:
         return
     if context.setting != "visual":
         raise BadInput(
@@ -47,7 +47,7 @@ class Eyes:
     @classmethod
     def of(cls, context: HouseholdContext) -> "Eyes | None":
         """Return the eyes of a run, where a model recognises frames."""
-        return None if context.perception == SEGMENTS else cls(context.perception)
+        return None if context.perception == SEGMENT_PERCEPTION else cls(context.perception)
 
     def __call__(self, pictures: Sequence["Picture"]) -> Sequence[list["Recognised"] | None]:
         """Return the objects in the boxes of each picture; none if no answer was usable."""

@@ -8,10 +8,10 @@ from langgraph.channels import EphemeralValue
 from pydantic import Field
 
 from mneme.core.errors import BadInput, Forbidden
-from mneme.core.fields import described
 from mneme.core.settings import settings
-from mneme.core.trial import Trial, failed
+from mneme.environments.fields import described
 from mneme.environments.sql_tuning.tasks import story
+from mneme.environments.trial import Trial, failed
 from mneme.environments.worlds import (
     SQL_TUNING,
     InWords,

@@ -29,7 +29,7 @@ from mneme.nodes.sharing.exchange import Exchange, Scored, score
 from mneme.nodes.sharing.pools import FrozenRubric, agents_in
 from mneme.stores.pools.live_scores import Z
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
-from mneme.stores.pools.thresholds import DEFAULT, Threshold, checksum
+from mneme.stores.pools.thresholds import DEFAULT_THRESHOLD, Threshold, checksum
 from mneme.stores.recall import QUESTION_PART_END
 from mneme.stores.write_gate import near
 
@@ -87,7 +87,8 @@ def _measured(scored: Sequence[Scored], grader: str, domain: str) -> dict[str, f
             f"{grader} does not tell good answers of {domain} from damaged ones: {kept + refused} of "
             f"{len(scores)} are on their side of a threshold (95 %: {low:.0%} to {high:.0%}; chance: 50 %). "
             f"{why}".strip(),
-            f"Nothing was stored. Take another grader, or more --pairs; else pairs are kept above {DEFAULT}.",
+            "Nothing was stored. Take another grader, or more --pairs; else pairs are kept above "
+            f"{DEFAULT_THRESHOLD}.",
         )
     lowest, highest = best(good, bad)
     shares = {"sensitivity": kept / len(good), "specificity": refused / len(bad), "low": low, "high": high}

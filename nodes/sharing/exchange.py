@@ -30,7 +30,7 @@ from mneme.stores.pools.memory_pool import MAX_PAIR_CHARS, MemoryPool, Pair, Poo
 from mneme.stores.provenance import made_from
 from mneme.stores.write_gate import copies, near
 
-WHOLE = "whole"
+WHOLE_SCORE = "whole"
 """What the one number of the printed scoring stands for among points."""
 COMPOSED = "| Now, based on these question and answer, what is the answer of question:"
 """What stands before the question, as A.2 prints it: two bars, the first of which ends the last example."""
@@ -184,7 +184,7 @@ async def score(  # noqa: PLR0913, PLR0917  (what a pair is, and by what it is s
             whole = Gradeable(rubric=shown, question=question, answer=text)
             number = await ask(score_whole, whole, context.scorer, lane=lane)
             total, why = number.value.score, "One number, without a reason (A.1.5)."
-            points, by = {WHOLE: total}, number.responder
+            points, by = {WHOLE_SCORE: total}, number.responder
         else:
             criteria = Criteria([*rubric.of(exchange.agent.name)])
             scored["most"] = sum(each.points for each in criteria.root)
@@ -246,7 +246,7 @@ async def keep_good(  # noqa: PLR0913, PLR0917  (what a pair is, and where it go
         score=total,
         retriever=written["retriever"],
         rubric=scored["rubric"],
-        scoring="printed" if scored["points"].keys() == {WHOLE} else "criteria",
+        scoring="printed" if scored["points"].keys() == {WHOLE_SCORE} else "criteria",
     )
     info = runtime.execution_info
     change = Change(

@@ -26,7 +26,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput, PromptTooLong
-from mneme.core.fields import described
+from mneme.environments.fields import described
 from mneme.library.agents.agent import AGENTS, DOMAINS, Agent, agents_of
 from mneme.models.asking.asking import ask as ask_model
 from mneme.models.asking.asking import resolve

@@ -19,7 +19,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
-from mneme.core.fields import described
+from mneme.environments.fields import described
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.messages import ChatMessages, said_in
 from mneme.nodes.shared_memory import lines_of, look_up

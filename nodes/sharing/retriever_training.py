@@ -50,7 +50,7 @@ MAX_GRADED_PER_TRAINING = 32
 """Memories that one training grades anew; while more wait, another follows."""
 LAP = 5
 """Steps from one training's beginning to the end of the graph."""
-REPLAYED = 256
+REPLAYED_LESSONS = 256
 """Latest lessons that a training goes through; so its time does not grow with the pool."""
 MIN_HELD_OUT = 8
 """Held-out memories below which no version can be judged."""
@@ -192,7 +192,7 @@ async def train(state: State, runtime: PoolRuntime) -> Update:
     """Retriever training: learn from graded memories; judge the new version by those held out."""
     pool = pool_named(runtime, state["pool"])
     retrievers, lessons = await retrievers_of(pool), RetrieverLessons(pool)
-    waiting = [*await lessons.on("graded", REPLAYED), *await lessons.on("refused", REPLAYED)]
+    waiting = [*await lessons.on("graded", REPLAYED_LESSONS), *await lessons.on("refused", REPLAYED_LESSONS)]
     new, why = [each.key for each in waiting], "No new memory has candidates."
     if new:
         material = await _material(pool, retrievers, waiting)
@@ -211,8 +211,8 @@ async def train(state: State, runtime: PoolRuntime) -> Update:
 async def _material(pool: MemoryPool, retrievers: Retrievers, new: Sequence[RetrieverLesson]) -> Material:
     """Collect the new lessons, and the latest of those that earlier versions learned."""
     lessons, known = RetrieverLessons(pool), {each.key: each for each in reversed(new)}
-    learned = await retrievers.learned(REPLAYED)
-    keys = list(dict.fromkeys([*known, *learned]))[:REPLAYED]
+    learned = await retrievers.learned(REPLAYED_LESSONS)
+    keys = list(dict.fromkeys([*known, *learned]))[:REPLAYED_LESSONS]
     known |= {each.key: each for each in await lessons.of([key for key in keys if key not in known])}
     held = await lessons.held_out(HELD_OUT_MOST)
     questions = await lessons.questions.vectors([*dict.fromkeys([*keys, *(each.key for each in held)])])

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput, first_fault
-from mneme.core.fields import described
+from mneme.environments.fields import described
 from mneme.library.agents.agent import DOMAINS, agents_of
 from mneme.library.agents.rubric import SINGLE_POOL, Rubric
 from mneme.models.asking.asking import ask

@@ -18,7 +18,7 @@ from mneme.stores.task_memories.trials import Trials
 
 MAX_RECOLLECTION_SHARE = 0.5
 """The most that a recollection may take of what the task leaves of the window: turns need room, too."""
-SHORTEST = 20
+MIN_TEXT_CHARS = 20
 REST_LEFT_OUT = "(The rest is left out.)"
 Held = dict[str, Any]
 """A memory's state during a task: plain JSON, part of the graph's state. Empty at the start."""
@@ -110,7 +110,7 @@ class MemoryServices:
         needed = sum(self.count(text) for text in texts)
         if needed <= self.window:
             return list(texts)
-        rooms = [max(SHORTEST, int(len(text) * self.window / needed)) for text in texts]
+        rooms = [max(MIN_TEXT_CHARS, int(len(text) * self.window / needed)) for text in texts]
         return [
             text if len(text) <= room else f"{text[:room]} …" for text, room in zip(texts, rooms, strict=True)
         ]

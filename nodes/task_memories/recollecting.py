@@ -21,7 +21,7 @@ from mneme.stores.task_memories.trials import TrialRecord
 
 MEMORY_FIELD = "memory"
 FADING = 5.0
-THRESHOLD = 0.3
+MIN_RETENTION = 0.3
 SUCCESSES_PER_TASK = 1
 """k: how many successes are shown; 2k are rated."""
 
@@ -125,7 +125,7 @@ class MemoryBank(Voyager):
 
     def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
         """Show what was recalled, and the turns whose retention is above the threshold."""
-        fresh = [turn for age, turn in enumerate(reversed(turns)) if retention(age) >= THRESHOLD]
+        fresh = [turn for age, turn in enumerate(reversed(turns)) if retention(age) >= MIN_RETENTION]
         return super().context(task, held, fresh[::-1], agent)
 
 

@@ -17,14 +17,14 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Write, team_namespace
 from mneme.stores.tuned_models import Archive, Archived, TunedModels
 
-HELD_OUT = 0.20
+HELD_OUT_SHARE = 0.20
 """The share of the verified cards that no model is trained on."""
 
 
 def is_held_out(card: Card) -> bool:
     """Return whether a card is held out, by a digest of its id, so that the choice never changes."""
     digest = hashlib.sha256(card.id.encode()).digest()
-    return int.from_bytes(digest[:8], "big") < HELD_OUT * 2**64
+    return int.from_bytes(digest[:8], "big") < HELD_OUT_SHARE * 2**64
 
 
 def is_good(card: Card, limits: Consolidation) -> bool:

@@ -54,7 +54,7 @@ class Place(NamedTuple):
     checkpoint_id: str
 
 
-VALUES = {"checkpoints": "checkpoint", "writes": "value", "items": "value"}
+VALUE_COLUMNS = {"checkpoints": "checkpoint", "writes": "value", "items": "value"}
 """The columns that hold what a thread is about."""
 CHECKPOINT_COLUMNS = {
     "checkpoints": (*Place._fields, "parent_checkpoint_id", "type", "checkpoint", "metadata"),

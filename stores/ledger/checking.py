@@ -12,7 +12,7 @@ from typing import Any
 from mneme.core.errors import MnemeError
 from mneme.stores.database import Cursor, Database, Sqlite, kept_of, noted
 from mneme.stores.ledger.log import LOG_COLUMNS, Transaction
-from mneme.stores.ledger.reading import SUM, chained, is_whole, state_of
+from mneme.stores.ledger.reading import DIGEST_BYTES, chained, is_whole, state_of
 from mneme.stores.ledger.records import Version, gaps
 
 READ = {table: f"SELECT {', '.join(columns)} FROM ledger_{table}" for table, columns in LOG_COLUMNS.items()}
@@ -33,7 +33,7 @@ class Replayed:
     broken: list[tuple[str, int]] = field(default_factory=list)
     gone: int = 0
     seq: int = 0
-    chain: bytes = bytes(SUM)
+    chain: bytes = bytes(DIGEST_BYTES)
 
 
 def replay(transaction: Transaction, entries: Iterable[tuple[Any, ...]]) -> Replayed:
@@ -90,7 +90,7 @@ def _checks(cursor: Cursor, written: int, *, is_file: bool) -> Iterator[list[str
     if is_file:
         yield [row[0] for row in cursor.execute("PRAGMA integrity_check").fetchall() if row != ("ok",)]
     state = state_of(cursor)
-    transaction = Transaction(cursor, state._replace(seq=0, chain=bytes(SUM)))
+    transaction = Transaction(cursor, state._replace(seq=0, chain=bytes(DIGEST_BYTES)))
     found = replay(transaction, cursor.execute(f"{READ['entries']} ORDER BY seq"))
     yield found.problems
     if (found.seq, found.chain) != (written := max(written, state.seq), state.chain):

@@ -19,6 +19,8 @@ Value = dict[str, JsonValue]
 LEDGER = uuid.UUID("6d6e656d-652d-5c6c-a564-6765722d7631")  # root of every id; never change it
 LOCAL = "local"
 """The one person on a server without keys, and whoever uses the command line without a server."""
+MAX_INT = 2**53 - 1
+"""The largest number that every JSON reader takes exactly."""
 MAX_NAME_CHARS = 256
 MAX_NAMESPACE_DEPTH = 16
 MAX_VALUE_DEPTH = 64

@@ -30,12 +30,16 @@ MAX_UNREADABLE_ROWS = 1000
 
 
 class Verified(BaseModel):
-    """The result of a verification; everything is whole if there are no problems."""
+    """The result of a verification; everything is whole if there are no problems.
+
+    `hint` is what to do where not all could be read, for example while the index's server is away.
+    """
 
     location: str
     records: int = 0
     versions: int = 0
     problems: list[str] = []
+    hint: str = ""
 
 
 class Repaired(BaseModel):
@@ -70,7 +74,8 @@ def _verify(location: str, api_key: str = "") -> Verified:
         found.records, found.versions = count_of(store.log.database)
         found.problems += [] if found.problems else store.index.verify()
     except MnemeError as failure:
-        found.problems.append(f"{failure} {failure.hint}".strip())
+        found.problems.append(str(failure))
+        found.hint = failure.hint
     finally:
         store.close()
     return found
@@ -102,7 +107,7 @@ async def repair(location: str, embedder: Embedder, api_key: str = "") -> Repair
         finally:
             await ledger.close()
         found = await verify(location, api_key)
-    return Repaired(**found.model_dump(exclude={"problems"}), lost=lost, old=old)
+    return Repaired(**found.model_dump(exclude={"problems", "hint"}), lost=lost, old=old)
 
 
 async def vacuum(location: str, embedder: Embedder, api_key: str = "") -> None:
@@ -125,7 +130,7 @@ def _repair_log(folder: Folder, wrong: list[str]) -> tuple[list[str], str]:
         unseal(folder.path)
         with folder.new_log() as path:
             lost = _rewritten(folder, path)
-            old = folder.set_aside(f"is damaged ({wrong[0]}), and has been built anew")
+            old = folder.set_aside(f"has been built anew ({wrong[0]})")
         write_durably(kept_of(folder.path), "")  # what is lost is said, and missed no more
         return lost, str(old)
     finally:

@@ -37,13 +37,13 @@ from mneme.stores.shelf import Shelf, kind_of, readable
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory, MemoryRecord
 from mneme.stores.users.traces import named
-from mneme.stores.write_gate import FACTS
+from mneme.stores.write_gate import FACT_GATE
 
 Compare = Callable[[Memory, UserMemories, str], Awaitable[tuple[MemoryRecord | None, Sequence[MemoryRecord]]]]
 """Returns which memory of a place is repeated, and which may be contradicted; never the record of the key."""
 Sharing = Literal["never", "ask", "always"]
 WRITE_TRIES = 5
-UNSPACED = re.compile(f"(?:{HAN.pattern}|{KANA.pattern})+")
+UNSPACED_TEXT = re.compile(f"(?:{HAN.pattern}|{KANA.pattern})+")
 """Chinese or Japanese, which has no spaces: it is looked for as it stands."""
 ENDING_LETTERS = 1, 3
 """Letters at most in which a word of another language may end otherwise, and its other form."""
@@ -78,7 +78,7 @@ class Policy(BaseModel):
             words[word[:STEM_LETTERS]].add(word)
 
         def says(word: str) -> bool:
-            if UNSPACED.fullmatch(word):
+            if UNSPACED_TEXT.fullmatch(word):
                 return word in plain
             known = words.get(folded(word)[:STEM_LETTERS], ())
             return stems_of(word) <= stems or any(_is_form(folded(word), each) for each in known)
@@ -94,7 +94,7 @@ def marks_of(subject: str) -> list[str]:
 
 def _spaced(text: str) -> str:
     """Return a text in which what has no spaces stands by itself."""
-    return UNSPACED.sub(r" \g<0> ", unicodedata.normalize("NFKC", text))
+    return UNSPACED_TEXT.sub(r" \g<0> ", unicodedata.normalize("NFKC", text))
 
 
 def _is_form(one: str, other: str) -> bool:
@@ -290,7 +290,7 @@ class OwnMemories(UserMemories):
 def _doubts(memory: Memory) -> Iterator[str]:
     """Yield the write gate's doubts about all that a team would be told, each once."""
     texts = [memory.content, *memory.entities, *memory.relations]
-    yield from dict.fromkeys(doubt for each in texts for doubt in FACTS.doubts(each))
+    yield from dict.fromkeys(doubt for each in texts for doubt in FACT_GATE.doubts(each))
 
 
 def _told(writes: Sequence[Write]) -> tuple[str, ...]:

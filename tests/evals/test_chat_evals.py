@@ -143,7 +143,7 @@ class TestContradictionFile:
             contradictions.load(path)
 
     def test_the_shipped_sets_are_read(self) -> None:
-        for path in (contradictions.DEFAULT, contradictions.DEFAULT.with_name("hard.jsonl")):
+        for path in (contradictions.LABELLED_FILE, contradictions.LABELLED_FILE.with_name("hard.jsonl")):
             assert len(contradictions.load(path)) >= 300
 
     def test_an_absent_or_empty_file_is_said_so(self, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mneme.core.errors import BadInput
-from mneme.core.trial import Trial
+from mneme.environments.trial import Trial
 from mneme.environments.workspace.description import Described
 from mneme.environments.workspace.kind import WorkspaceKind
 from mneme.environments.worlds import Solution, Task, World

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from mneme.core.trial import Trial
+from mneme.environments.trial import Trial
 from mneme.prompts.learning.compound_learning.challenge import Review, challenge_draft
 from mneme.prompts.learning.compound_learning.compile import Experience, compile_lessons
 from mneme.prompts.learning.compound_learning.decide import Case, resolve_task

@@ -149,7 +149,7 @@ async def test_agents_carry_nothing_that_was_corrected_and_what_they_carry_is_fo
     async def told(discussion: str) -> str:
         given = {"task": TASK, "team": "data_pipeline", "discussion_id": discussion}
         await run(bundled, "intrinsic_memory", given, DiscussionContext(agents="rules", carry=True))
-        agreed = await SharedMemory(bundled, "local").recall(TASK, kinds=["agreement"], budget=4000)
+        agreed = await SharedMemory(bundled, "local").recall(TASK, kinds=["agreement"], tokens=4000)
         return " ".join(each.text for each in agreed)
 
     known = await memories.add(FACT)

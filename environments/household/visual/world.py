@@ -31,7 +31,7 @@ from mneme.environments.household.visual.recognition import (
 from mneme.environments.household.visual.solids import Solid, movable, people, places_of, still_life
 from mneme.environments.household.world import World
 
-TURN = 30.0
+TURN_DEGREES = 30.0
 """Degrees of a turn."""
 SIZE = 128
 """Pixels of a frame, each way."""
@@ -120,7 +120,7 @@ class SeeingWorld(World):
         """Look at what one has to do with, where it is in the same room; else where one goes."""
         eyes, body = self.eyes[agent], self.agents[agent]
         if action.kind == "turn":
-            eyes.heading = (eyes.heading + TURN) % 360
+            eyes.heading = (eyes.heading + TURN_DEGREES) % 360
         if action.kind in ("turn", "send", "wait"):
             return
         thing = action.object if action.kind == "grab" else action.target

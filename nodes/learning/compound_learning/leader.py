@@ -1,6 +1,6 @@
 """Verify and decide (§3, step 4): measure the best draft; the leader resolves the task."""
 
-from mneme.core.trial import Trial
+from mneme.environments.trial import Trial
 from mneme.models.asking.counting import Asked, added, counting, tokens_in
 from mneme.nodes.learning.compound_learning.state import (
     LoggedObjection,
