@@ -82,9 +82,9 @@ class Gate(NamedTuple):
                 yield what if what in {SECRET, MAYBE_SECRET} else what + quoted
 
 
-FACTS = Gate(8_000)
-CARDS = Gate(100_000, frozenset({MAYBE_SECRET}))
-PAIRS = Gate(20_000, frozenset({MAYBE_SECRET}))
+FACT_GATE = Gate(8_000)
+CARD_GATE = Gate(100_000, frozenset({MAYBE_SECRET}))
+PAIR_GATE = Gate(20_000, frozenset({MAYBE_SECRET}))
 """A text of a kind; of a lesson and a pair each of their texts."""
 
 

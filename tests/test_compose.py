@@ -25,7 +25,7 @@ EVERY = {"restart", "cap_drop", "security_opt", "logging"}
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_an_image_is_pinned_and_has_no_rights_that_it_can_do_without(name: str) -> None:
-    service = SERVICES[name] | SERVICES.get(SERVICES[name].get("extends", {}).get("service", ""), {})
+    service = SERVICES[name]
     assert re.fullmatch(r"[\w./-]+:v?\d+\.\d+[\w.-]*", service["image"])
     assert service.keys() >= EVERY
     assert service["cap_drop"] == ["ALL"] and not service.get("privileged")
@@ -38,8 +38,7 @@ def test_networks_volumes_and_what_is_waited_for_are_there() -> None:
         assert set(service.get("networks", ())) <= set(COMPOSE["networks"])
         assert {each.split(":")[0] for each in service.get("volumes", ())} <= set(COMPOSE["volumes"])
         for other, wait in service.get("depends_on", {}).items():
-            healthy = "healthcheck" in SERVICES[other] or "extends" in SERVICES[other]
-            assert healthy or wait["condition"] == "service_completed_successfully"
+            assert "healthcheck" in SERVICES[other] or wait["condition"] == "service_completed_successfully"
             assert wait.get("required", True) == ("profiles" not in SERVICES[other])
     assert COMPOSE["networks"]["data"]["internal"], "Qdrant and Postgres reach nothing outside"
 

@@ -151,7 +151,7 @@ class OnePool(OfStore):
             await self.delete(("pool",), f"{fact.about}, {number}")
 
 
-class Isolated(OfStore):
+class IsolatedMemory(OfStore):
     """A separate memory for each person."""
 
     def together(self, person: str) -> Scope:
@@ -197,7 +197,7 @@ class Mem0Told(Mem0):
 Memory = Mneme | OfStore
 GOVERNED_RIVALS: Mapping[str, Callable[[str, Embedder], OfStore]] = {
     "one vector pool": OnePool,
-    "isolated memories": Isolated,
+    "isolated memories": IsolatedMemory,
     "LangGraph's store": OfStore,
     **({"langmem": partial(OfPackage, package=LangMem)} if find_spec(LangMem.NAME) else {}),
     **({"mem0ai, ids kept": partial(OfPackage, package=Mem0)} if find_spec(Mem0.NAME) else {}),

@@ -42,7 +42,7 @@ from mneme.evals.sharing.tables import (
 from mneme.library.agents.agent import AGENTS
 from mneme.models.retriever.retriever import Learning
 from mneme.nodes.sharing.context import Scoring, SharingContext, Stored
-from mneme.stores.pools.thresholds import DEFAULT
+from mneme.stores.pools.thresholds import DEFAULT_THRESHOLD
 
 QUICK_ITEMS = 10
 """Items of each agent in a short run."""
@@ -64,7 +64,7 @@ class Options(SplitOptions):
         "", description="Who scores, whoever answers, as the paper's one scorer does; default: --agents."
     )
     threshold: int = Field(
-        DEFAULT, ge=0, le=99, description="A pair is stored where its score is above this."
+        DEFAULT_THRESHOLD, ge=0, le=99, description="A pair is stored where its score is above this."
     )
     scoring: Scoring = DECLARED["scoring"]
     stored: Stored = DECLARED["stored"]

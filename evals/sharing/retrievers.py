@@ -18,7 +18,7 @@ from mneme.evals.report import Row
 from mneme.evals.sharing.data import Item
 from mneme.library.agents.agent import load_agent
 from mneme.models.asking.asking import ask
-from mneme.nodes.sharing.choosing import SPARE, found_by
+from mneme.nodes.sharing.choosing import EXTRA_CANDIDATES, found_by
 from mneme.nodes.sharing.context import PoolContext
 from mneme.nodes.sharing.exchange import Exchange, answer, example_of
 from mneme.nodes.sharing.pools import LookUp, look_up
@@ -73,7 +73,7 @@ async def _ranked(item: Item, way: Way, judging: Judging) -> list[Pooled]:
 
 
 async def _found(item: Item, way: Way, judging: Judging) -> list[Pooled]:
-    pool, wanted = judging.pool, JUDGED_DEPTH + SPARE
+    pool, wanted = judging.pool, JUDGED_DEPTH + EXTRA_CANDIDATES
     if way == "random":
         memories = [each async for each in pool.pairs()]
         seed = int(hashlib.sha256(f"{judging.seed}/{item.id}".encode()).hexdigest()[:8], 16)

@@ -23,7 +23,7 @@ from mneme.stores.users.inbox import Inbox, complete
 from mneme.stores.users.memories import Day, UserMemories, both_sides
 from mneme.stores.users.memory import Kind, Memory, MemoryRecord, check_period
 from mneme.stores.users.promotion import OwnMemories, linked
-from mneme.stores.write_gate import FACTS
+from mneme.stores.write_gate import FACT_GATE
 
 if TYPE_CHECKING:  # slow to import
     from mneme.api.server_state import ServerState
@@ -33,7 +33,7 @@ Content = Annotated[
     str,
     Field(
         min_length=1,
-        max_length=FACTS.max_chars,
+        max_length=FACT_GATE.max_chars,
         description="What is remembered.",
         examples=["Ann has a dog."],
     ),

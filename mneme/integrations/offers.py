@@ -23,7 +23,7 @@ from mneme.integrations.results import MAX_LISTED_ITEMS, bounded, short
 
 FAILURES = (MnemeError, httpx.HTTPError, OSError)
 """Errors that a model is told; any other is a fault of Mneme."""
-SECONDS = 20.0
+WAIT_SECONDS = 20.0
 """Seconds that a model waits for the memory agent, which then continues in the background."""
 
 FewAtMost = Annotated[int, Field(ge=1, le=MAX_LISTED_ITEMS, description="How many at most.")]
@@ -100,7 +100,7 @@ class Offer:
         taken = {name: getattr(read, name) for name in self.takes}
         if TEXT_ARGUMENT not in taken:
             return taken
-        return {"messages": [ChatMessage(role="user", content=taken[TEXT_ARGUMENT])], "seconds": SECONDS}
+        return {"messages": [ChatMessage(role="user", content=taken[TEXT_ARGUMENT])], "seconds": WAIT_SECONDS}
 
     async def call(self, operations: Operations, given: Mapping[str, Any], memory_agent: str) -> Any:
         """Do the operation, and return its typed result. Raises MnemeError."""

@@ -38,7 +38,7 @@ MAX_KNOWN = 8
 """Maximum memories that the reader of a message is shown."""
 KNOWN_CHARS = 400
 """Maximum characters of all these memories together."""
-FLOOR = 0.1
+MIN_SIMILARITY = 0.1
 """Cosine below which a memory that shares no word with a fact is not compared with it.
 
 Of 53 memories that facts in ten languages changed, one was below it (development cases, both embedders).
@@ -145,7 +145,7 @@ def worth_comparing(fact: str, similar: Sequence[MemoryRecord]) -> list[MemoryRe
     return [
         each
         for each, words in zip(similar, held, strict=True)
-        if each.similarity is None or each.similarity >= FLOOR or said & words
+        if each.similarity is None or each.similarity >= MIN_SIMILARITY or said & words
     ]
 
 

@@ -86,7 +86,7 @@ def compare_memories(given: comparing.Comparing) -> comparing.Judgements:
         for n, fact in enumerate(given.facts)
         for at, how, old, new in relations(fact.content, fact.said, given.memories, before)
     ]
-    return comparing.Judgements(judgements=found[: comparing.MAX_PAIRS])
+    return comparing.Judgements(judgements=found[: comparing.MAX_JUDGEMENTS])
 
 
 @rule(rewriting.rewrite_memory)

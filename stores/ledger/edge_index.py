@@ -60,7 +60,7 @@ KEPT_VERSIONS = 4096
 """Number of versions that a copy caches in memory after they were read."""
 
 log = logging.getLogger(__name__)
-SCHEMAS = {"keyword": edge.KeywordIndexParams, "float": edge.FloatIndexParams}
+INDEX_PARAMS = {"keyword": edge.KeywordIndexParams, "float": edge.FloatIndexParams}
 
 
 @contextmanager
@@ -165,7 +165,7 @@ class EdgeEngine(Engine):
 
     @guarded()
     def index_field(self, path: str, schema: Literal["keyword", "float"]) -> None:
-        self.shard.update(edge.UpdateOperation.create_field_index(path, SCHEMAS[schema]()))
+        self.shard.update(edge.UpdateOperation.create_field_index(path, INDEX_PARAMS[schema]()))
 
     @guarded()
     def page(self, after: Any, name: str = "") -> tuple[list[Point], Any]:

@@ -42,19 +42,19 @@ from mneme.stores.ledger.transfer import Import, ImportReport
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-PAGE_SIZE = 500
+HISTORIES_PER_PAGE = 500
 CLOSING_SECONDS = 2.0
 """Seconds that background work has to end when a ledger is closed."""
 
 
-class Stated(TypedDict):
+class WriteFields(TypedDict):
     """Fields that every write states."""
 
     change: Change
     idempotency_key: NotRequired[str | None]
 
 
-class Expecting(Stated):
+class Expecting(WriteFields):
     """Fields of a write to an existing record."""
 
     expected_version: int
@@ -160,8 +160,8 @@ class Ledger(Search):
     async def _histories(self, where: Where, order: Order = CREATED) -> AsyncIterator[list[Version]]:
         """Yield the histories of records in the order of their creation; some are read at a time."""
         ids = await self.read(reading.column, "h.record", where, order)
-        for start in range(0, len(ids), PAGE_SIZE):
-            page = await self.read(reading.histories, ids[start : start + PAGE_SIZE])
+        for start in range(0, len(ids), HISTORIES_PER_PAGE):
+            page = await self.read(reading.histories, ids[start : start + HISTORIES_PER_PAGE])
             for versions in page.values():
                 yield versions
 
@@ -172,7 +172,7 @@ class Ledger(Search):
         *,
         text: str,
         key: str | None = None,
-        **stated: Unpack[Stated],
+        **stated: Unpack[WriteFields],
     ) -> Version:
         """Add a record. Raises Conflict where the key is taken, live or retired."""
         write = make_write(event="insert", namespace=namespace, key=key, value=value, text=text, **stated)
@@ -207,7 +207,7 @@ class Ledger(Search):
         key: str,
         to_version: int,
         expected_version: int | None,
-        **stated: Unpack[Stated],
+        **stated: Unpack[WriteFields],
     ) -> Write:
         """Return the write of a rollback: a version that equals an older one. Raises Conflict, NotFound."""
         history = await self.history(namespace, key)

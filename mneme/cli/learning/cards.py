@@ -20,7 +20,7 @@ from mneme.stores.cards.knowledge_cards import Kept
 from mneme.stores.cards.metrics import Metrics, Period
 from mneme.stores.cards.sharing import EPSILON_BUDGET
 
-ACTOR = "user"
+USER_ACTOR = "user"
 CardId = Annotated[str, typer.Argument(help="A card's id, or its first letters.")]
 Rules = Annotated[list[str] | None, typer.Option("--rule", help='"CONDITION: WHAT TO DO"; may be repeated.')]
 Lesson = Annotated[dict[str, Any], Fields(arguments_of(Cards.OFFERED["propose"]), without="rules")]
