@@ -33,18 +33,18 @@ class LangMem:
     NAME, UPDATES = "langmem", True
 
     def __init__(self, embedder: Embedder, folder: Path, who: str = RULES) -> None:
-        self._store, self._chat = searched_store(embedder), None if who == RULES else _chat_model(who)
+        self.store, self._chat = searched_store(embedder), None if who == RULES else _chat_model(who)
 
     async def _manage(self, scope: Scope, **said: str) -> str:
         make: Any = import_module(self.NAME).create_manage_memory_tool
-        return str(await make(namespace=scope, store=self._store).ainvoke(said))
+        return str(await make(namespace=scope, store=self.store).ainvoke(said))
 
     async def add(self, scope: Scope, text: str, who: str = "") -> list[str]:
         """Store what somebody says; return the ids of what was stored, as far as they are reported."""
         if self._chat is None:
             return [(await self._manage(scope, content=text, action="create")).rsplit(" ", 1)[-1]]
         make: Any = import_module(self.NAME).create_memory_store_manager
-        manager = make(self._chat, namespace=scope, store=self._store, enable_deletes=True)
+        manager = make(self._chat, namespace=scope, store=self.store, enable_deletes=True)
         await manager.ainvoke({"messages": [{"role": "user", "content": text}]})
         return []
 
@@ -55,7 +55,7 @@ class LangMem:
         await self._manage(scope, action="delete", id=key)
 
     async def found(self, scope: Scope, query: str, limit: int) -> list[Hit]:
-        hits = await self._store.asearch(scope, query=query, limit=limit)
+        hits = await self.store.asearch(scope, query=query, limit=limit)
         return [Hit(each.score or 0.0, _text(each.value["content"]), scope[-1]) for each in hits]
 
 
@@ -79,7 +79,7 @@ class Mem0:
         os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder / "mem0")}
         embed = _Embeddings(embedder, asyncio.get_running_loop())
         qdrant = {"path": str(folder / "qdrant"), "embedding_model_dims": embedder.dimension, "on_disk": True}
-        self._memory = import_module(self.NAME).Memory.from_config({
+        self.memory = import_module(self.NAME).Memory.from_config({
             "embedder": {"provider": "langchain", "config": {"model": embed}},
             "llm": {"provider": "langchain", "config": {"model": self.chat}},
             "vector_store": {"provider": "qdrant", "config": qdrant},
@@ -88,17 +88,17 @@ class Mem0:
 
     async def add(self, scope: Scope, text: str, who: str = "") -> list[str]:
         message = [{"role": "user", "content": text} | ({"name": who} if who else {})]
-        made = await asyncio.to_thread(self._memory.add, message, user_id=scope[-1], infer=self.infers)
+        made = await asyncio.to_thread(self.memory.add, message, user_id=scope[-1], infer=self.infers)
         return [each["id"] for each in made["results"]]
 
     async def update(self, scope: Scope, key: str, text: str) -> None:
-        await asyncio.to_thread(self._memory.update, key, text)
+        await asyncio.to_thread(self.memory.update, key, text)
 
     async def delete(self, scope: Scope, key: str) -> None:
-        await asyncio.to_thread(self._memory.delete, key)
+        await asyncio.to_thread(self.memory.delete, key)
 
     async def found(self, scope: Scope, query: str, limit: int) -> list[Hit]:
-        search, filters = self._memory.search, {"user_id": scope[-1]}
+        search, filters = self.memory.search, {"user_id": scope[-1]}
         hits = (await asyncio.to_thread(search, query, top_k=limit, filters=filters))["results"]
         return [Hit(each["score"], str(each["memory"]), each.get("actor_id") or scope[-1]) for each in hits]
 

@@ -67,15 +67,15 @@ class PackageRival(Memory):
 
     def __init__(self, place: Place, package: type[Package]) -> None:
         super().__init__(place)
-        self._package, self._scope = package(place.embedder, place.folder, place.who), (place.name,)
+        self.package, self.scope = package(place.embedder, place.folder, place.who), (place.name,)
 
     async def observe(self, event: Event) -> None:
         """Add the event; what is inferred from it is the package's matter."""
-        await self._package.add(self._scope, event.line)
+        await self.package.add(self.scope, event.line)
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return the results of its search."""
-        return [each.text for each in await self._package.found(self._scope, situation, MAX_TEXTS)]
+        return [each.text for each in await self.package.found(self.scope, situation, MAX_TEXTS)]
 
 
 OF_PAPERS = ("meta_gpt", "voyager", "generative", "memory_bank", "chat_dev", "g_memory")
