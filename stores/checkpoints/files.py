@@ -87,7 +87,7 @@ def open_file(path: Path) -> Sqlite:
             raise BadInput(f"{path} is not an SQLite file.", "Set MNEME_CHECKPOINTS to another file.")
     remedy = f"`mneme verify` lists all damage. Restore a backup, or move {path}* away ({NOTE_SUFFIX} too)."
     with ExitStack() as opened:
-        database = Sqlite(path, remedy, kept_of(path))
+        database = Sqlite(path, remedy, kept_of(path), ROWS_MADE)
         opened.callback(database.close)
         with database.reading() as cursor:
             _check(cursor, path, remedy)

@@ -36,7 +36,7 @@ from langgraph.types import Overwrite, Send
 from pydantic import BaseModel
 
 from mneme.core.errors import BadInput, Damaged
-from mneme.stores.checkpoints.files import PRIMARY_KEYS, ROWS_MADE, UNCOUNT
+from mneme.stores.checkpoints.files import PRIMARY_KEYS, UNCOUNT
 from mneme.stores.checkpoints.threads import (
     CHECKPOINT_COLUMNS,
     COUNT,
@@ -61,7 +61,7 @@ from mneme.stores.checkpoints.threads import (
     unused,
     uses_deltas,
 )
-from mneme.stores.database import Cursor, Database, Worker, note_written, upsert
+from mneme.stores.database import Cursor, Database, Worker, upsert
 from mneme.stores.internals import follow_id
 from mneme.stores.ledger.reading import each_value
 
@@ -388,8 +388,6 @@ class Checkpoints(BaseCheckpointSaver[str]):
             for thread in sorted(threads) if self.database.taken else ():  # all take them in one order
                 cursor.execute(self.database.taken, (thread,))
             yield cursor
-            made = cursor.execute(ROWS_MADE).fetchone()[0] if self.database.kept else 0
-        note_written(self.database.kept, made)
         if erases:
             self.database.erased()
 

@@ -377,10 +377,10 @@ class TestForgetting:
         monkeypatch.setattr(search, "entries_after", slow)
         searching = asyncio.create_task(ledger.search(ALICE, "Oslo"))
         await until(has_begun.is_set)
-        database = Sqlite(tmp_path / "ledger" / "log.sqlite")
+        other = Sqlite(tmp_path / "ledger" / "log.sqlite")
         mark = Forgotten(at=made.at, reason="", actor="")
-        commit(database, partial(erase, heads=[made], rewritten=[], dropped=[], mark=mark))
-        database.close()
+        commit(other, partial(erase, heads=[made], rewritten=[], dropped=[], mark=mark))
+        other.close()
         await until(lambda: id(index.opened()) != former)
         is_erased.set()
         found = await searching
