@@ -142,6 +142,11 @@ ROW_RENDERERS: Mapping[str, Callable[[Any], Row]] = {
         "older": found.older.line,
         "why": found.why,
     },
+    "Forgotten": lambda gone: {
+        "kind": gone.namespace[-1],
+        "versions": gone.versions,
+        **_changed(gone.at, gone.actor, "", gone.reason),
+    },
     "Step": lambda step: {
         "key": step.key[:16] or "·",
         "steps": step.distance or "",
