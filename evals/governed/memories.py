@@ -158,7 +158,7 @@ class OnePool(OfStore):
             await self.delete(("pool",), f"{fact.about}, {number}")
 
 
-class Isolated(OfStore):
+class IsolatedMemory(OfStore):
     """A separate memory for each person."""
 
     def together(self, person: str) -> Scope:
@@ -238,7 +238,7 @@ class Mem0Told(Mem0):
 Memory = Mneme | OfStore
 GOVERNED_RIVALS: Mapping[str, Callable[[str, Embedder], OfStore]] = {
     "one vector pool": OnePool,
-    "isolated memories": Isolated,
+    "isolated memories": IsolatedMemory,
     "LangGraph's store": OfStore,
     **({"langmem": LangMem} if find_spec(LANGMEM) else {}),
     **({"mem0ai, ids kept": Mem0, "mem0ai, told": Mem0Told} if find_spec(MEM0) else {}),
