@@ -69,7 +69,7 @@ class Pools(Operations):
         return await self._pool(pool).first(limit, agent, offset) or await self._nothing_in(pool)
 
     async def _nothing_in(self, pool: str) -> Sequence[Pooled]:
-        """Return no pairs of a pool that has none. Raises NotFound where there never was such a pool."""
+        """Return no pairs, of a pool that has none. Raises NotFound where there never was such a pool."""
         if pool not in (known := await self._names()):
             raise NotFound(f"There is no pool {pool}.", f"There are: {', '.join(known) or 'none yet'}.")
         return []
@@ -97,7 +97,11 @@ class Pools(Operations):
     @reads("pools/{pool}/pairs/{key}")
     async def pair(self, pool: PoolName, key: Key) -> Pooled:
         """Return a pair by its key or the first letters of it. Raises NotFound, BadInput."""
-        return await self._pool(pool).get(key)
+        try:
+            return await self._pool(pool).get(key)
+        except NotFound:
+            await self._nothing_in(pool)
+            raise
 
     @reads("pools/{pool}/pairs/{key}/history")
     async def history(self, pool: PoolName, key: Key) -> Sequence[Version]:
@@ -113,7 +117,8 @@ class Pools(Operations):
         BadInput, Conflict.
         """
         of, change = self._pool(pool), self._change(reason, "a person's rating")
-        rated = await of.rate(key, up, change=change)
+        found = await self.pair(pool, key)
+        rated = await of.rate(found.key, up, change=change)
         await watch(of, rated.pair.retriever, 100 if up else 0)
         return rated
 

@@ -11,13 +11,14 @@ from mneme.api.memories import Query, Written, compared
 from mneme.api.operation import Key, Limit, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
-from mneme.models.asking import counting
-from mneme.stores.access import RECALLABLE, Opened, Recallable, Right, may_read, own_team, roles
+from mneme.models.asking.counting import tokens as token_count
+from mneme.stores.access import RECALLABLE, Recallable, Right, VisibleRecords, may_read, own_team, roles
 from mneme.stores.audit import asker_of, audit
 from mneme.stores.discussions.discussions import AgreementChange, Discussions
 from mneme.stores.ledger.reading import heads_of, links_of, versions_of
 from mneme.stores.ledger.records import (
     LOCAL,
+    Forgotten,
     Namespace,
     Source,
     Version,
@@ -116,16 +117,17 @@ class SharedMemory(Operations):
         own = [own_team(self._who, team, "read") for team in teams]
         asker = await asker_of(self._ledger, self._who, self._owner, own)
         found = await recall(
-            self._ledger,
-            query,
-            asker,
-            kinds=kinds,
-            budget=tokens,
-            cost=counting.tokens,
-            show_stale=include_stale,
+            self._ledger, query, asker, kinds=kinds, budget=tokens, cost=token_count, show_stale=include_stale
         )
         self._was_shown(each.key for each in found if each.is_in(self._facts.namespace))
         return found
+
+    @reads("forgotten")
+    async def forgotten(self, team: Team = LOCAL) -> Sequence[Forgotten]:
+        """Return what was erased of the user and of a team: when, by whom and why; its content is gone."""
+        own = await self._read_team(team, "forgotten")
+        mine = await self._ledger.forgotten(user_namespace(self._owner))
+        return [*mine, *await self._ledger.forgotten(team_namespace(own))]
 
     @reads("trace/{key}")
     async def trace(
@@ -393,7 +395,7 @@ class SharedMemory(Operations):
         await audit(self._ledger, self._who, own, what)
         return own
 
-    async def _found(self, key: str, team: str, opened: Sequence[Opened] = ()) -> Version:
+    async def _found(self, key: str, team: str, opened: Sequence[VisibleRecords] = ()) -> Version:
         """Return a record of the user or a team by its key, or the key's beginning. Raises NotFound.
 
         Records that other teams have `opened` are searched, too.

@@ -1,6 +1,8 @@
 """`mneme serve`, `mneme console`: the server's page in the browser; and `mneme mcp`."""
 
 import asyncio
+import os
+import signal
 import sys
 import webbrowser
 from contextlib import suppress
@@ -32,7 +34,9 @@ async def mcp(
     from mneme.integrations.offers import MCP_TOOLS, chosen
 
     if sys.stdin.isatty():
-        say("This waits for a program that speaks MCP: `mneme connect` sets one up. Ctrl-D ends it.", errors)
+        # the loop would wait for the thread that reads the terminal
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+        say("This waits for a program that speaks MCP: `mneme connect` sets one up. Ctrl-C ends it.", errors)
     await serve_stdio(user, team, agents, chosen(tools.replace(" ", "").split(",") if tools else MCP_TOOLS))
 
 

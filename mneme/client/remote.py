@@ -33,8 +33,13 @@ ANY_JSON = TypeAdapter[Any](Any)
 
 
 def api_key() -> str | None:
-    """Return the user's key for a server that authenticates."""
-    return settings().key.get_secret_value() or None
+    """Return the user's key for a server that authenticates. Raises BadInput for what can be no key."""
+    key = settings().key.get_secret_value()
+    if not (key.isascii() and key.isprintable()):  # no header takes it; a shortened key ends with "…"
+        raise BadInput(
+            "MNEME_KEY is no key.", "Set it to the whole key that `mneme users add` printed for you."
+        )
+    return key or None
 
 
 async def workers_of(client: httpx.AsyncClient) -> int:

@@ -33,8 +33,9 @@ from mneme.stores.users.inbox import Inbox
 Ready = Callable[[str], Awaitable[None]]
 START_POLL_SECONDS = 0.05
 FOR_STRANGERS = (
-    "Other machines get 403: without users the server answers this machine alone. To let others in, set "
-    "MNEME_AUTH to a file, and add each with `mneme users add NAME`."
+    "Other machines get 403, but for /docs and /openapi.json, the list of routes: without users the server "
+    "answers this machine alone. To let others in, set MNEME_AUTH to a file, and add each with `mneme users "
+    "add NAME`."
 )
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 5.0

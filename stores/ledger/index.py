@@ -164,7 +164,7 @@ def differences(cursor: Cursor, points: Iterable[Point]) -> list[str]:
     missing, more = expected.keys() - found.keys(), found.keys() - expected.keys()
     wrong = [record for record in expected.keys() & found.keys() if _differs(expected[record], found[record])]
     counted = (("lacks", missing), ("has too many:", more), ("has wrong:", wrong))
-    return [f"the index {what} {len(ids)} records" for what, ids in counted if ids]
+    return [f"the index {what} {len(ids)} record{'s' * (len(ids) > 1)}" for what, ids in counted if ids]
 
 
 def _differs(point: Point, found: Point) -> bool:

@@ -38,8 +38,9 @@ def test_a_conversation_is_remembered_searched_changed_and_forgotten(mneme: Run,
     exported = tmp_path / "exported.jsonl"
     assert mneme("memories", "export", str(exported)).returncode == 0
     assert len(exported.read_text().splitlines()) == 4
-    forgotten = mneme("memories", "forget", key[:6], "--yes")
+    forgotten = mneme("memories", "forget", key[:6], "--yes", "--reason", "She asked.")
     assert "forgotten: 1" in forgotten.stdout
+    assert "She asked." in mneme("memories", "forgotten").stdout
     assert mneme("memories", "list", "--json").stdout == ""
     assert "Denver" not in mneme("memories", "list", "--as-of", "2100-01-01").stdout
 

@@ -260,8 +260,9 @@ async def test_two_users_see_nothing_of_one_another(tmp_path: Path) -> None:
         assert as_himself.returncode == 0, as_himself.stderr
         assert "hat" not in server.mneme("memories", "list").stdout
         assert f"no thread {thread}" in server.mneme("threads", "prune", thread).stderr
-        server.environment["MNEME_KEY"] = "wrong"
-        assert "MNEME_KEY" in server.mneme("memories", "list").stderr
+        for wrong in ("wrong", "mneme-147ee022…"):
+            server.environment["MNEME_KEY"] = wrong
+            failed(server.mneme("memories", "list"), "MNEME_KEY", "mneme users add")
         server.environment["MNEME_KEY"] = ann
         listed = server.mneme("memories", "list", "--json")
         assert "Austin" in listed.stdout, listed.stderr
