@@ -31,7 +31,7 @@ from tests.doubles.quiet import quiet
 
 SECONDS, MODEL_SECONDS = 60.0, 30.0
 CLOSED_LOOP, PEOPLE = 0.0, 0.1
-"""Seconds between an answer and the next call: of a loop, which fills every processor; of agents and people."""
+"""Seconds between an answer and the next call: of a loop, which fills every core; of agents and people."""
 BUSY = 0.25
 """The load of each processor beforehand from which on no wait is asserted."""
 Told = dict[str, Any]
