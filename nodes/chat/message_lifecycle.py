@@ -93,7 +93,7 @@ class State(Message, Result, total=False):
     decisions: Annotated[list[Decision], Typed]
 
 
-FRESH: Update = {
+INITIAL_FIELDS: Update = {
     **dict.fromkeys(("route", "own")),
     **dict.fromkeys(("rationale", "model", "run_id", "trace", "rereads", "told_in"), ""),
     **{name: [] for name in ("messages", "candidates", "shown", "similar", "verdicts", "decisions")},
@@ -112,7 +112,7 @@ async def receive(state: State, runtime: MemoryRuntime) -> Update:
     message = complete(given)
     known = await Inbox(ledger_of(runtime)).add(user_of(runtime), message)
     outcome = {name: each for name, each in dict(known or {}).items() if name != "operations"}
-    return FRESH | dict(message) | outcome
+    return INITIAL_FIELDS | dict(message) | outcome
 
 
 def is_settled(state: State) -> bool:
