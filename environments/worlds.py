@@ -51,7 +51,7 @@ __all__ = [
     "Metric",
     "Solution",
     "Task",
-    "Told",
+    "TaskInput",
     "Trial",
     "World",
     "WorldKind",
@@ -64,7 +64,7 @@ __all__ = [
 ]
 
 
-class Told(TypedDict, total=False):
+class TaskInput(TypedDict, total=False):
     """A task's input for its world: the one declaration for the command line, the graphs and the worlds."""
 
     query: Annotated[

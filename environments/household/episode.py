@@ -22,7 +22,7 @@ START_MARGIN = 2.0
 """Metres outside its room's box where an agent may start, since the boxes of two rooms need not touch."""
 
 
-class Boxed(Protocol):
+class BoxedObject(Protocol):
     """An object with a bounding box in the apartment: centre and extent in metres, y is up."""
 
     @property
@@ -163,7 +163,7 @@ def check_ids(field: str, ids: Sequence[int]) -> None:
     require(not twice, f"{field}: the id {[*twice, 0][0]} occurs twice.", "Give every thing its own id.")
 
 
-def check_position(field: str, position: tuple[float, float], room: Boxed) -> None:
+def check_position(field: str, position: tuple[float, float], room: BoxedObject) -> None:
     """Raise BadInput for a start (x, z) that is not finite or over `START_MARGIN` metres outside its room."""
     require(all(map(math.isfinite, position)), f"{field}: not a finite number.", "Give metres.")
     beside = max(

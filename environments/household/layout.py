@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
-from mneme.environments.household.episode import Boxed, Episode
+from mneme.environments.household.episode import BoxedObject, Episode
 
 Point = tuple[float, float]
 Doors = tuple[tuple[int, int, float, float], ...]
@@ -84,7 +84,7 @@ class Box(NamedTuple):
     size: tuple[float, float, float]
 
 
-def distance(position: Point, box: Boxed) -> float:
+def distance(position: Point, box: BoxedObject) -> float:
     """Measure the horizontal distance in metres to a bounding box."""
     (cx, _, cz), (width, _, depth) = box.center, box.size
     x = abs(position[0] - cx) - width / 2
@@ -97,7 +97,7 @@ def steps_to(metres: float) -> int:
     return max(1, math.ceil(metres - REACH_METRES - ROUNDING))
 
 
-def towards(position: Point, box: Boxed) -> Point:
+def towards(position: Point, box: BoxedObject) -> Point:
     """Take one of the `steps_to` equal steps that end within reach of a box."""
     metres = distance(position, box)
     if metres <= REACH_METRES:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mneme.core.errors import BadInput
 from mneme.environments.household.acting import AGENT_NAMES, DONE, Action, ActionResult, Observation, Seen
-from mneme.environments.household.episode import Boxed, Episode, Relation, Thing
+from mneme.environments.household.episode import BoxedObject, Episode, Relation, Thing
 from mneme.environments.household.layout import Box, Layout, distance, towards
 from mneme.environments.household.state import Body, Changes, read_changes
 
@@ -210,7 +210,7 @@ class World:
         agent = self.holder(thing)
         return None if agent is None else self.agents[agent].room
 
-    def solid(self, thing: int) -> Boxed:
+    def solid(self, thing: int) -> BoxedObject:
         """Give the box that stands for a thing: its own, its new holder's, or its bearer's place."""
         if thing not in self._moved:
             return self.things[thing]

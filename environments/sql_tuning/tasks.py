@@ -19,7 +19,7 @@ from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning.analysis import Column, Structure, analyse
 from mneme.environments.sql_tuning.generating import AMOUNT_SPREAD, CELL_WORDS, MEDIAN_AMOUNT, SCHEMAS, Schema
 from mneme.environments.sql_tuning.guard import Dialect
-from mneme.environments.sql_tuning.records import Measured
+from mneme.environments.sql_tuning.records import Measurement
 from mneme.environments.worlds import Metric, Trial
 
 TASK_ROWS = 150_000
@@ -134,7 +134,7 @@ def story(database_seed: int = 0) -> list[TuningTask]:
     ]
 
 
-def judge(task: TuningTask, measured: Measured) -> Trial:
+def judge(task: TuningTask, measured: Measurement) -> Trial:
     """Judge whether a measurement solves a task: correct, fast enough, and within the index budget."""
     at_least = "more than " if measured.stopped else ""
     fast_enough = measured.speed_up >= task.wanted_speed_up

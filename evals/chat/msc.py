@@ -25,7 +25,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from mneme.api.tables import Table
 from mneme.core.errors import BadAnswer, PromptTooLong
 from mneme.evals.chat import contradictions
-from mneme.evals.chat.contradictions import Case, Done, Expected, as_row, pair, score, summarise
+from mneme.evals.chat.contradictions import Case, Done, Expectation, as_row, pair, score, summarise
 from mneme.evals.measuring import temporary_ledger
 from mneme.evals.options import Agents, Identity, Positive, Role, RunOptions, identify
 from mneme.evals.report import Journal, Progress, Report, Row, file_digest, framed
@@ -54,7 +54,7 @@ class Test(BaseModel):
     message: str
     paper: str
     database: str
-    expect: list[Expected]
+    expect: list[Expectation]
     recalls: list[str] = []
 
 

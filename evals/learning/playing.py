@@ -44,7 +44,7 @@ def make_databases(rows: int) -> None:
         SqlTuning.of(TuningTask(id=schema, description="", schema_name=schema), rows=rows)
 
 
-class Played(NamedTuple):
+class PlannedTask(NamedTuple):
     """A task of a plan: its arm, its order and the place in it, and the rows of its databases."""
 
     arm: str
@@ -62,7 +62,7 @@ class Played(NamedTuple):
         return f"{self.arm} {self.seed}"
 
 
-async def solve(each: Played, ledger: Ledger, responder: str) -> Row:
+async def solve(each: PlannedTask, ledger: Ledger, responder: str) -> Row:
     """Give a task to its team, and test the disputes that it opens."""
     cards, store, task = KnowledgeCards(ledger, each.team), LedgerStore(ledger), each.task
     graph = ARM_GRAPHS.get(each.arm, compound_learning.builder).compile(store=store)

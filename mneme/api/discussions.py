@@ -9,7 +9,7 @@ from pydantic import Field
 from mneme.api.operation import Limit, Operations, changes, reads
 from mneme.core.errors import BadInput, NotFound
 from mneme.stores.access import team_sees
-from mneme.stores.discussions.agent_memory import Carried, CarriedMemory, MemoryVersion
+from mneme.stores.discussions.agent_memory import CarriedMemories, CarriedMemory, MemoryVersion
 from mneme.stores.discussions.discussions import AgreementChange, Discussion, Discussions, Turn
 from mneme.stores.ledger.records import MAX_INT, record_id
 from mneme.stores.provenance import stale
@@ -106,7 +106,7 @@ class TeamDiscussions(Operations):
     @reads("carried-memories/{experts}")
     async def carried(self, experts: TeamName) -> Sequence[CarriedMemory]:
         """Return the memory that each agent of a team carries into the next discussion."""
-        return await Carried(self._ledger, self._owner, experts).all()
+        return await CarriedMemories(self._ledger, self._owner, experts).all()
 
     @changes("carried-memories/{experts}/forget", erases=True)
     async def forget_carried(
@@ -116,7 +116,7 @@ class TeamDiscussions(Operations):
 
         Raises NotFound.
         """
-        carried = Carried(self._ledger, self._owner, experts)
+        carried = CarriedMemories(self._ledger, self._owner, experts)
         erased = await carried.forget(roles or [], reason=reason, actor=self._caller)
         if not erased:
             raise NotFound(f"No such agent of {experts} carries anything.", "See `mneme discuss carried`.")

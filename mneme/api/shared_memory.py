@@ -12,7 +12,7 @@ from mneme.api.operation import Key, Limit, Operations, Reason, changes, only, r
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
 from mneme.models.asking.counting import tokens as token_count
-from mneme.stores.access import RECALLABLE, Opened, Recallable, Right, may_read, own_team, roles
+from mneme.stores.access import RECALLABLE, Recallable, Right, VisibleRecords, may_read, own_team, roles
 from mneme.stores.audit import asker_of, audit
 from mneme.stores.discussions.discussions import AgreementChange, Discussions
 from mneme.stores.ledger.reading import heads_of, links_of, versions_of
@@ -395,7 +395,7 @@ class SharedMemory(Operations):
         await audit(self._ledger, self._who, own, what)
         return own
 
-    async def _found(self, key: str, team: str, opened: Sequence[Opened] = ()) -> Version:
+    async def _found(self, key: str, team: str, opened: Sequence[VisibleRecords] = ()) -> Version:
         """Return a record of the user or a team by its key, or the key's beginning. Raises NotFound.
 
         Records that other teams have `opened` are searched, too.

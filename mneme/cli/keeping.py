@@ -15,7 +15,7 @@ from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.checkpoints.checkpointer import opened_checkpointer
 from mneme.stores.checkpoints.files import accept_missing, check_checkpoints
 from mneme.stores.ledger import verifying
-from mneme.stores.ledger.verifying import Repaired, Verified
+from mneme.stores.ledger.verifying import RepairReport, VerifyReport
 
 ADVICE = "`mneme repair` builds the ledger anew from what is whole; `mneme restore` brings back a backup."
 REWRITTEN = """Rewritten without what was erased. It may still be in backups and snapshots, and on a server in
@@ -101,7 +101,7 @@ def _print_backup(what: str, done: Backup) -> None:
     say(f"{what}: {_counted(done)}{also}.")
 
 
-def _counted(found: Verified | Repaired | Backup) -> str:
+def _counted(found: VerifyReport | RepairReport | Backup) -> str:
     return f"{count_of(found.records, 'record')}, {count_of(found.versions, 'version')}"
 
 

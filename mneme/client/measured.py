@@ -21,7 +21,7 @@ class Fitness(BaseModel):
     """The day, in ISO form."""
 
 
-class Measured(BaseModel):
+class ModelMeasurements(BaseModel):
     """Measurements of one model; roles are named `<workflow>: <role>`."""
 
     digest: str = ""
@@ -29,11 +29,11 @@ class Measured(BaseModel):
     roles: dict[str, Fitness] = {}
 
 
-MEASURED_MODELS = TypeAdapter(dict[str, Measured])
+MEASURED_MODELS = TypeAdapter(dict[str, ModelMeasurements])
 """All measured models by their responder."""
 
 
-def measured_models() -> Mapping[str, Measured]:
+def measured_models() -> Mapping[str, ModelMeasurements]:
     """Return the measurements by responder; empty before the first one. Raises `BadInput`."""
     file = settings().home / MEASURED_FILE
     try:
@@ -50,7 +50,7 @@ def keep_measured(responder: str, digest: str, roles: Mapping[str, Fitness]) -> 
     known = dict(measured_models())
     before = known.get(responder)
     kept = before.roles if before and before.digest == digest else {}
-    known[responder] = Measured(digest=digest, roles={**kept, **roles})
+    known[responder] = ModelMeasurements(digest=digest, roles={**kept, **roles})
     file = settings().home / MEASURED_FILE
     try:
         make_private_folder(file.parent)

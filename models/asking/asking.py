@@ -36,7 +36,7 @@ from mneme.models.asking.counting import count, tokens
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.lazily import by_rules
 from mneme.models.asking.replies import (
-    Copied,
+    CopiedExample,
     CutShort,
     Doubtful,
     Endless,
@@ -242,7 +242,7 @@ def _object(prompt: Prompt[G, A], shown: Sequence[str], asked: str, message: AIM
     except Unusable as unusable:
         raise (cut_off(raw, countable(flat(kind))) if was_cut(message) else unusable) from unusable
     if sentence := copied(shown, asked, raw):
-        raise Copied(f"The reply repeats the example: {sentence!r}.", raw)
+        raise CopiedExample(f"The reply repeats the example: {sentence!r}.", raw)
     return value
 
 
@@ -271,7 +271,7 @@ async def ask_with_repairs(question: Question[T], record: Answered[T], run: Runn
                 raise
             request = question.request  # there is no room to show what was wrong
             continue
-        if isinstance(failure, Copied):
+        if isinstance(failure, CopiedExample):
             bare = replace(question.request, system=question.bare)
             question = replace(question, request=bare, accept=question.accept_bare or question.accept)
         request = _with_complaint(question, failure)

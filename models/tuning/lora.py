@@ -39,7 +39,7 @@ MAX_UNSAVED_SECONDS = 60.0
 MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
-class Trained(BaseModel):
+class TrainingCost(BaseModel):
     """The cost of a training."""
 
     model_config = ConfigDict(frozen=True)
@@ -78,7 +78,7 @@ class Training:
         }
         self._optimiser = torch.optim.AdamW(self._weights.values(), lr=recipe.rate)
 
-    def run(self, pairs: Sequence[Pair], mark: str = "", progress: Progress = silent) -> Trained:
+    def run(self, pairs: Sequence[Pair], mark: str = "", progress: Progress = silent) -> TrainingCost:
         """Train to the end, from where a process was killed. Blocks. Raises BadInput, StorageFailure.
 
         `mark` names the base's content: what was trained on another base, on other pairs or by another recipe
@@ -96,7 +96,7 @@ class Training:
         self._progress = progress
         losses, seconds = self._steps(told, an_epoch, total)
         epochs = [losses[start : start + an_epoch] for start in range(0, total, an_epoch)]
-        return Trained(
+        return TrainingCost(
             pairs=len(pairs),
             steps=total,
             tokens=sum(len(each) for each, _ in told) * recipe.epochs,

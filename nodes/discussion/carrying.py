@@ -15,7 +15,7 @@ from mneme.library.teams.team import CHARACTERS_PER_TOKEN, Role, empty
 from mneme.nodes.context import ledger_of
 from mneme.nodes.discussion.context import Table
 from mneme.prompts.discussion.memory_template import MAX_ENTRIES, MAX_ENTRY_CHARS, at, size, slots
-from mneme.stores.discussions.agent_memory import Carried, CarriedMemory, EndedMemory
+from mneme.stores.discussions.agent_memory import CarriedMemories, CarriedMemory, EndedMemory
 from mneme.stores.discussions.issues import issues_of
 from mneme.stores.ledger.records import Change
 from mneme.stores.write_gate import near_to_any
@@ -37,7 +37,7 @@ async def carry(table: Table, last: int) -> None:
     """Keep what every agent remembers after a discussion's last turn for the next one."""
     if not table.about.carry:
         return
-    carried = Carried(ledger_of(table.runtime), table.discussions.owner, table.team.name)
+    carried = CarriedMemories(ledger_of(table.runtime), table.discussions.owner, table.team.name)
     shown = [*(each.partition("#")[0] for each in table.about.shared), *table.about.carried]
     issues = [each.about for each in issues_of(await table.conversation.all(last))]
     for role in table.team.roles:

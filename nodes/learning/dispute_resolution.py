@@ -30,7 +30,7 @@ from mneme.nodes.learning.verdicts import (
 from mneme.nodes.learning.worlds import advice_of, attempt, opened, refuse_outside, told_of
 from mneme.nodes.workflow import Plain, Typed, Update, read_input
 from mneme.prompts.learning.dispute_resolution import (
-    Carried,
+    CarriedApproach,
     Contest,
     Guideline,
     Match,
@@ -229,7 +229,7 @@ async def tried(world: World, task: Task, side: Guideline, who: str) -> Trial | 
     """Try an approach on a task; None where `who` could not carry its words out at all."""
     advice = advice_of(world, side.condition, side.pattern)
     if advice.is_text:
-        given = Carried(**told_of(world, task.text), condition=side.condition, pattern=side.pattern)
+        given = CarriedApproach(**told_of(world, task.text), condition=side.condition, pattern=side.pattern)
         answered = await ask(carry_out, given, who, lane="background")
         return await attempt(world, answered.value.solution) if answered.value.solution.text else None
     if not advice.feasible:

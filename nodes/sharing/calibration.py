@@ -25,7 +25,7 @@ from mneme.library.agents.agent import AGENTS, Agent, load_agent
 from mneme.library.agents.rubric import SINGLE_POOL
 from mneme.models.asking.asking import resolve
 from mneme.nodes.sharing.context import ScoredContext, Scoring
-from mneme.nodes.sharing.exchange import Exchange, Scored, score
+from mneme.nodes.sharing.exchange import Exchange, PairScores, score
 from mneme.nodes.sharing.pools import FrozenRubric, agents_in
 from mneme.stores.pools.live_scores import Z
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
@@ -72,7 +72,7 @@ async def calibrate(  # noqa: PLR0913  (what is scored, and how)
     return Threshold.model_validate({**told, **measured, "rubric": checksum(frozen.rubric)})
 
 
-def _measured(scored: Sequence[Scored], grader: str, domain: str) -> dict[str, float]:
+def _measured(scored: Sequence[PairScores], grader: str, domain: str) -> dict[str, float]:
     """Return the threshold and how well it separates good answers from the damaged one after each.
 
     What has no score is never kept. Raises BadInput where they are not told apart.

@@ -39,7 +39,7 @@ from mneme.nodes.sharing.exchange import Exchange, example_of, question_of
 from mneme.nodes.sharing.pools import agents_in, opened, pool_named, retrievers_of, rubric_of
 from mneme.nodes.sharing.retriever_judging import HELD_OUT_MOST, Material, better, judge
 from mneme.nodes.workflow import Plain, Typed, Update
-from mneme.prompts.sharing.answering import Asked, answer
+from mneme.prompts.sharing.answering import AskedQuestion, answer
 from mneme.prompts.sharing.grading import Comparison, grade_contradiction
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.lessons import HELD_OUT, Graded, Measure, RetrieverLesson, RetrieverLessons, labelled
@@ -159,7 +159,7 @@ async def _graded(
     return labelled(lesson.model_copy(update={"ungraded": failed}), graded, runtime.context.labels), who
 
 
-async def _asked(memory: Pooled, runtime: PoolRuntime) -> Asked | None:
+async def _asked(memory: Pooled, runtime: PoolRuntime) -> AskedQuestion | None:
     """Return the memory's question as its agent is asked it; None where that agent is not known here."""
     pair = memory.pair
     own = {each.name: each for each in agents_in(runtime.context.agent)}
@@ -174,7 +174,7 @@ async def _asked(memory: Pooled, runtime: PoolRuntime) -> Asked | None:
 
 
 async def contradiction_probability(
-    memory: Pooled, asked: Asked | None, candidate: Pooled, who: str
+    memory: Pooled, asked: AskedQuestion | None, candidate: Pooled, who: str
 ) -> tuple[float, Measure, str]:
     """Return p(¬Y) of eq. 1, the probability that an answer does not follow from an example."""
     pair, example = memory.pair, example_of(candidate.pair)

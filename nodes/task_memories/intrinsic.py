@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from mneme.environments.turns import Turn
 from mneme.library.teams.team import empty
 from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
-from mneme.nodes.task_memories.interface import Held, Shown, Task, TaskMemory
+from mneme.nodes.task_memories.interface import Held, ShownContext, Task, TaskMemory
 from mneme.stores.discussions.agent_memory import AgentMemory
 from mneme.stores.ledger.records import Change, Source, team_namespace
 
@@ -34,7 +34,7 @@ class Intrinsic(TaskMemory):
             held[agent] = {"memory": known.memory, "version": known.version}
         return held
 
-    def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
+    def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> ShownContext:
         """Show the agent its own memory, and the newest turns that fit."""
         known = held.get(agent)
         return self.services.within(

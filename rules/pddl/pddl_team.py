@@ -120,7 +120,7 @@ def choose(given: Situation) -> Move:
 
 
 @dataclass
-class Known:
+class KnownFacts:
     """What a context tells: what holds, and what failed since something last worked."""
 
     facts: Facts
@@ -128,10 +128,10 @@ class Known:
     last: Turn | None = None
 
 
-def read(task: str, memory: str, turns: str) -> Known:
+def read(task: str, memory: str, turns: str) -> KnownFacts:
     """Gather what the three texts say: first the memory's, then the turns, which came later or again."""
     manual = read_manual(task)
-    known, heading = Known(manual.start), ""
+    known, heading = KnownFacts(manual.start), ""
     for line in EARLIER_TASK.split(memory)[0].splitlines():
         heading = line if ":" in line else heading
         for action in manual.actions_in(line):
@@ -154,7 +154,7 @@ def read(task: str, memory: str, turns: str) -> Known:
     return known
 
 
-def next_action(task: str, known: Known, avoided: str = "") -> str:
+def next_action(task: str, known: KnownFacts, avoided: str = "") -> str:
     """Return the next action of a plan; where there is none, or the last action failed, look around."""
     failed = known.last is not None and known.last.failed
     if not failed and (planned := _planned(task, known, known.failed | {avoided})):
@@ -163,7 +163,7 @@ def next_action(task: str, known: Known, avoided: str = "") -> str:
     return CHECK if looked else LOOK
 
 
-def _planned(task: str, known: Known, barred: set[str]) -> str:
+def _planned(task: str, known: KnownFacts, barred: set[str]) -> str:
     """Return the next action on the way from the start; beside that way, the first of a plan from here."""
     manual = read_manual(task)
     facts, by_name = manual.start, {str(each): each for each in manual.possible}

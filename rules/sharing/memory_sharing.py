@@ -15,7 +15,7 @@ from pathlib import Path
 import yaml
 
 from mneme.prompts.sharing import grading, rubric_design, scoring, standard_answers
-from mneme.prompts.sharing.answering import Asked
+from mneme.prompts.sharing.answering import AskedQuestion
 from mneme.prompts.sharing.answering import answer as answer_question
 from mneme.prompts.sharing.examples import CJK_CHARACTER, EXAMPLE_WORD, words
 from mneme.prompts.sharing.grading import Comparison, Contradiction
@@ -67,7 +67,7 @@ def _adapted(question: str, asked: str, answered: str) -> str:
 
 
 @rule(answer_question)
-def answer(given: Asked) -> str:
+def answer(given: AskedQuestion) -> str:
     """Compose an answer after the examples, those of its own kind first; without any, state the question."""
     own = [each for each in given.examples if each.kind == given.kind]
     return compose(given.question, [(each.question, each.answer) for each in own or given.examples])

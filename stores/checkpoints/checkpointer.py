@@ -14,7 +14,7 @@ from mneme.core.errors import BadInput, needs
 from mneme.core.settings import read_settings
 from mneme.stores.checkpoints.erasing import unpack
 from mneme.stores.checkpoints.files import RUN, open_file, readable
-from mneme.stores.checkpoints.threads import Kept, Place, put_back, threads_of
+from mneme.stores.checkpoints.threads import Place, ThreadSummary, put_back, threads_of
 from mneme.stores.database import Cursor, Database
 from mneme.stores.ledger.addresses import POSTGRES_SCHEMES
 
@@ -115,7 +115,7 @@ async def opened_checkpointer(*, to_read: bool = False) -> AsyncIterator["Checkp
             yield saver
 
 
-async def kept_threads() -> Sequence[Kept]:
+async def kept_threads() -> Sequence[ThreadSummary]:
     """Return all threads with checkpoints, the latest written last."""
     return await read_checkpoints(threads_of)
 

@@ -14,7 +14,7 @@ from typing import Any
 import ormsgpack
 
 from mneme.stores.checkpoints.threads import MSGPACK, SUM, Value, intact
-from mneme.stores.users.traces import Told
+from mneme.stores.users.traces import Origins
 
 JSON_KIND = "json"
 EXTENSIONS = range(8)
@@ -69,7 +69,7 @@ def _as_extension(value: Any) -> ormsgpack.Ext:
 class Eraser:
     """Texts to erase: the messages that told something, replies to them, and replies that repeat it."""
 
-    def __init__(self, told: Told, repeats: Callable[[str], bool]) -> None:
+    def __init__(self, told: Origins, repeats: Callable[[str], bool]) -> None:
         self._told, self._repeats = told, repeats
         self._ids, self._said = set(told.messages), set[str]()
         self.finds = 0
@@ -109,7 +109,7 @@ class Eraser:
         """Record a message; a person's words are searched for everywhere else, too."""
         text = _text(message)
         if text not in self._said and not _is_reply(message):
-            self._told |= Told(turns=frozenset({text}))
+            self._told |= Origins(turns=frozenset({text}))
         self.finds += 1
         self._ids.add(str(message.get("id") or ""))
         self._said.add(text)

@@ -44,10 +44,10 @@ from mneme.stores.checkpoints.threads import (
     SUM,
     VALUE_COLUMNS,
     At,
-    Kept,
-    Known,
+    CheckpointHead,
     Past,
     Place,
+    ThreadSummary,
     Value,
     before_latest,
     before_turns,
@@ -325,7 +325,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
 
         return await self._worker.to_the_end(keep)
 
-    def _prune(self, cursor: Cursor, thread: str, known: Sequence[Known], past: Past) -> int:
+    def _prune(self, cursor: Cursor, thread: str, known: Sequence[CheckpointHead], past: Past) -> int:
         """Drop the past of a thread; return how many checkpoints that were."""
         kept = {each.at for each in known} - past.old
         written = cursor.execute(_WRITTEN, (thread,)).fetchall()
@@ -351,7 +351,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
         """Read in the database; all statements of one piece of work see one state."""
         return await self._worker.read(work)
 
-    async def threads(self) -> Sequence[Kept]:
+    async def threads(self) -> Sequence[ThreadSummary]:
         """Return all threads, those written last at the end."""
         return await self.read(threads_of)
 

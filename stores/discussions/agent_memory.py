@@ -118,7 +118,7 @@ class CarriedMemory(EndedMemory):
         return cls.model_validate({**version.value, **told})
 
 
-class Carried(Shelf[EndedMemory, CarriedMemory]):
+class CarriedMemories(Shelf[EndedMemory, CarriedMemory]):
     """The carried memories of one team, by its name and by agent; they reach no other owner or team."""
 
     def __init__(self, ledger: Ledger, owner: str, team: str) -> None:

@@ -20,7 +20,7 @@ DERIVED = ("heads", "receipts", "sources", "tombstones")
 
 
 @dataclass
-class Replayed:
+class LogReplay:
     """What the entries of a log hold, and what is wrong with them, in words.
 
     `heads` has the last version of each record that is whole, `known` the numbers of all that are or are
@@ -36,9 +36,9 @@ class Replayed:
     chain: bytes = bytes(DIGEST_BYTES)
 
 
-def replay(transaction: Transaction, entries: Iterable[tuple[Any, ...]]) -> Replayed:
+def replay(transaction: Transaction, entries: Iterable[tuple[Any, ...]]) -> LogReplay:
     """Add to an empty log what is whole of the entries of another."""
-    found = Replayed()
+    found = LogReplay()
     for seq, kind, record, number, nonce, body, digest, stored in entries:
         before, is_erased = found.chain, body is nonce is None
         found.seq, found.chain, missing = seq, stored, seq - found.seq - 1

@@ -47,14 +47,14 @@ CLOSING_SECONDS = 2.0
 """Seconds that background work has to end when a ledger is closed."""
 
 
-class Stated(TypedDict):
+class WriteFields(TypedDict):
     """Fields that every write states."""
 
     change: Change
     idempotency_key: NotRequired[str | None]
 
 
-class Expecting(Stated):
+class Expecting(WriteFields):
     """Fields of a write to an existing record."""
 
     expected_version: int
@@ -172,7 +172,7 @@ class Ledger(Search):
         *,
         text: str,
         key: str | None = None,
-        **stated: Unpack[Stated],
+        **stated: Unpack[WriteFields],
     ) -> Version:
         """Add a record. Raises Conflict where the key is taken, live or retired."""
         write = make_write(event="insert", namespace=namespace, key=key, value=value, text=text, **stated)
@@ -207,7 +207,7 @@ class Ledger(Search):
         key: str,
         to_version: int,
         expected_version: int | None,
-        **stated: Unpack[Stated],
+        **stated: Unpack[WriteFields],
     ) -> Write:
         """Return the write of a rollback: a version that equals an older one. Raises Conflict, NotFound."""
         history = await self.history(namespace, key)

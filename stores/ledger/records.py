@@ -72,7 +72,7 @@ class Change(BaseModel):
     undoes: int | None = Field(None, description="The version that this change takes back.")
 
 
-class Named(BaseModel):
+class NamedRecord(BaseModel):
     """What names its record by namespace and key."""
 
     model_config = ConfigDict(frozen=True)
@@ -86,7 +86,7 @@ class Named(BaseModel):
         return record_id(self.namespace, self.key)
 
 
-class Version(Named):
+class Version(NamedRecord):
     """One state of a record; versions are only ever added."""
 
     version: int = Field(ge=1)
@@ -142,7 +142,7 @@ class Hit(NamedTuple):
     parts: dict[str, float]
 
 
-class Write(Named):
+class Write(NamedRecord):
     """A requested change of one record: see `make_write`.
 
     `expected_version` is the version the writer has seen; an insert expects none. `text` of None

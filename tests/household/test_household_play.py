@@ -17,11 +17,11 @@ from mneme.core.errors import BadInput
 from mneme.environments.household import (
     Action,
     Beliefs,
-    Ended,
     Episode,
     Event,
     Frame,
     Macro,
+    MacroEnd,
     Plan,
     Trace,
     World,
@@ -218,7 +218,7 @@ def test_an_agent_that_gets_nowhere_is_stuck() -> None:
         turn = plan.next(observation, beliefs, world.layout)
         assert isinstance(turn, Action)
         plan.took(turn, observation, beliefs)
-    assert plan.next(observation, beliefs, world.layout) == Ended(ok=False, why="stuck")
+    assert plan.next(observation, beliefs, world.layout) == MacroEnd(ok=False, why="stuck")
 
 
 def test_waiting_ends_and_a_message_interrupts() -> None:

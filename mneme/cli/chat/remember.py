@@ -25,7 +25,7 @@ from mneme.cli.show import (
     say,
 )
 from mneme.core.errors import BadInput, MnemeError, first_fault
-from mneme.importing.writing import Sent, send
+from mneme.importing.writing import MessageCounts, send
 from mneme.models.asking.counting import in_words
 from mneme.stores.users.inbox import complete
 
@@ -58,7 +58,7 @@ async def remember(
         print_error(BadInput(f"{source}, line {number}: {reason}.", "The other lines are remembered."))
     messages = [complete(each) for each in to_remember(conversation.turns, thread)]
     await get_ready({"memory_agent": agents})
-    report = Sent(messages=len(messages))
+    report = MessageCounts(messages=len(messages))
     with progress_bar() as progress:
         bar = progress.add_task("remembering", total=len(messages))
         async for report in send(messages, user, {"memory_agent": agents}):
@@ -73,7 +73,7 @@ async def remember(
     return int(status or broken > 0)
 
 
-def print_sent(report: Sent, more: dict[str, Any], *, is_aside: bool = False) -> int:
+def print_sent(report: MessageCounts, more: dict[str, Any], *, is_aside: bool = False) -> int:
     """Print the outcomes of messages, in JSON with `more`; return 1 if one failed.
 
     With `is_aside` the count goes to the error stream. Raises MnemeError if the rest was not tried.

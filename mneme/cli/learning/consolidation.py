@@ -19,7 +19,7 @@ CONSOLIDATION_GRAPH = "consolidation"
 FIXED_FIELDS = ("base", "served_base")
 
 
-class Wanted(BaseModel):
+class ConsolidationRequest(BaseModel):
     """The requested action: a consolidation of a model, a report, or an undo."""
 
     base: str = Field("", description="What is tuned: a GGUF file, a folder of safetensors, or smollm2.")
@@ -37,7 +37,7 @@ class Wanted(BaseModel):
     reason: str = Field("", description="The reason of a rollback; kept in the history.")
 
 
-Wish = Annotated[dict[str, Any], Fields(Wanted)]
+Wish = Annotated[dict[str, Any], Fields(ConsolidationRequest)]
 
 
 async def consolidate_cards(

@@ -16,7 +16,7 @@ from mneme.library import EXAMPLES
 from mneme.models.asking.responders import check
 from mneme.models.tuning.base import Base, find_base, fingerprint
 from mneme.models.tuning.judging import Judged, judge
-from mneme.models.tuning.lora import ADAPTER, ADAPTER_FILE, Trained, Training, open_tuned
+from mneme.models.tuning.lora import ADAPTER, ADAPTER_FILE, Training, TrainingCost, open_tuned
 from mneme.models.tuning.paired import not_worse
 from mneme.models.tuning.pairs import Progress, Question, Recipe
 from mneme.nodes.learning.consolidation.sources import card_pairs, memory_pairs
@@ -115,7 +115,7 @@ async def train(state: State, runtime: TuningRuntime) -> Update:
     tell, folder = _teller("train", run), await run.folder(state["tag"])
     recipe = Recipe.model_validate(runtime.context.model_dump(include={*Recipe.model_fields}))
 
-    def trained() -> Trained:
+    def trained() -> TrainingCost:
         training = Training(Base(find_base(state["base"])), folder, recipe)
         return training.run(read_pairs(folder).train, state["figures"]["base"], tell)
 
