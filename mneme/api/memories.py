@@ -148,7 +148,7 @@ class Memories(Operations):
 
         A text that is known word for word is not written again; a given period changes it. Raises BadInput.
         """
-        from mneme.rules.chat.memory_agent import entities_of  # noqa: PLC0415  (slow to import)
+        from mneme.rules.chat.english import entities_of  # noqa: PLC0415  (slow to import)
 
         check_period(since, until)
         entities = list(entities) or entities_of(_filled(content))
@@ -182,7 +182,7 @@ class Memories(Operations):
         Its names are those of the new text, its quote is the text. Raises NotFound, Conflict, BadInput.
         """
         from mneme.prompts.chat.evidence import names  # noqa: PLC0415  (slow to import)
-        from mneme.rules.chat.memory_agent import entities_of  # noqa: PLC0415  (slow to import)
+        from mneme.rules.chat.english import entities_of  # noqa: PLC0415  (slow to import)
 
         found = await self._kept.get(await self._whole(key))
         old = found.memory

@@ -21,7 +21,6 @@ MEASURE_STEMS = {each[:STEM] for each in words(ENGLISH["measures"])}
 SHARED_WORD_RATIO = 3
 """The other statement has at least one in this many words of the shorter one."""
 MAX_WORDS = 5  # of a value: more words may say something else, too
-PREPOSITIONS = frozenset(("at", "in", "on", "for", "to", "of", "by", "from", "with"))
 Correction = tuple[int, str, str]
 """The number of the memory that a correction means, its words that are wrong, and the right ones."""
 
@@ -87,8 +86,6 @@ def _refers(sentence: str, memory: str) -> bool:
 def _is_about(sentence: str, memory: str) -> bool:
     """Return whether a sentence may have a memory's subject: `Leo lives in Porto` of `My brother Leo …`."""
     of, known = (f" {_subject(each)}" for each in (sentence, memory))
-    if of[1:] in PREPOSITIONS:  # `At work …` of no `At home …`
-        return False
     return of in {" it's", " that's", " the"} or of.endswith(known) or known.endswith(of)
 
 
@@ -112,13 +109,10 @@ def _named(sentence: str, memory: str) -> Iterator[tuple[str, str]]:
 
 
 def _known(text: str, memory: str) -> str:
-    """Return the first words of a text that stand in a memory, where it has what follows them, too."""
+    """Return the most first words of a text that stand in a memory."""
     said = text.split()
-    for size in range(len(said), 0, -1):
-        part, others = " ".join(said[:size]), " ".join(said[size:])
-        if content_of(said[size - 1]) and count(part, memory) and stems(others) <= stems(memory):
-            return part
-    return text
+    parts = (" ".join(said[:size]) for size in range(len(said), 0, -1))
+    return next((each for each in parts if content_of(each.split()[-1]) and count(each, memory)), text)
 
 
 def _paired(value: str, text: str, memory: str) -> Iterator[tuple[str, str]]:

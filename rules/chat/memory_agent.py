@@ -9,18 +9,7 @@ from mneme.prompts.chat.memory_agent import comparing, forgetting, reading, rewr
 from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.prompts.chat.memory_agent.reading import MAX_ITEMS, MAX_MEMORY_CHARS
 from mneme.rules.chat.comparison import corrected, correction, count, relations, stems
-from mneme.rules.chat.english import (
-    CLAUSES,
-    GRAMMAR,
-    IS,
-    MAX_READ,
-    NAME,
-    OPENING,
-    asks,
-    core,
-    says,
-    statements,
-)
+from mneme.rules.chat.english import CLAUSES, IS, MAX_READ, asks, entities_of, says, statements
 from mneme.rules.registry import rule
 
 FORGET = re.compile(
@@ -73,17 +62,6 @@ def _wishes(message: str) -> list[str]:
         for each, wish in wishes.items()
         if not any(says(part, bool(IS.search(part))) and not asks(part) for part in CLAUSES.split(wish)[1:])
     ]
-
-
-def entities_of(content: str) -> list[str]:
-    """Return the names with a capital in a text, without words of grammar that begin a sentence."""
-    found = []
-    for each in NAME.finditer(content):
-        name = each[0].removesuffix("'s").removesuffix("’s")
-        first, _, others = name.partition(" ")
-        begins = content[: each.start()].rstrip()[-1:] in {"", ".", "!", "?", ":"}
-        found.append(others if begins and core(first) in GRAMMAR | OPENING else name)
-    return [each for each in dict.fromkeys(found) if len(each) > 1][:MAX_ITEMS]
 
 
 @rule(comparing.compare_memories)
