@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
-NO_EFFECT = re.compile(r"\b(?:not valid|no effect|invalid|cannot|error|failed)\b", re.IGNORECASE)
+FAILURE_WORDS = re.compile(r"\b(?:not valid|no effect|invalid|cannot|error|failed)\b", re.IGNORECASE)
 LOOKING = re.compile(r"^(?:check valid actions|look around|think)\b", re.IGNORECASE)
 TURN_LINE = re.compile(r"\[(\d+)\] ([^:\n]+): (.*?)(?:\nObservation: (.*))?", re.DOTALL)
-START = re.compile(r"^(?=\[\d+\] [^:\n]+: )", re.MULTILINE)
+TURN_START = re.compile(r"^(?=\[\d+\] [^:\n]+: )", re.MULTILINE)
 
 
 class Turn(BaseModel):
@@ -28,7 +28,7 @@ class Turn(BaseModel):
     @property
     def failed(self) -> bool:
         """Return whether the environment answered that the turn had no effect."""
-        return bool(NO_EFFECT.search(self.outcome))
+        return bool(FAILURE_WORDS.search(self.outcome))
 
     @property
     def worked(self) -> bool:
@@ -52,7 +52,7 @@ def read_turn(text: str) -> Turn | None:
 
 def split_turns(text: str) -> list[str]:
     """Cut a text that holds several turns into their texts."""
-    return [each.strip() for each in START.split(text) if each.strip()]
+    return [each.strip() for each in TURN_START.split(text) if each.strip()]
 
 
 def read_turns(texts: Sequence[str]) -> list[Turn]:

@@ -38,8 +38,8 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
-from mneme.core.fields import described
-from mneme.core.trial import Metric, Solution, Trial, failed
+from mneme.environments.fields import described
+from mneme.environments.trial import Metric, Solution, Trial, failed
 
 __all__ = [
     "SHIPPED_WORLDS",
@@ -51,7 +51,7 @@ __all__ = [
     "Metric",
     "Solution",
     "Task",
-    "Told",
+    "TaskInput",
     "Trial",
     "World",
     "WorldKind",
@@ -64,7 +64,7 @@ __all__ = [
 ]
 
 
-class Told(TypedDict, total=False):
+class TaskInput(TypedDict, total=False):
     """A task's input for its world: the one declaration for the command line, the graphs and the worlds."""
 
     query: Annotated[

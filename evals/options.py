@@ -49,7 +49,7 @@ async def identify(who: str) -> Identity:
     return Identity(responder=responder, digest=digests.get(model) or digests.get(f"{model}:latest", ""))
 
 
-RUNS = Path("runs")
+RUNS_FOLDER = Path("runs")
 
 Agents = Annotated[
     str,
@@ -82,7 +82,7 @@ def jobs_of(given: int, uses_model: bool) -> int:
 class JournalOptions(BaseModel):
     """Options of every evaluation: the folder of the results."""
 
-    out: Annotated[Path, Field(description="Folder of raw results and plots.")] = RUNS
+    out: Annotated[Path, Field(description="Folder of raw results and plots.")] = RUNS_FOLDER
     fresh: Annotated[bool, Field(description="Start anew instead of going on.")] = False
 
     def journal(self, name: str, configuration: Row) -> Journal:

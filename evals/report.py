@@ -29,8 +29,8 @@ Progress = Callable[[int, int, str], None]
 
 BY_RULES = "Answered by rules: docs/measurements.md says what that cannot tell."
 MEND = "Make room, or give another folder with --out; finished cases are kept."
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = (*("environments", "evals", "graphs", "library", "models", "nodes", "prompts", "rules", "stores"),)
+SOURCE_ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = (*("environments", "evals", "graphs", "library", "models", "nodes", "prompts", "rules", "stores"),)
 SOURCES = {".py", ".pddl", ".yaml"}
 LIBRARIES = (
     "mneme-agents",
@@ -233,8 +233,8 @@ def file_digest(path: Path) -> str:
 def code_digest() -> str:
     """Name the program that gave a result: a digest of every source file of ours that takes part."""
     whole = hashlib.sha256()
-    for package in PACKAGES:
-        for path in sorted(each for each in (ROOT / package).rglob("*") if each.suffix in SOURCES):
+    for package in FOLDERS:
+        for path in sorted(each for each in (SOURCE_ROOT / package).rglob("*") if each.suffix in SOURCES):
             whole.update(path.read_bytes())
     return whole.hexdigest()[:12]
 

@@ -4,13 +4,13 @@ from langgraph.graph import END, START
 
 from mneme.nodes.sharing import interactive_learning as learning
 from mneme.nodes.sharing.context import GrowthContext
-from mneme.nodes.sharing.interactive_learning import Chosen, Dealt, Result, State, Wanted
+from mneme.nodes.sharing.interactive_learning import Dealt, QuestionRequest, Result, State, Wanted
 from mneme.nodes.workflow import Workflow
 
 builder = Workflow(State, context_schema=GrowthContext, input_schema=Wanted, output_schema=Result)
 builder.add_node(learning.take_in)
 builder.add_node(learning.choose)
-builder.add_node(learning.ask, input_schema=Chosen)
+builder.add_node(learning.ask, input_schema=QuestionRequest)
 builder.add_node(learning.pose)
 builder.add_node(learning.exchange, input_schema=Dealt)
 builder.add_node(learning.end)

@@ -19,7 +19,7 @@ from mneme.nodes.chat.memory_operations import discard, insert_memory, replace_m
 from mneme.nodes.chat.message_lifecycle import Given, Result, State
 from mneme.nodes.workflow import Workflow
 
-OPERATIONS = ["insert_memory", "update_memory", "replace_memory", "retire", "discard", "settle"]
+OPERATION_NODES = ["insert_memory", "update_memory", "replace_memory", "retire", "discard", "settle"]
 
 
 def workflow_from(first: str) -> Workflow:
@@ -47,6 +47,6 @@ builder.add_conditional_edges("message_router", routed, ["find_similar", "forget
 builder.add_conditional_edges("forget", left_to_store, ["find_similar", "settle"])
 builder.add_edge("find_similar", "conflict_router")
 builder.add_edge("conflict_router", "decide")
-builder.add_conditional_edges("decide", message.each_decision, OPERATIONS)
+builder.add_conditional_edges("decide", message.each_decision, OPERATION_NODES)
 
 graph = builder.compile(name="memory_agent")

@@ -5,13 +5,13 @@ from langgraph.graph import END, START
 from mneme.nodes.household import mita
 from mneme.nodes.household.context import HouseholdContext
 from mneme.nodes.household.household_state import Task
-from mneme.nodes.household.mita_state import Asked, Result, State
+from mneme.nodes.household.mita_state import ProposalRequest, Result, State
 from mneme.nodes.workflow import Workflow
 
 builder = Workflow(State, context_schema=HouseholdContext, input_schema=Task, output_schema=Result)
 builder.add_sequence([mita.begin, mita.perceive])
 builder.add_node(mita.summarise)
-builder.add_node(mita.negotiate, input_schema=Asked)
+builder.add_node(mita.negotiate, input_schema=ProposalRequest)
 builder.add_node(mita.allocate)
 builder.add_node(mita.follow_proposals)
 builder.add_node(mita.execute)

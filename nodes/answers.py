@@ -23,7 +23,7 @@ ANSWER_TYPES: dict[str, Kind] = {each: each for each in get_args(Kind)}
 ANSWER_TYPES |= {"approve": "accept", "response": "respond"}
 
 
-class Decided(NamedTuple):
+class PersonAnswer(NamedTuple):
     """A person's answer in the form of agent-inbox or agent-chat-ui: what was done, and with what."""
 
     kind: Kind
@@ -62,7 +62,7 @@ def action(name: str, about: str, proposed: BaseModel, allowed: Sequence[str]) -
     }
 
 
-def decided(said: Any) -> Decided | None:
+def decided(said: Any) -> PersonAnswer | None:
     """Return an answer in a client's form; None for one in our own. Raises BadInput."""
     given = said["decisions"] if isinstance(said, dict) and said.get("decisions") else said
     first = given[0] if isinstance(given, list) and given else given
@@ -76,14 +76,14 @@ def decided(said: Any) -> Decided | None:
     edited = first.get("edited_action") or args
     edited = edited if isinstance(edited, dict) else {}
     text = first.get("message") or (args if isinstance(args, str) else "")
-    return Decided(kind, edited.get("args", edited) if kind == "edit" else {}, str(text).strip())
+    return PersonAnswer(kind, edited.get("args", edited) if kind == "edit" else {}, str(text).strip())
 
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_answer(
-    kind: type[Model], said: Any, form: str, fields_of: Callable[[Decided], dict[str, Any]]
+    kind: type[Model], said: Any, form: str, fields_of: Callable[[PersonAnswer], dict[str, Any]]
 ) -> Model:
     """Return an answer in our own form, or in a client's, of which `fields_of` gives the fields.
 

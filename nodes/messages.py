@@ -23,7 +23,7 @@ ChatMessages = Annotated[
 """How a graph that takes a text declares that it takes chat messages as well."""
 
 
-class Said(NamedTuple):
+class LastMessage(NamedTuple):
     """The last message of a user, and the turns that led up to it, oldest first."""
 
     text: str
@@ -39,12 +39,12 @@ def spoken(messages: Sequence[Any]) -> list[BaseMessage]:
         raise BadInput(f"messages: {reason}", MESSAGES_HINT) from error
 
 
-def said_in(messages: Sequence[Any]) -> Said:
+def said_in(messages: Sequence[Any]) -> LastMessage:
     """Return the last message of the user. Raises BadInput where the last message is not a user's."""
     chat = spoken(messages)
     if not chat or chat[-1].type != "human" or not chat[-1].text.strip():
         raise BadInput("messages: the last one is not a text message of the user.", MESSAGES_HINT)
-    return Said(chat[-1].text, [turn(each) for each in chat[:-1]])
+    return LastMessage(chat[-1].text, [turn(each) for each in chat[:-1]])
 
 
 def turn(message: BaseMessage) -> str:

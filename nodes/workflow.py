@@ -78,12 +78,10 @@ class Workflow(StateGraph[Any, Any, Any, Any]):
 
     def compile(self, *args: Any, **more: Any) -> CompiledWorkflow:
         """Compile the graph."""
-        compiled = super().compile(*args, **more)
-        # `StateGraph.compile` names the class that it makes and offers no other. A wrapper would not be the
-        # Pregel that Studio, the server and a parent graph look for.
-        compiled.__class__ = CompiledWorkflow
-        assert isinstance(compiled, CompiledWorkflow)
-        return compiled
+        # `StateGraph.compile` offers no class but its own; this is made of the same parts, as a copy is. What
+        # wraps it would not be the Pregel that Studio, the server and a parent graph look for.
+        parts = vars(super().compile(*args, **more)).items()
+        return CompiledWorkflow(**{name: part for name, part in parts if not name.startswith("_")})
 
 
 def counted(node: Node) -> Node:

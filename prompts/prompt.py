@@ -34,7 +34,7 @@ Schema = dict[str, Any]
 Schemas = dict[str, Schema]
 """Allowed values of a reply's fields, by their paths."""
 Bounds = Callable[[Any], Mapping[str, Schema]]
-PACKAGE = __name__.partition(".")[0]
+ROOT_PACKAGE = __name__.partition(".")[0]
 JSON_FORM = "Reply with one JSON object"
 QUOTED_FIELD = re.compile(r'"(\w[^"…]*)"')
 CLIPPED = "clipped"
@@ -113,7 +113,7 @@ class Prompt(Generic[Given, Answer]):
     def room(self) -> str:
         """The workflow whose question it is: the package of `prompts/` or `evals/` that has its input."""
         package, _, *room = f"{self.given.__module__}..".split(".")
-        return room[0] if package == PACKAGE else ""
+        return room[0] if package == ROOT_PACKAGE else ""
 
     def system_text(self, *, with_examples: bool = True) -> str:
         """Return the system text, with the worked examples, or with the form of the reply that they show."""

@@ -30,11 +30,11 @@ ACTION_LINE = re.compile(
 OBJECTS_LINE = re.compile(r"^Objects: (.*)$", re.M)
 OBJECT_GROUP = re.compile(r"([^;()]+)(?:\(([^)]*)\))?")
 GOAL = re.compile(r"conditions: (.*?)(?:\n|$)")
-START = re.compile(r"^At the start: (.*)$", re.M)
+START_LINE = re.compile(r"^At the start: (.*)$", re.M)
 KIND = re.compile(r"(<[^>]+>) is ([^;.]+)")
 ARTICLE = re.compile(r"\b(?:an?|the) ")
-STOP = re.compile(r"\.(?:\s+|$)")
-EARLIER = re.compile(r"^An earlier task that ", re.MULTILINE)
+FULL_STOP = re.compile(r"\.(?:\s+|$)")
+EARLIER_TASK = re.compile(r"^An earlier task that ", re.MULTILINE)
 FAILED = re.compile(r"fail|without effect|not valid", re.IGNORECASE)
 IN_ORDER = re.compile(r"in.order", re.IGNORECASE)
 
@@ -49,7 +49,7 @@ class Manual:
         self.objects: dict[str, Sequence[str]] = {}
         """The objects that each parameter may take."""
         self.actions = {each[0]: self._action(*each) for each in ACTION_LINE.findall(f"{task.lower()}\n")}
-        goal, start = GOAL.search(task), START.search(task)
+        goal, start = GOAL.search(task), START_LINE.search(task)
         self.goal, self.start = (self.facts_in(each[1]) if each else Facts() for each in (goal, start))
 
     def _action(self, name: str, parameters: str, described: str) -> Schema:
@@ -108,7 +108,7 @@ read_manual = lru_cache(maxsize=256)(Manual)
 
 def sentences(text: str) -> list[Sentence]:
     """Cut a text into sentences of words in small letters."""
-    return [cut for each in STOP.split(text.strip()) if (cut := tuple(each.lower().split()))]
+    return [cut for each in FULL_STOP.split(text.strip()) if (cut := tuple(each.lower().split()))]
 
 
 @rule(questions.choose_otherwise)
@@ -120,7 +120,7 @@ def choose(given: Situation) -> Move:
 
 
 @dataclass
-class Known:
+class KnownFacts:
     """What a context tells: what holds, and what failed since something last worked."""
 
     facts: Facts
@@ -128,11 +128,11 @@ class Known:
     last: Turn | None = None
 
 
-def read(task: str, memory: str, turns: str) -> Known:
+def read(task: str, memory: str, turns: str) -> KnownFacts:
     """Gather what the three texts say: first the memory's, then the turns, which came later or again."""
     manual = read_manual(task)
-    known, heading = Known(manual.start), ""
-    for line in EARLIER.split(memory)[0].splitlines():
+    known, heading = KnownFacts(manual.start), ""
+    for line in EARLIER_TASK.split(memory)[0].splitlines():
         heading = line if ":" in line else heading
         for action in manual.actions_in(line):
             if FAILED.search(heading + line):
@@ -154,7 +154,7 @@ def read(task: str, memory: str, turns: str) -> Known:
     return known
 
 
-def next_action(task: str, known: Known, avoided: str = "") -> str:
+def next_action(task: str, known: KnownFacts, avoided: str = "") -> str:
     """Return the next action of a plan; where there is none, or the last action failed, look around."""
     failed = known.last is not None and known.last.failed
     if not failed and (planned := _planned(task, known, known.failed | {avoided})):
@@ -163,7 +163,7 @@ def next_action(task: str, known: Known, avoided: str = "") -> str:
     return CHECK if looked else LOOK
 
 
-def _planned(task: str, known: Known, barred: set[str]) -> str:
+def _planned(task: str, known: KnownFacts, barred: set[str]) -> str:
     """Return the next action on the way from the start; beside that way, the first of a plan from here."""
     manual = read_manual(task)
     facts, by_name = manual.start, {str(each): each for each in manual.possible}

@@ -15,9 +15,9 @@ from pathlib import Path
 import yaml
 
 from mneme.prompts.sharing import grading, rubric_design, scoring, standard_answers
-from mneme.prompts.sharing.answering import Asked
+from mneme.prompts.sharing.answering import AskedQuestion
 from mneme.prompts.sharing.answering import answer as answer_question
-from mneme.prompts.sharing.examples import EXAMPLE_WORD, HAN, words
+from mneme.prompts.sharing.examples import CJK_CHARACTER, EXAMPLE_WORD, words
 from mneme.prompts.sharing.grading import Comparison, Contradiction
 from mneme.prompts.sharing.rubric_design import Domain, Drafted, DraftedCriterion
 from mneme.prompts.sharing.scoring import Fault, Gradeable, Judgeable, Score, Whole
@@ -63,11 +63,11 @@ def _adapted(question: str, asked: str, answered: str) -> str:
         word = exchange.get(found[0].casefold(), "")
         return (word.capitalize() if found[0][:1].isupper() else word) or found[0]
 
-    return re.sub(rf"{HAN.pattern}|{EXAMPLE_WORD.pattern}", other, answered.strip())
+    return re.sub(rf"{CJK_CHARACTER.pattern}|{EXAMPLE_WORD.pattern}", other, answered.strip())
 
 
 @rule(answer_question)
-def answer(given: Asked) -> str:
+def answer(given: AskedQuestion) -> str:
     """Compose an answer after the examples, those of its own kind first; without any, state the question."""
     own = [each for each in given.examples if each.kind == given.kind]
     return compose(given.question, [(each.question, each.answer) for each in own or given.examples])

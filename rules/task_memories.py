@@ -36,8 +36,8 @@ SUMMARY_FIFTHS = {"Done, in order": 2, "Without effect": 1, "Open": 1, "Seen": 1
 LONG_COURSE = 30
 ALIKE = 0.8
 MAX_OPERATIONS = 8
-STOP = {"a", "an", "and", "are", "be", "by", "following", "for", "conditions", "goal"}
-STOP |= {"in", "is", "it", "of", "on", "or", "satisfy", "the", "to", "with"}
+STOP_WORDS = {"a", "an", "and", "are", "be", "by", "following", "for", "conditions", "goal"}
+STOP_WORDS |= {"in", "is", "it", "of", "on", "or", "satisfy", "the", "to", "with"}
 NOT_AGAIN = "Do not repeat an action that had no effect: find out which of its conditions is missing."
 
 
@@ -155,7 +155,7 @@ def merge_insights(given: Alike) -> Merged:
 
 def kinds(text: str) -> set[str]:
     """Return the words of a text that distinguish tasks, without the numbers in names."""
-    return set(re.findall(r"[a-z][a-z-]*", text.lower())) - STOP
+    return set(re.findall(r"[a-z][a-z-]*", text.lower())) - STOP_WORDS
 
 
 def brief(text: str) -> str:

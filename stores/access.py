@@ -46,7 +46,7 @@ Agent = Literal["chatbot", "researcher", "expert", "manager", "pool"]
 """The agents of a team that are shown what others remember; `pool`: those that share answers in one."""
 
 
-class Opened(NamedTuple):
+class VisibleRecords(NamedTuple):
     """Records that another team of the organisation makes visible: a kind, or its verified ones alone."""
 
     team: str
@@ -63,7 +63,7 @@ class Asker:
 
     user: str = ""
     teams: tuple[str, ...] = ()
-    opened: tuple[Opened, ...] = ()
+    opened: tuple[VisibleRecords, ...] = ()
     retrieves: tuple[Recallable, ...] = ()
 
     def sees(self, namespace: Namespace) -> bool:
@@ -95,11 +95,11 @@ class Roles(BaseModel):
         """Return the team's policy for records of a kind that are out of date."""
         return self.stale.get(team, {}).get(kind, "verify" if kind == "card" else "review")
 
-    def opened(self, teams: Iterable[str]) -> tuple[Opened, ...]:
+    def opened(self, teams: Iterable[str]) -> tuple[VisibleRecords, ...]:
         """Return what members of these teams may see of their organisations' other teams, by kind."""
         own = {*teams}
         return tuple(
-            Opened(other, kind, policy == "measured")
+            VisibleRecords(other, kind, policy == "measured")
             for members in self.organisations.values()
             if own & members.keys()
             for other, kinds in members.items()

@@ -20,7 +20,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Namespace, Value, Version
 from mneme.stores.shelf import Shelf, kind_of
 
-ROOT = "answers"
+ANSWERS_ROOT = "answers"
 ANSWER_LIFETIME = timedelta(days=1)
 MAX_BODY_CHARS = 1_000_000
 """Characters of an answer that are kept; of a longer one only that it was given."""
@@ -38,7 +38,7 @@ class Answer(NamedTuple):
     body: str
 
 
-class Kept(BaseModel):
+class StoredAnswer(BaseModel):
     """A request that was begun, with its answer once there is one; without text where that was erased."""
 
     model_config = ConfigDict(frozen=True)
@@ -53,7 +53,7 @@ class Claim(NamedTuple):
     """A request that is being executed here and nowhere else."""
 
     name: str
-    kept: Kept
+    kept: StoredAnswer
     at: datetime
 
 
@@ -62,7 +62,7 @@ class KeptAnswers:
 
     def __init__(self, ledger: Ledger, owner: Namespace) -> None:
         self._ledger, self._owner = ledger, owner
-        self._shelf = Shelf(ledger, (ROOT, *owner), kind_of(Kept))
+        self._shelf = Shelf(ledger, (ANSWERS_ROOT, *owner), kind_of(StoredAnswer))
 
     async def claim(self, key: str, request: bytes) -> Answer | Claim:
         """Return the answer that was given, or take the request on: then call `keep` or `release`.
@@ -73,7 +73,7 @@ class KeptAnswers:
         head = await self._ledger.get(self._shelf.namespace, name)
         if head is not None and head.live and not _is_old(head):
             return _given(self._shelf.kind.read(head), asked)
-        kept = Kept(request=asked, since=datetime.now(UTC))
+        kept = StoredAnswer(request=asked, since=datetime.now(UTC))
         write = self._shelf.write(name, kept, ANSWER_CHANGE)
         if head is not None and not head.live:
             write = write.model_copy(update={"event": "restore", "expected_version": head.version})
@@ -118,14 +118,14 @@ class KeptAnswers:
 
 async def drop_old_answers(ledger: Ledger) -> int:
     """Erase all owners' answers that are older than a day; return their number."""
-    kept = await ledger.records((ROOT,), limit=None, include_retired=True)
+    kept = await ledger.records((ANSWERS_ROOT,), limit=None, include_retired=True)
     old = [each for each in kept if _is_old(each)]
     if old:
         await ledger.forget_records(dropped=old)
     return len(old)
 
 
-def _given(kept: Kept, asked: str) -> Answer:
+def _given(kept: StoredAnswer, asked: str) -> Answer:
     if kept.request != asked:
         raise KeyReused("Another request had this idempotency key.", "Give each request a key of its own.")
     if not kept.status:

@@ -7,12 +7,14 @@ import asyncio
 import errno
 import fcntl
 import sqlite3
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -29,13 +31,15 @@ NOTE_DIGITS = 20
 """The digits of the number in a note, which is written over the one before."""
 BUSY_SECONDS = 60.0
 """The longest that a write waits for other processes, which hold the database for milliseconds each."""
+TURN_SECONDS = 10.0
+"""The longest that a writer waits for its turn, since whoever has it may be stopped."""
 LOG_WAITS = (0.0, 0.01, *[0.03] * 1000)
 """Seconds between attempts to empty a write-ahead log that another process reads, or empties as well."""
 REPAIR = "`mneme verify` says what is whole; `mneme repair` builds the ledger anew from that."
 SPACE = "Check the disk's free space and who may write to the folder; MNEME_HOME names another."
 FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
 NO_WRITING = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH)
+DAMAGE_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH)
 
 
 @contextmanager
@@ -65,19 +69,17 @@ def noted(note: Path | None) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def note_written(note: Path | None, number: int) -> None:
-    """Note how much has been written, once it is on the disk: a file that has lost its end has less.
+def lock_in_turn(file: FileIO) -> None:
+    """Lock a file, after those who waited before; without, where its turn does not come within TURN_SECONDS.
 
-    Where this fails the note says a little less. Of several processes the one that wrote last counts.
+    A lock goes with the process that has it, and with the file's being closed: also where it comes too late.
     """
-    if note is None:
-        return
-    with suppress(OSError), note.open("r+b") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        text = file.read()
-        if not text.isdigit() or int(text) < number:
-            file.seek(0)
-            file.write(b"%0*d" % (NOTE_DIGITS, number))
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        waiting = threading.Thread(target=fcntl.flock, args=(file.fileno(), fcntl.LOCK_EX), daemon=True)
+        waiting.start()
+        waiting.join(TURN_SECONDS)
 
 
 class Cursor(Protocol):
@@ -206,16 +208,47 @@ class Worker:
 class Sqlite(Database):
     """An SQLite file: readers never wait, writers for one another's transaction alone.
 
-    `remedy` is what to do where it is damaged, `kept` the note beside it, by which a lost end is noticed.
+    `remedy` is what to do where it is damaged, `kept` the note beside it, by which a lost end is noticed: how
+    much had been written after the last transaction, which the statement `written` reads.
     """
 
-    def __init__(self, path: Path, remedy: str = REPAIR, kept: Path | None = None) -> None:
+    def __init__(self, path: Path, remedy: str = REPAIR, kept: Path | None = None, written: str = "") -> None:
         self.path, self.place, self.kept, self._remedy = path, str(path), kept, remedy
+        self._written = written
         self._idle: deque[sqlite3.Connection] = deque()
         with storage_errors(f"write {path}"):
             make_private_file(path)
         with self.reading():
             pass  # what is wrong with the file is said now
+
+    @contextmanager
+    def writing(self) -> Iterator[Cursor]:
+        with self._turn() as note:
+            with super().writing() as cursor:
+                yield cursor
+                number = cursor.execute(self._written).fetchone()[0] if note else 0
+            if note:
+                with suppress(OSError):  # then the note says a little less
+                    text = note.read()
+                    if not text.isdigit() or int(text) < number:
+                        note.seek(0)
+                        note.write(b"%0*d" % (NOTE_DIGITS, number))
+
+    @contextmanager
+    def _turn(self) -> Iterator[FileIO | None]:
+        """Lock the note, and yield it, where there is one that may be written.
+
+        SQLite's lock is enough to hold writers apart. But who waits for it looks again ever less often, and
+        in no order, so that among several processes one waits for many others.
+        """
+        with ExitStack() as turn:
+            note = None
+            with suppress(OSError):
+                note = turn.enter_context(self.kept.open("r+b", buffering=0)) if self.kept else None
+            if note:
+                lock_in_turn(note)
+                turn.callback(fcntl.flock, note, fcntl.LOCK_UN)  # a process forked meanwhile has it open, too
+            yield note
 
     def erased(self) -> None:
         """Move the write-ahead log into the file and empty it: deleted text could be read in it else.
@@ -224,7 +257,7 @@ class Sqlite(Database):
         """
         for wait in LOG_WAITS:
             time.sleep(wait)
-            with self.reading() as cursor:
+            with self._turn(), self.reading() as cursor:
                 busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if not busy:
                 return
@@ -265,7 +298,7 @@ class Sqlite(Database):
                 raise NotWritable(
                     f"Cannot write {self.place}: {failure}; nothing was written.", SPACE
                 ) from failure
-            if code in BROKEN:
+            if code in DAMAGE_CODES:
                 raise Damaged(f"{self.place} is damaged: {failure}.", self._remedy) from failure
             unconfirmed = f"{self.place} failed: {failure}; the write is not confirmed."
             raise StorageFailure(unconfirmed, "Try again.") from failure

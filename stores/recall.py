@@ -38,12 +38,12 @@ from mneme.stores.provenance import everything, outdated, stale
 from mneme.stores.users.memory import Past, holding
 from mneme.stores.users.traces import named
 
-REFERENCE = re.compile(r"([^@#]+)@(\d+)#(\d+)")
+TEXT_REFERENCE = re.compile(r"([^@#]+)@(\d+)#(\d+)")
 QUESTION_PART_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
-FLOOR = 0.3
+MIN_RELEVANCE = 0.3
 """Minimum relevance of a recalled record."""
-PAIR_FLOOR = 0.6
-"""That of a pair: with `FLOOR`, three quarters of the turns of LoCoMo are shown a riddle or a poem."""
+MIN_PAIR_RELEVANCE = 0.6
+"""That of pairs: with `MIN_RELEVANCE`, three quarters of the turns of LoCoMo are shown a riddle or a poem."""
 ONE_TEXT = ("fact", "card", "pair")
 """Kinds whose records say one thing, so that the vector by which they are searched is its own; what a fact
 said before a change is a further part."""
@@ -57,7 +57,7 @@ CROWD = 0.5
 """Penalty on the weight of a kind, other than facts, for each of its records that is shown."""
 OUT_OF_TIME = 0.5
 """Factor for a fact that no longer holds, or does not hold yet."""
-STANDING = {"verified": 1.0, "provisional": 0.8, "disputed": 0.5}
+STATUS_FACTORS = {"verified": 1.0, "provisional": 0.8, "disputed": 0.5}
 """Factor for a card's status, beside its confidence."""
 
 
@@ -129,7 +129,7 @@ class _Kind(NamedTuple):
     shelf: str = ""
     filter: Mapping[str, Any] = {}
     """What tells its records from others below the same place."""
-    floor: float = FLOOR
+    floor: float = MIN_RELEVANCE
     about: Callable[[str], str] = str
     """What of a text its words are compared with the question's."""
 
@@ -186,7 +186,7 @@ RECORD_KINDS: Mapping[Recallable, _Kind] = {
         "cards",
         _card,
         lambda each: f"{each.key}, {each.value['status']}",
-        lambda each: STANDING.get(str(each.value["status"]), 0.0) * _number(each, "confidence"),
+        lambda each: STATUS_FACTORS.get(str(each.value["status"]), 0.0) * _number(each, "confidence"),
         "active",
     ),
     "agreement": _Kind(
@@ -204,7 +204,7 @@ RECORD_KINDS: Mapping[Recallable, _Kind] = {
         lambda each: f"pool {unescaped(each.namespace[-2])}, score {each.value['score']}",
         lambda each: _number(each, "score") / 100,
         filter={"score": {"$gte": 0}},  # a retriever's lessons lie in pools, too
-        floor=PAIR_FLOOR,
+        floor=MIN_PAIR_RELEVANCE,
         about=lambda text: text.partition(ANSWERED)[0],
     ),
 }  # fmt: skip
@@ -310,7 +310,7 @@ async def read_again(
 
     What was forgotten is left out.
     """
-    wanted = [REFERENCE.fullmatch(each) for each in names]
+    wanted = [TEXT_REFERENCE.fullmatch(each) for each in names]
     ids = [(each[1], int(each[2]), int(each[3])) for each in wanted if each]
     used = [(record, number) for record, number, _ in ids]
     versions, why = await ledger.read(versions_of, used), await outdated(ledger, used, sees)

@@ -56,7 +56,7 @@ class Serving(BaseModel):
     model: str = ""
 
 
-class Archived(NamedTuple):
+class ArchiveWrites(NamedTuple):
     """What a promotion takes out of use: ids, how many records there were, and the writes that do it."""
 
     ids: Sequence[str]
@@ -153,7 +153,7 @@ class TunedModels:
 
     async def _learned(
         self, tag: str, keep: Sequence[str], only: Sequence[str] | None, change: Change
-    ) -> Archived:
+    ) -> ArchiveWrites:
         """Return what a promotion takes out of use."""
         raise NotImplementedError
 

@@ -1,4 +1,7 @@
-"""The write gate: checks on a text before it is kept or shared, and when two texts count as one.
+"""The write gate: checks of a card, a pair or a text for a team, and when two texts count as one.
+
+What a model writes into a user's own memory is checked in `prompts/chat/memory_agent/reading.py` and
+`prompts/chat/evidence.py`; `nodes/chat/compared.py` finds what a text written by hand repeats.
 
 One check finds what reads like an instruction to agents instead of something known (memory poisoning). A
 lesson may be in the imperative ("Use a composite index", "Always answer 400 for malformed bodies"), but it
@@ -59,7 +62,7 @@ COMPARED_WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+")
 
 
 class Gate(NamedTuple):
-    """The write gate of one kind: the maximum length of a text, and the checks that are left out."""
+    """The write gate of cards, pairs or what a team is told: the longest text, and the checks left out."""
 
     max_chars: int
     without: frozenset[str] = frozenset()
@@ -79,9 +82,9 @@ class Gate(NamedTuple):
                 yield what if what in {SECRET, MAYBE_SECRET} else what + quoted
 
 
-FACTS = Gate(8_000)
-CARDS = Gate(100_000, frozenset({MAYBE_SECRET}))
-PAIRS = Gate(20_000, frozenset({MAYBE_SECRET}))
+FACT_GATE = Gate(8_000)
+CARD_GATE = Gate(100_000, frozenset({MAYBE_SECRET}))
+PAIR_GATE = Gate(20_000, frozenset({MAYBE_SECRET}))
 """A text of a kind; of a lesson and a pair each of their texts."""
 
 

@@ -1,8 +1,9 @@
-"""`compose.yaml`: it can be read, is closed by default, and names what our program and settings know."""
+"""`compose.yaml` and the Helm chart: closed by default, accepted by their tools, and in words we know."""
 
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +25,7 @@ EVERY = {"restart", "cap_drop", "security_opt", "logging"}
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_an_image_is_pinned_and_has_no_rights_that_it_can_do_without(name: str) -> None:
-    service = SERVICES[name] | SERVICES.get(SERVICES[name].get("extends", {}).get("service", ""), {})
+    service = SERVICES[name]
     assert re.fullmatch(r"[\w./-]+:v?\d+\.\d+[\w.-]*", service["image"])
     assert service.keys() >= EVERY
     assert service["cap_drop"] == ["ALL"] and not service.get("privileged")
@@ -37,8 +38,7 @@ def test_networks_volumes_and_what_is_waited_for_are_there() -> None:
         assert set(service.get("networks", ())) <= set(COMPOSE["networks"])
         assert {each.split(":")[0] for each in service.get("volumes", ())} <= set(COMPOSE["volumes"])
         for other, wait in service.get("depends_on", {}).items():
-            healthy = "healthcheck" in SERVICES[other] or "extends" in SERVICES[other]
-            assert healthy or wait["condition"] == "service_completed_successfully"
+            assert "healthcheck" in SERVICES[other] or wait["condition"] == "service_completed_successfully"
             assert wait.get("required", True) == ("profiles" not in SERVICES[other])
     assert COMPOSE["networks"]["data"]["internal"], "Qdrant and Postgres reach nothing outside"
 
@@ -137,7 +137,63 @@ def test_an_address_with_a_layout_and_without() -> None:
     assert location(ledger="folder", qdrant_replicas=3) == "folder"
 
 
+def tool(program: str) -> list[str]:
+    """Return a tool's command: the words of its variable, else the program on the PATH; skip without one."""
+    variable = f"MNEME_TEST_{program.rpartition('-')[2].upper()}"
+    if words := os.environ.get(variable) or shutil.which(program):
+        return shlex.split(words)
+    pytest.skip(f"{variable} is unset and there is no {program} on the PATH")
+
+
+@pytest.mark.parametrize("profile", ["", "cpu", "gpu"])
+def test_compose_accepts_the_file_without_a_setting(profile: str) -> None:
+    started = {"secrets", "mneme", "qdrant", "postgres"}
+    with_ollama = {"": set(), "cpu": {"ollama", "model"}, "gpu": {"ollama-gpu", "model"}}[profile]
+    given = ["--env-file", os.devnull, "--project-directory", ROOT, "--profile", profile or "none"]
+    environment = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]}
+    done = _output([*tool("docker-compose"), *given, "config"], environment)
+    assert yaml.safe_load(done)["services"].keys() == started | with_ollama
+
+
 CHART = ROOT / "deploy" / "helm"
+OLDEST = "1.27.0"
+"""The oldest Kubernetes that the chart takes."""
+
+
+@pytest.mark.parametrize(
+    ("values", "answers"),
+    [
+        ("replicas=2", "ollama:llama3.1:8b"),
+        ("image.repository=REGISTRY/mneme-agents,qdrant.urls=http://qdrant:6333", "ollama:llama3.1:8b"),
+        ("ollama.enabled=false,ollama.url=http://models:11434,model=other", "ollama:other"),
+        ("ollama.enabled=false,env.MNEME_AUTO=openai:NAME,envFrom[0].secretRef.name=keys", "openai:NAME"),
+        ("ollama.enabled=false,replicas=1", None),
+        ("ollama.gpus=0,storageClass=fast,env.MNEME_AUTO=ollama:other", "ollama:other"),
+    ],
+)
+def test_helm_renders_the_chart_and_the_model_answers(
+    values: str, answers: str | None, tmp_path: Path
+) -> None:
+    helm, given = tool("helm"), [CHART, "--set", values]
+    _output([*helm, "lint", "--strict", *given])
+    rendered = _output([*helm, "template", "ours", *given, "--kube-version", OLDEST])
+    made = {f"{each['kind']} {each['metadata']['name']}": each for each in yaml.safe_load_all(rendered)}
+    assert ("StatefulSet ours-ollama" in made) is ("ollama.enabled=false" not in values)
+    [container] = made["StatefulSet ours"]["spec"]["template"]["spec"]["containers"]
+    environment = {each["name"]: each.get("value") for each in container["env"]}
+    assert len(environment) == len(container["env"])
+    assert environment.get("MNEME_AUTO") == answers
+    (tmp_path / "rendered.yaml").write_text(rendered)
+    _output([*tool("kubeconform"), "-strict", "-kubernetes-version", OLDEST, tmp_path / "rendered.yaml"])
+
+
+def _output(command: list[Any], environment: dict[str, str] | None = None) -> str:
+    """Return what a tool prints; it has nothing to complain of."""
+    done = subprocess.run(
+        [*map(str, command)], env=environment, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert not done.returncode and not done.stderr, done.stdout + done.stderr
+    return done.stdout
 
 
 def test_the_chart_names_our_settings_our_version_and_the_same_images() -> None:

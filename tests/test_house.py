@@ -1,36 +1,39 @@
 """The house: which room imports which, what stands in no circle, and how long files and functions are."""
 
 import ast
+import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib.util import resolve_name
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "mneme"
-ALL = ("api", "client", "environments", "graphs", "library", "models", "nodes", "prompts", "rules", "stores")
-MAY_IMPORT: Mapping[str, tuple[str, ...]] = {
-    "core": (),
-    "graphs": ("nodes",),
-    "nodes": ("environments", "library", "models", "prompts", "stores"),
-    "prompts": (),
-    "rules": ("environments", "models.embedding", "prompts"),
-    "stores": ("models.embedding",),
-    "models": ("prompts",),
-    "environments": (),
-    "library": ("prompts",),
-    "api": ALL,
-    "client": ALL,
-    "integrations": ALL,
-    "importing": ALL,
-    "server": (*ALL, "integrations"),
-    "cli": (*ALL, "importing", "integrations", "server"),
-    "evals": (*ALL, "importing", "integrations", "server"),
-}
-"""What each room may import beside itself and `core`. Nobody imports `evals`: they are loaded by name."""
 
+
+def may_import() -> dict[str, set[str]]:
+    """Return what each room may import beside itself and `core`, as the page on the architecture says."""
+    page = (ROOT / "docs/explanation/architecture.md").read_text(encoding="utf-8")
+    table = dict[str, set[str]]()
+    for line in page.partition("## Folders")[2].partition("\n## ")[0].splitlines():
+        if not line.startswith("| `"):
+            continue
+        _, folders, _, allowed, _ = line.split("|")
+        row, named = named_in(folders), named_in(allowed)
+        above = {*table, *row}
+        table |= dict.fromkeys(row, above - named if "all of the above" in allowed else named)
+    return table
+
+
+def named_in(cell: str) -> set[str]:
+    """Return the modules in a cell of the table, such as `api` for `mneme/api/`."""
+    return {name.strip("/").replace("/", ".") for name in re.findall("`(?:mneme/)?([^`]*)`", cell)}
+
+
+MAY_IMPORT = may_import()
 LONGEST_FILE, LONGEST_FUNCTION = 450, 50
 """Lines that a file and a function have at most, tests included."""
 
@@ -147,3 +150,37 @@ def test_files_and_functions_are_short() -> None:
         and (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION
     ]
     assert long == []
+
+
+OTHER_NAMES_ON_THE_COMMAND_LINE = {
+    "environment": "--world",  # as `mneme learn` has it, which makes the environment of more than that
+    "everything": "--all",  # `all` is a function of Python
+    "person": "--as",  # `as` is a word of Python
+}
+"""Fields and parameters whose option has another name, and why."""
+
+
+def test_an_option_has_the_name_of_its_field() -> None:
+    """What Python, REST and MCP call `tokens` is `--tokens`; a list's option has the name of one item."""
+    declared = tomllib.loads((PACKAGE / "cli/commands.toml").read_text(encoding="utf-8"))
+    found = [*named_in_declarations(declared)]
+    for file in (PACKAGE / "cli").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Fields":
+                dicts = [ast.literal_eval(each) for each in node.args if isinstance(each, ast.Dict)]
+                found += [pair for names in dicts for pair in names.items()]
+    first = {field: option.split()[0].partition("/")[0] for field, option in found}
+    others = {field: option for field, option in first.items() if not is_name_of(option, field)}
+    assert others == OTHER_NAMES_ON_THE_COMMAND_LINE
+
+
+def is_name_of(option: str, field: str) -> bool:
+    return option.strip("-").replace("-", "_") in {field, field.removesuffix("s")}
+
+
+def named_in_declarations(declared: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Return the fields to which declared commands give an option by hand, with it."""
+    yield from declared.get("names", {}).items()
+    for below in declared.values():
+        if isinstance(below, dict) and "names" not in declared:
+            yield from named_in_declarations(below)

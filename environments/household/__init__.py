@@ -1,7 +1,7 @@
 """The household: rooms, containers and things to carry, as in C-WAH, with symbolic rules."""
 
 from mneme.environments.household.acting import Action, ActionResult, Observation, Seen
-from mneme.environments.household.beliefs import Beliefs, Known, Met
+from mneme.environments.household.beliefs import Beliefs, Met, Sighting
 from mneme.environments.household.episode import (
     GOAL_CATEGORIES,
     Episode,
@@ -13,7 +13,7 @@ from mneme.environments.household.episode import (
 )
 from mneme.environments.household.generator import generate
 from mneme.environments.household.loading import load_episode, with_agents
-from mneme.environments.household.macro import Ended, Macro, Plan, possible
+from mneme.environments.household.macro import Macro, MacroEnd, Plan, possible
 from mneme.environments.household.play import Event, Frame, advance
 from mneme.environments.household.rewards import discounted_return, reward
 from mneme.environments.household.trace import Trace
@@ -24,17 +24,17 @@ __all__ = [
     "Action",
     "ActionResult",
     "Beliefs",
-    "Ended",
     "Episode",
     "Event",
     "Frame",
     "Goal",
-    "Known",
     "Macro",
+    "MacroEnd",
     "Met",
     "Observation",
     "Plan",
     "Seen",
+    "Sighting",
     "Start",
     "Thing",
     "Trace",

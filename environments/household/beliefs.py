@@ -11,7 +11,7 @@ LASTING = ("name", "holder", "relation", "is_open", "room")
 """Fields whose change makes an object count as new knowledge; its exact position does not."""
 
 
-class Known(Seen):
+class Sighting(Seen):
     """A thing as last seen, and at which step."""
 
     step: int
@@ -35,7 +35,7 @@ class Beliefs(BaseModel):
     hands: list[int] = []
     rooms: dict[int, str] = {}
     room_seen: dict[int, int] = {}
-    things: dict[int, Known] = {}
+    things: dict[int, Sighting] = {}
     checked: dict[int, int] = {}
     others: dict[int, Met] = {}
     lost: dict[int, int] = {}
@@ -85,7 +85,7 @@ class Beliefs(BaseModel):
             if seen.relation == "held by":
                 known.center = seen.center
         else:
-            self.things[seen.id] = Known(**seen.__dict__, step=step)
+            self.things[seen.id] = Sighting(**seen.__dict__, step=step)
             self.lost.pop(seen.id, None)
         if seen.is_open:
             self.checked[seen.id] = step
@@ -107,19 +107,19 @@ class Beliefs(BaseModel):
         _later(self.checked, other.checked)
         _later(self.room_seen, other.room_seen)
 
-    def containers(self) -> list[Known]:
+    def containers(self) -> list[Sighting]:
         """List the containers known, in the order of their ids."""
         return self._kind("container")
 
-    def surfaces(self) -> list[Known]:
+    def surfaces(self) -> list[Sighting]:
         """List the furniture known on which things of the task belong, in the order of their ids."""
         return self._kind("surface")
 
-    def objects(self) -> list[Known]:
+    def objects(self) -> list[Sighting]:
         """List the goal objects known, in the order of their ids."""
         return self._kind("object")
 
-    def _kind(self, category: str) -> list[Known]:
+    def _kind(self, category: str) -> list[Sighting]:
         return sorted(
             (known for known in self.things.values() if known.category == category), key=lambda k: k.id
         )
@@ -166,7 +166,7 @@ class Beliefs(BaseModel):
         """Return the rooms where the agent has never been; this needs beliefs with all of its knowledge."""
         return unexplored(self.rooms, self.room_seen, "Not yet explored by me")
 
-    def _sentence(self, known: Known) -> str:
+    def _sentence(self, known: Sighting) -> str:
         where = f"in the {self.rooms.get(known.room, 'house')}"
         if known.category == "container":
             state = "open" if known.is_open else "closed, unchecked"

@@ -26,7 +26,7 @@ _CATEGORY = {
     "Put groceries": "Put Groceries",
     "Set up a dinner table": "Set up Table",
 }
-HOLDING: dict[str, Relation] = {"ON": "on", "INSIDE": "inside"}
+PLACEMENT_RELATIONS: dict[str, Relation] = {"ON": "on", "INSIDE": "inside"}
 Triple = tuple[float, float, float]
 
 
@@ -62,7 +62,7 @@ class Graph(BaseModel):
     edges: list[Edge]
 
 
-class Recorded(BaseModel):
+class RecordedStart(BaseModel):
     """Recorded start of an agent: the name of its room, and (x, y, z)."""
 
     room: str
@@ -74,7 +74,7 @@ class File(BaseModel):
 
     category: str
     goal: dict[str, int] = Field(min_length=1)
-    agents: list[Recorded] = []
+    agents: list[RecordedStart] = []
     graph: Graph
     env_id: int | str = ""
 
@@ -126,7 +126,7 @@ def _rounded(metres: Triple) -> Triple:
     return round(x, 3), round(y, 3), round(z, 3)
 
 
-def _start(agent: Recorded, field: str, kept: "_Kept") -> dict[str, Any]:
+def _start(agent: RecordedStart, field: str, kept: "_Kept") -> dict[str, Any]:
     """Return the room of an agent: of several with the same name, the nearest to its position."""
     position = agent.position[0], agent.position[2]
     rooms = [kept.nodes[room] for room in kept.rooms if kept.nodes[room].class_name == agent.room]
@@ -151,7 +151,7 @@ class _Kept:
                 require(end in self.nodes, missing, "Add the node or drop the edge.")
             if edge.relation_type == "BETWEEN":
                 self._between.setdefault(edge.from_id, []).append(edge.to_id)
-            if relation := HOLDING.get(edge.relation_type):
+            if relation := PLACEMENT_RELATIONS.get(edge.relation_type):
                 self._holders.setdefault(edge.from_id, []).append((relation, edge.to_id))
         self.places: dict[int, tuple[Relation, int]] = {}
         for node in graph.nodes:

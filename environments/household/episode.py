@@ -18,11 +18,11 @@ CONTAINERS = frozenset(
 )
 BEARERS = ("container", "surface")
 MAX_AGENTS = 4
-MARGIN = 2.0
+START_MARGIN = 2.0
 """Metres outside its room's box where an agent may start, since the boxes of two rooms need not touch."""
 
 
-class Boxed(Protocol):
+class BoxedObject(Protocol):
     """An object with a bounding box in the apartment: centre and extent in metres, y is up."""
 
     @property
@@ -163,14 +163,14 @@ def check_ids(field: str, ids: Sequence[int]) -> None:
     require(not twice, f"{field}: the id {[*twice, 0][0]} occurs twice.", "Give every thing its own id.")
 
 
-def check_position(field: str, position: tuple[float, float], room: Boxed) -> None:
-    """Raise BadInput for a start (x, z) that is not finite or more than `MARGIN` metres outside its room."""
+def check_position(field: str, position: tuple[float, float], room: BoxedObject) -> None:
+    """Raise BadInput for a start (x, z) that is not finite or over `START_MARGIN` metres outside its room."""
     require(all(map(math.isfinite, position)), f"{field}: not a finite number.", "Give metres.")
     beside = max(
         abs(value - room.center[axis]) - room.size[axis] / 2
         for value, axis in zip(position, (0, 2), strict=True)
     )
-    near, hint = beside <= MARGIN, "Give metres in the room's own coordinates."
+    near, hint = beside <= START_MARGIN, "Give metres in the room's own coordinates."
     require(near, f"{field}: {beside:.1f} m outside its room.", hint)
 
 

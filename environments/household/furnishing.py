@@ -38,7 +38,7 @@ class Box(NamedTuple):
     size: tuple[float, float, float]
 
 
-FILE = Path(__file__).with_name("apartments.yaml")
+APARTMENTS_FILE = Path(__file__).with_name("apartments.yaml")
 Extent = tuple[float, float, float]
 
 
@@ -66,7 +66,7 @@ class Apartments(BaseModel):
 @cache
 def apartments() -> Apartments:
     """Return the furnishing of apartments."""
-    return Apartments.model_validate(yaml.safe_load(FILE.read_text(encoding="utf-8")))
+    return Apartments.model_validate(yaml.safe_load(APARTMENTS_FILE.read_text(encoding="utf-8")))
 
 
 def furnish(room: Room, doors: Sequence[Door], chance: Random) -> list[Box]:

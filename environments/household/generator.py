@@ -25,7 +25,7 @@ from mneme.environments.household.loading import seeded_starts
 
 HIDDEN_SHARE = 0.75
 """Share of goal things that lie in closed containers."""
-SPARE = 0.5
+SPARE_SHARE = 0.5
 """Mean number of spare objects of the goal's classes, as a share of the wanted ones."""
 OBJECT_COUNT = (255, 285)
 """Objects in an apartment, including goal things; with furniture there are about 300 things."""
@@ -55,7 +55,7 @@ def generate(
     home = Home(seed if apartment is None else apartment, rooms)
     goals = _goals(apartments().goals[category], home, chance)
     needed = [goal.name for goal in goals for _ in range(goal.count)]
-    wanted = needed + [name for name in needed if chance.random() < SPARE]
+    wanted = needed + [name for name in needed if chance.random() < SPARE_SHARE]
     for name in wanted:
         home.put(name, _goal_things()[name], *_spot(home, goals[0].target, chance), chance)
     for _ in range(chance.randint(*OBJECT_COUNT) - len(wanted)):

@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
-from mneme.environments.household.episode import Boxed, Episode
+from mneme.environments.household.episode import BoxedObject, Episode
 
 Point = tuple[float, float]
 Doors = tuple[tuple[int, int, float, float], ...]
@@ -14,7 +14,7 @@ Doors = tuple[tuple[int, int, float, float], ...]
 ROUNDING = 1e-9
 STRAIGHT = 1.05
 """Metres walked for a metre of straight legs, as measured on the way to a room."""
-REACH = 1.3
+REACH_METRES = 1.3
 """A walk to a thing ends at this distance in metres, as measured."""
 
 
@@ -84,7 +84,7 @@ class Box(NamedTuple):
     size: tuple[float, float, float]
 
 
-def distance(position: Point, box: Boxed) -> float:
+def distance(position: Point, box: BoxedObject) -> float:
     """Measure the horizontal distance in metres to a bounding box."""
     (cx, _, cz), (width, _, depth) = box.center, box.size
     x = abs(position[0] - cx) - width / 2
@@ -94,17 +94,17 @@ def distance(position: Point, box: Boxed) -> float:
 
 def steps_to(metres: float) -> int:
     """Return the number of steps to an object in the same room at this bounding-box distance."""
-    return max(1, math.ceil(metres - REACH - ROUNDING))
+    return max(1, math.ceil(metres - REACH_METRES - ROUNDING))
 
 
-def towards(position: Point, box: Boxed) -> Point:
+def towards(position: Point, box: BoxedObject) -> Point:
     """Take one of the `steps_to` equal steps that end within reach of a box."""
     metres = distance(position, box)
-    if metres <= REACH:
+    if metres <= REACH_METRES:
         return position
     (cx, _, cz), (width, _, depth) = box.center, box.size
     nearest = _clamp(position[0], cx, width / 2), _clamp(position[1], cz, depth / 2)
-    return along(position, nearest, (metres - REACH) / steps_to(metres))
+    return along(position, nearest, (metres - REACH_METRES) / steps_to(metres))
 
 
 def _clamp(value: float, center: float, half: float) -> float:

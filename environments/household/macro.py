@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from mneme.environments.household.acting import AGENT_NAMES, TURN, WAIT, Action, Observation, walk
-from mneme.environments.household.beliefs import Beliefs, Known, satisfies
+from mneme.environments.household.beliefs import Beliefs, Sighting, satisfies
 from mneme.environments.household.episode import Goal
 from mneme.environments.household.layout import Layout, distance
 from mneme.environments.household.world import CLOSE, HANDS
@@ -36,7 +36,7 @@ class Macro(BaseModel):
         return f"{self.kind} <{self.name}> ({self.target})"
 
 
-class Ended(BaseModel):
+class MacroEnd(BaseModel):
     """The end of a macro action; `why` says why it failed."""
 
     model_config = ConfigDict(frozen=True)
@@ -74,7 +74,7 @@ def possible(observation: Observation, beliefs: Beliefs, goals: Sequence[Goal]) 
     return [*putting, *free_handed, *exploring, *sending, Macro(kind="wait")]
 
 
-def wanted(beliefs: Beliefs, goals: Sequence[Goal]) -> list[Known]:
+def wanted(beliefs: Beliefs, goals: Sequence[Goal]) -> list[Sighting]:
     """List the known things that would bring a goal on: loose, and of a class not yet in hand or place."""
     placed = beliefs.placed(goals)
     lacking = Counter[str]()
@@ -123,7 +123,7 @@ class Plan(BaseModel):
         relation = here[0].relation if here else "on"
         return cls(macro=macro, belonging=sorted({goal.name for goal in here}), relation=relation)
 
-    def next(self, observation: Observation, beliefs: Beliefs, layout: Layout) -> Action | Ended:
+    def next(self, observation: Observation, beliefs: Beliefs, layout: Layout) -> Action | MacroEnd:
         """Return the next low-level action by sights and beliefs, or the end of the plan.
 
         The counts change only when `took` is called with the action.
@@ -144,15 +144,15 @@ class Plan(BaseModel):
         if self.macro.kind == "gograb" and self.found is None and self.macro.target in beliefs.things:
             self.found = _whereabouts(beliefs.things[self.macro.target])
 
-    def _known(self, beliefs: Beliefs) -> Known | None:
+    def _known(self, beliefs: Beliefs) -> Sighting | None:
         return None if self.macro.target is None else beliefs.things.get(self.macro.target)
 
-    def _explore(self, observation: Observation, _: Beliefs) -> Action | Ended:
+    def _explore(self, observation: Observation, _: Beliefs) -> Action | MacroEnd:
         if self.macro.target not in observation.rooms:
             return _failed("there is no such room")
         if observation.room != self.macro.target:
             return walk(self.macro.target)
-        return Ended(ok=True) if observation.looked else self._look_round(observation)
+        return MacroEnd(ok=True) if observation.looked else self._look_round(observation)
 
     def _look_round(self, observation: Observation) -> Action:
         """Go to the middle of the room, and turn there until the whole room was in view."""
@@ -160,19 +160,19 @@ class Plan(BaseModel):
         has_arrived = self.last == to_the_middle and self.position == observation.position
         return TURN if has_arrived or self.last == TURN else to_the_middle
 
-    def _check(self, observation: Observation, beliefs: Beliefs) -> Action | Ended:
+    def _check(self, observation: Observation, beliefs: Beliefs) -> Action | MacroEnd:
         container = self._known(beliefs)
         if container is None or container.category != "container":
             return _failed("no such container is known")
         if container.is_open:  # an agent that only heard of it has not searched it
-            return Ended(ok=True) if container.room == observation.room else _gone("another has opened it")
+            return MacroEnd(ok=True) if container.room == observation.room else _gone("another has opened it")
         if len(observation.hands) >= HANDS:
             return _failed("no hand is free")
         return _go(observation, container, beliefs) or Action(kind="open", target=container.id)
 
-    def _grab(self, observation: Observation, beliefs: Beliefs) -> Action | Ended:
+    def _grab(self, observation: Observation, beliefs: Beliefs) -> Action | MacroEnd:
         if self.macro.target in observation.hands:
-            return Ended(ok=True)
+            return MacroEnd(ok=True)
         thing = self._known(beliefs)
         if thing is None or thing.category != "object":
             return _gone("it is not where it was") if self.steps else _failed("no such thing is known")
@@ -184,11 +184,11 @@ class Plan(BaseModel):
             return _failed("no hand is free")
         return _go(observation, thing, beliefs) or Action(kind="grab", object=thing.id)
 
-    def _put(self, observation: Observation, beliefs: Beliefs, layout: Layout) -> Action | Ended:
+    def _put(self, observation: Observation, beliefs: Beliefs, layout: Layout) -> Action | MacroEnd:
         known = (beliefs.things.get(thing) for thing in observation.hands)
         load = [each.id for each in known if each is not None and each.name in self.belonging]
         if not load:
-            return Ended(ok=True) if self.steps else _failed("nothing in hand belongs there")
+            return MacroEnd(ok=True) if self.steps else _failed("nothing in hand belongs there")
         target = self._known(beliefs)
         if target is None and not observation.looked:
             return self._look_round(observation)
@@ -202,26 +202,26 @@ class Plan(BaseModel):
         kind: Literal["put_on", "put_in"] = "put_on" if self.relation == "on" else "put_in"
         return Action(kind=kind, target=target.id, object=load[0])
 
-    def _send(self, observation: Observation, _: Beliefs) -> Action | Ended:
+    def _send(self, observation: Observation, _: Beliefs) -> Action | MacroEnd:
         if self.steps:
-            return Ended(ok=True)
+            return MacroEnd(ok=True)
         if not observation.may_send:
             return _failed("a message was sent just now")
         return Action(kind="send", text=self.macro.text)
 
-    def _wait(self, observation: Observation, _: Beliefs) -> Action | Ended:
-        return Ended(ok=True) if self.steps >= MAX_WAIT_STEPS else WAIT
+    def _wait(self, observation: Observation, _: Beliefs) -> Action | MacroEnd:
+        return MacroEnd(ok=True) if self.steps >= MAX_WAIT_STEPS else WAIT
 
 
-def _failed(why: str) -> Ended:
-    return Ended(ok=False, why=why)
+def _failed(why: str) -> MacroEnd:
+    return MacroEnd(ok=False, why=why)
 
 
-def _gone(why: str) -> Ended:
-    return Ended(ok=False, why=why, forestalled=True)
+def _gone(why: str) -> MacroEnd:
+    return MacroEnd(ok=False, why=why, forestalled=True)
 
 
-_NEXT: Mapping[str, Callable[[Plan, Observation, Beliefs], Action | Ended]] = {
+_NEXT: Mapping[str, Callable[[Plan, Observation, Beliefs], Action | MacroEnd]] = {
     "goexplore": Plan._explore,
     "gocheck": Plan._check,
     "gograb": Plan._grab,
@@ -230,7 +230,7 @@ _NEXT: Mapping[str, Callable[[Plan, Observation, Beliefs], Action | Ended]] = {
 }
 
 
-def _go(observation: Observation, known: Known, beliefs: Beliefs) -> Action | None:
+def _go(observation: Observation, known: Sighting, beliefs: Beliefs) -> Action | None:
     """Walk to the room and then to the thing, until it is CLOSE."""
     if observation.room != known.room:
         return walk(known.room)
@@ -243,7 +243,7 @@ def _go(observation: Observation, known: Known, beliefs: Beliefs) -> Action | No
     return None if any(distance(observation.position, each) <= CLOSE for each in boxes) else walk(known.id)
 
 
-def _search(observation: Observation, beliefs: Beliefs, layout: Layout) -> Action | Ended:
+def _search(observation: Observation, beliefs: Beliefs, layout: Layout) -> Action | MacroEnd:
     """Search for a target that was never seen, in the nearest unvisited room."""
     unseen = [room for room in observation.rooms if room not in beliefs.room_seen]
     if not unseen:
@@ -251,5 +251,5 @@ def _search(observation: Observation, beliefs: Beliefs, layout: Layout) -> Actio
     return walk(min(unseen, key=lambda room: layout.way(observation.room, observation.position, room)[0]))
 
 
-def _whereabouts(known: Known) -> tuple[str, int | None]:
+def _whereabouts(known: Sighting) -> tuple[str, int | None]:
     return known.relation, known.holder

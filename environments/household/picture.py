@@ -12,7 +12,7 @@ from mneme.core.errors import BadInput
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.play import Frame
 from mneme.environments.household.scene import AGENT_NAMES, Scene, scenes
-from mneme.environments.household.stage import COLOURS, Stage
+from mneme.environments.household.stage import AGENT_COLOURS, Stage
 
 DOTS, SHARP = 80, 130
 """Dots an inch of an animation, and of a single picture."""
@@ -89,7 +89,7 @@ def _with_sights(shot: Image.Image, strips: Sequence[Image.Image]) -> Image.Imag
         at = number * shot.height // len(strips)
         column.paste(strip.resize((width, height), Image.Resampling.NEAREST), (0, at))
         draw = ImageDraw.Draw(column)
-        draw.rectangle((0, at, width - 1, at + height - 1), outline=COLOURS[number], width=3)
+        draw.rectangle((0, at, width - 1, at + height - 1), outline=AGENT_COLOURS[number], width=3)
         draw.text((8, at + 6), AGENT_NAMES[number], fill="black", stroke_width=2, stroke_fill="white")
     return _beside([shot, column])
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from mneme.environments.household.acting import Action, ActionResult, Observation
 from mneme.environments.household.beliefs import Beliefs
-from mneme.environments.household.macro import Ended, Plan
+from mneme.environments.household.macro import MacroEnd, Plan
 from mneme.environments.household.world import World
 
 
@@ -67,7 +67,7 @@ def advance(
 def _events(
     world: World,
     seen: Sequence[Observation],
-    turns: Sequence[Action | Ended],
+    turns: Sequence[Action | MacroEnd],
     stopped: bool,
     has_stepped: bool,
 ) -> list[Event]:
@@ -77,7 +77,7 @@ def _events(
             kind="finished" if turn.ok else "failed", agent=agent, why=turn.why, forestalled=turn.forestalled
         )
         for agent, turn in enumerate(turns)
-        if isinstance(turn, Ended)
+        if isinstance(turn, MacroEnd)
     ]
     if world.done or world.steps >= World.LIMIT:
         over = Event(kind="done", agent=-1) if world.done else Event(kind="limit", agent=-1, why=OVER)
@@ -92,7 +92,7 @@ def _stepped(
     plans: Sequence[Plan],
     beliefs: Sequence[Beliefs],
     seen: Sequence[Observation],
-    turns: Sequence[Action | Ended],
+    turns: Sequence[Action | MacroEnd],
 ) -> Frame:
     """Let every agent act once and update its plan; no plan may have ended."""
     actions = [turn for turn in turns if isinstance(turn, Action)]

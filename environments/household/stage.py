@@ -18,7 +18,7 @@ from mneme.environments.household.labels import DOOR, Labels, around, name_conta
 from mneme.environments.household.layout import Point, flat
 from mneme.environments.household.scene import AGENT_NAMES, Scene
 
-COLOURS = ("#d1495b", "#2e6fb7", "#3a9d5d", "#8e5bb5")
+AGENT_COLOURS = ("#d1495b", "#2e6fb7", "#3a9d5d", "#8e5bb5")
 FLOORS = ("#f7efe3", "#e9f1f7", "#eef5ea", "#f6ebf1", "#f3f1dd", "#ebeaf5")
 INK, DIM, WALL, GOLD, MET = "#2b2b2b", "#8a8a8a", "#6b6259", "#c98a00", "#3a9d5d"
 FILLS = ("#fbe7b2", "#a9a49d", "#ddd3c4")
@@ -200,7 +200,7 @@ class Stage:
         artists: list[Artist] = []
         for agent, path in enumerate(scene.paths):
             xs, zs = zip(*path, strict=True)
-            look: dict[str, Any] = {"color": COLOURS[agent], "zorder": 4}
+            look: dict[str, Any] = {"color": AGENT_COLOURS[agent], "zorder": 4}
             artists += self._plan.plot(xs, zs, linewidth=1, alpha=0.35, **look)
             artists += self._plan.plot(xs[-TRAIL:], zs[-TRAIL:], linewidth=3, alpha=0.8, **look)
         for agent in range(len(scene.paths)):
@@ -209,7 +209,7 @@ class Stage:
 
     def _member(self, scene: Scene, agent: int) -> list[Artist]:
         """Draw an agent by its initial, and what it holds."""
-        colour, (x, z) = COLOURS[agent], _apart(agent, scene)
+        colour, (x, z) = AGENT_COLOURS[agent], _apart(agent, scene)
         body = Circle((x, z), 0.36, facecolor=colour, edgecolor="white", linewidth=1.5, zorder=8)
         letter: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 10, "weight": "bold"}
         artists: list[Artist] = [self._plan.add_patch(body)]
@@ -234,7 +234,7 @@ class Stage:
             page.bar(f"{goal.name} {goal.relation} {target}", scene.progress.get(goal.key, 0), goal.count)
         page.gap()
         for agent, doing in enumerate(scene.doing):
-            page.write(AGENT_NAMES[agent], colour=COLOURS[agent], weight="bold")
+            page.write(AGENT_NAMES[agent], colour=AGENT_COLOURS[agent], weight="bold")
             page.write(f"holds {self._held(scene, agent) or 'nothing'}")
             page.write(shorten(doing, 44, placeholder=" …") or "is about to begin")
             page.gap()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Protocol
 
-from mneme.environments.household.layout import REACH, STRAIGHT, Doors, Point, between_doors
+from mneme.environments.household.layout import REACH_METRES, STRAIGHT, Doors, Point, between_doors
 
 Corner = tuple[int, float, float]
 """A room's id, and a position in it in metres (x, z)."""
@@ -31,7 +31,7 @@ class Place(Protocol):
     def corner(self) -> Corner: ...
 
 
-class Known(Protocol):
+class KnownApartment(Protocol):
     """What is known of an apartment: its doors, and its rooms."""
 
     @property
@@ -41,31 +41,31 @@ class Known(Protocol):
     def rooms(self) -> Sequence[Place]: ...
 
 
-def steps_to_act(known: Known, start: Corner, place: Place) -> int:
+def steps_to_act(known: KnownApartment, start: Corner, place: Place) -> int:
     """Return about how many steps it takes to come near a place and act on it once."""
     last, before = _last_leg(known.plan, start, place.corner)
     x = max(0.0, abs(last[0] - place.x) - place.width / 2)
     z = max(0.0, abs(last[1] - place.z) - place.depth / 2)
     rest = math.hypot(x, z)
-    if before == 0 and rest <= REACH + REACH_TOLERANCE:
+    if before == 0 and rest <= REACH_METRES + REACH_TOLERANCE:
         return 1
-    return 1 + math.ceil(STRAIGHT * before) + max(0, math.ceil(rest - REACH))
+    return 1 + math.ceil(STRAIGHT * before) + max(0, math.ceil(rest - REACH_METRES))
 
 
-def steps_into(known: Known, start: Corner, room: Place) -> int:
+def steps_into(known: KnownApartment, start: Corner, room: Place) -> int:
     """Return about how many steps it takes until one is inside a room."""
     if start[0] == room.id:
         return 1
     return max(1, math.ceil(STRAIGHT * _last_leg(known.plan, start, (room.id, room.x, room.z))[1]))
 
 
-def steps_to_visit(known: Known, start: Corner, place: Place) -> int:
+def steps_to_visit(known: KnownApartment, start: Corner, place: Place) -> int:
     """Return about how many steps a visit takes: the way, and acting or looking once."""
     into = place.id in {room.id for room in known.rooms}
     return steps_into(known, start, place) if into else steps_to_act(known, start, place)
 
 
-def steps_if_known(known: Known, start: Corner, place: Place) -> int:
+def steps_if_known(known: KnownApartment, start: Corner, place: Place) -> int:
     """Return how far a place is; 0 where nobody knows in which room that is."""
     return steps_to_act(known, start, place) if place.room in {room.id for room in known.rooms} else 0
 

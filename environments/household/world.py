@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from mneme.core.errors import BadInput
 from mneme.environments.household.acting import AGENT_NAMES, DONE, Action, ActionResult, Observation, Seen
-from mneme.environments.household.episode import Boxed, Episode, Relation, Thing
+from mneme.environments.household.episode import BoxedObject, Episode, Relation, Thing
 from mneme.environments.household.layout import Box, Layout, distance, towards
 from mneme.environments.household.state import Body, Changes, read_changes
 
 if TYPE_CHECKING:
     from mneme.environments.household.play import Frame
 
-__all__ = ["CLOSE", "HANDS", "MAX_MESSAGE_CHARS", "Action", "ActionResult", "Observation", "Seen", "World"]
+__all__ = ["CLOSE", "HANDS", "MAX_SPEECH_CHARS", "Action", "ActionResult", "Observation", "Seen", "World"]
 
 CLOSE = 1.5
 """Horizontal bounding-box distance in metres within which hands reach."""
-MAX_MESSAGE_CHARS = 500
+MAX_SPEECH_CHARS = 500
 HANDS = 2
 HAND_HEIGHT = 1.0
 """The height of a held thing in metres; no rule uses it."""
@@ -135,7 +135,7 @@ class World:
         elif action.kind == "send":
             why = "a message was sent just now" if sent else ""
             if not sent:
-                self._messages.append((agent, action.text[:MAX_MESSAGE_CHARS]))
+                self._messages.append((agent, action.text[:MAX_SPEECH_CHARS]))
                 body.sent = True
         else:
             why = self._forbidden(body, action)
@@ -210,7 +210,7 @@ class World:
         agent = self.holder(thing)
         return None if agent is None else self.agents[agent].room
 
-    def solid(self, thing: int) -> Boxed:
+    def solid(self, thing: int) -> BoxedObject:
         """Give the box that stands for a thing: its own, its new holder's, or its bearer's place."""
         if thing not in self._moved:
             return self.things[thing]

@@ -99,7 +99,7 @@ def _bound(literal: Literal, binding: Mapping[str, str]) -> Literal:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledProblem:
     """A problem as tuples: each object's own type, all objects of a type, actions by name, start and goal."""
 
     domain: str
@@ -111,7 +111,7 @@ class Compiled:
 
 
 @lru_cache(maxsize=512)
-def compile_problem(domain_pddl: str, problem_pddl: str) -> Compiled:
+def compile_problem(domain_pddl: str, problem_pddl: str) -> CompiledProblem:
     """Parse and check two texts. Raises BadInput naming the domain or the problem, and the place."""
     domain, problem = domain_pddl.lower(), problem_pddl.lower()
     name = _domain_name(domain, problem)
@@ -219,7 +219,7 @@ def _read(domain: str, problem: str | None) -> Any:
             raise UnreadableError(plain or "it is not well-formed PDDL.") from error
 
 
-def _compiled(domain: str, parsed: Any, schemas: Sequence[Schema]) -> Compiled:
+def _compiled(domain: str, parsed: Any, schemas: Sequence[Schema]) -> CompiledProblem:
     goal = [literal for wanted in parsed.goals for literal in _conjunction(wanted, "The problem: the goal")]
     if not goal:
         raise BadInput("The problem: it has no goal.", "Say what is wanted: (:goal (and …)).")
@@ -229,7 +229,7 @@ def _compiled(domain: str, parsed: Any, schemas: Sequence[Schema]) -> Compiled:
     known = parsed.user_types
     objects = {kind.name: frozenset(each.name for each in parsed.objects(kind)) for kind in known}
     initial = [fluent for fluent, value in parsed.explicit_initial_values.items() if value.is_true()]
-    return Compiled(
+    return CompiledProblem(
         domain=domain,
         kinds=kinds,
         objects=objects,

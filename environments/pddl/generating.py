@@ -43,7 +43,7 @@ def generate(domain: Domain, seed: int, size: int | None = None) -> Problem:
     chosen = drawn if size is None else size
     if chosen < least or chosen > 99:
         raise BadInput(f"There is no {domain} problem of size {chosen}.", f"Give {least} to 99.")
-    return problem_of(domain, f"seed{seed}-size{chosen}", DRAWS[domain](random, chosen))
+    return problem_of(domain, f"seed{seed}-size{chosen}", PROBLEM_GENERATORS[domain](random, chosen))
 
 
 def problem_of(domain: Domain, name: str, drawn: "Drawn") -> Problem:
@@ -180,7 +180,7 @@ def example_of(domain: str) -> str:
     return "\n".join(told)
 
 
-DRAWS: dict[Domain, Callable[[Random, int], Drawn]] = {
+PROBLEM_GENERATORS: dict[Domain, Callable[[Random, int], Drawn]] = {
     "gripper": _gripper,
     "blockworld": _blockworld,
     "barman": _barman,

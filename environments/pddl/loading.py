@@ -15,7 +15,7 @@ from mneme.environments.pddl.world import Problem
 HARD = 6
 """The number of goal literals from which a problem counts as hard. The limit is ours; AgentBoard's labels
 are not in its files."""
-NUMBER = re.compile(r"(\d+)")
+PROBLEM_NUMBER = re.compile(r"(\d+)")
 
 
 def load(domain_file: Path | str, problem_file: Path | str) -> Problem:
@@ -86,5 +86,5 @@ def _domain_of(problem: Path) -> Path | None:
 def _place(pair: tuple[Path, Path]) -> tuple[str, list[tuple[int, str]]]:
     """Sort problem 2 before problem 10."""
     problem = pair[1]
-    parts = NUMBER.split(problem.name)
+    parts = PROBLEM_NUMBER.split(problem.name)
     return str(problem.parent), [(int(part), "") if part.isdigit() else (0, part) for part in parts]

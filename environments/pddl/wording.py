@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from mneme.environments.pddl.compiling import Compiled, Literal, Schema
+from mneme.environments.pddl.compiling import CompiledProblem, Literal, Schema
 
 ALIASES = {"gripper-strips": "gripper", "blocksworld-4ops": "blockworld", "blocks": "blockworld"}
 """Names of domains in PDDL files, and what AgentBoard calls them."""
@@ -24,7 +24,7 @@ UNTYPED = "object"
 NO_EFFECT = "The action is not valid and has no effect."
 ILLEGAL = f"{NO_EFFECT} Its conditions do not hold."
 UNPARSED = f"{NO_EFFECT} Please check valid actions."
-THOUGHT = "OK. Thinking took a step."
+THINKING_STEP = "OK. Thinking took a step."
 SATISFIED = "The goal is satisfied."
 
 
@@ -69,13 +69,13 @@ def form(schema: Schema) -> str:
     return " ".join([schema.name, *map(_marked, schema.parameters)])
 
 
-def manual(domain: str, compiled: Compiled) -> str:
+def manual(domain: str, compiled: CompiledProblem) -> str:
     """Return the objects, and each action's form, conditions and effects in the words of observations."""
     blocks = [_block(domain, compiled, schema) for schema in compiled.schemas.values()]
     return "\n".join([f"Objects: {_objects(compiled)}", "Actions:", *blocks])
 
 
-def _objects(compiled: Compiled) -> str:
+def _objects(compiled: CompiledProblem) -> str:
     by_kind: dict[str, list[str]] = {}
     for name, kind in sorted(compiled.kinds.items()):
         by_kind.setdefault(kind, []).append(name)
@@ -84,7 +84,7 @@ def _objects(compiled: Compiled) -> str:
     return "; ".join(f"{', '.join(names)} ({kind})" for kind, names in sorted(by_kind.items()))
 
 
-def _block(domain: str, compiled: Compiled, schema: Schema) -> str:
+def _block(domain: str, compiled: CompiledProblem, schema: Schema) -> str:
     typed = [pair for pair in zip(schema.parameters, schema.types, strict=True) if pair[1] != UNTYPED]
     described = []
     for name, kind in typed:  # by the types that its objects are declared with

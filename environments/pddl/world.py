@@ -16,12 +16,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from mneme.environments.pddl.compiling import Compiled, compile_problem
+from mneme.environments.pddl.compiling import CompiledProblem, compile_problem
 from mneme.environments.pddl.wording import (
     ILLEGAL,
     PARTIAL,
     SATISFIED,
-    THOUGHT,
+    THINKING_STEP,
     UNPARSED,
     clause,
     manual,
@@ -52,12 +52,12 @@ class Problem(BaseModel, frozen=True):
         return manual(self.domain, self.compiled)
 
     @property
-    def compiled(self) -> Compiled:
+    def compiled(self) -> CompiledProblem:
         """Return the problem as tuples; parsed once a process."""
         return compile_problem(self.domain_pddl, self.problem_pddl)
 
 
-class Observed(BaseModel, frozen=True):
+class StepResult(BaseModel, frozen=True):
     """The result of a step: its observation, whether it was valid and understood, and the score so far."""
 
     text: str
@@ -107,13 +107,13 @@ class PddlWorld:
         """Return the observation at step 0: every literal that holds at the start."""
         return sentences(self.problem.domain, self._compiled.initial)
 
-    def step(self, action: str) -> Observed:
+    def step(self, action: str) -> StepResult:
         """Carry out a sentence; it always costs a step."""
         text = " ".join(action.lower().split())
         self.steps += 1
         words = PDDL_WORD.findall(text)
         if words[:1] in (["think"], ["thought"]):
-            return self._observed(THOUGHT, valid=False)
+            return self._observed(THINKING_STEP, valid=False)
         if "check" in words:
             return self._observed(f"Valid actions: {'; '.join(self.valid_actions())}", valid=True)
         if LOOK in text:
@@ -140,7 +140,7 @@ class PddlWorld:
         changing = {str(each) for each in found if each.after(self._literals) != self._literals}
         return [*sorted(changing), CHECK, LOOK]
 
-    def _act(self, action: Action | None) -> Observed:
+    def _act(self, action: Action | None) -> StepResult:
         if action is None:
             return self._observed(UNPARSED, valid=False, parsed=False)
         schema, before = self._compiled.schemas[action[0]], self._literals
@@ -157,9 +157,9 @@ class PddlWorld:
         text = sentences(self.problem.domain, shown)
         return self._observed(f"{text} {SATISFIED}" if self.success else text, valid=True)
 
-    def _observed(self, text: str, *, valid: bool, parsed: bool = True) -> Observed:
+    def _observed(self, text: str, *, valid: bool, parsed: bool = True) -> StepResult:
         self.valid_steps += valid
-        return Observed(
+        return StepResult(
             text=text,
             valid=valid,
             parsed=parsed,

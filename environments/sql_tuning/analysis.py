@@ -27,7 +27,7 @@ Kind = Literal["equality", "range", "inequality"]
 By = Literal["function", "cast", "arithmetic", "leading wildcard", "pattern"]
 
 RANGE_OPERATORS = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
-COMPARISONS = (exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
+COMPARISON_NODES = (exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 MIRRORED: Mapping[type[exp.Expr], type[exp.Expr]] = {exp.EQ: exp.EQ, **Simplifier.INVERSE_COMPARISONS}
 
 
@@ -140,7 +140,7 @@ def conjuncts(select: exp.Select) -> Iterator[exp.Expr]:
 
 def compared(predicate: exp.Expr) -> tuple[exp.Expr, type[exp.Expr], exp.Expr] | None:
     """Return a comparison with a constant as (side with columns, comparison, constant)."""
-    if not isinstance(predicate, COMPARISONS):
+    if not isinstance(predicate, COMPARISON_NODES):
         return None
     left, right = predicate.this, predicate.expression
     if _is_constant(right) and not _is_constant(left):
@@ -249,7 +249,7 @@ def _side_and_kind(predicate: exp.Expr) -> tuple[exp.Expr | None, Kind]:
     return None, "inequality"
 
 
-FURTHER = "further columns"
+FURTHER_COLUMNS = "further columns"
 KEEPS_MOST = "filters keep most rows"
 """The filters leave more than half of each table: what an index then saves is little."""
 GENERAL = {
@@ -257,7 +257,7 @@ GENERAL = {
     "equality filters": "equality filter",
     "one range filter": "range filter",
     "range filters": "range filter",
-    FURTHER: "",
+    FURTHER_COLUMNS: "",
     KEEPS_MOST: "",
 }
 STRUCTURE = {
@@ -265,7 +265,7 @@ STRUCTURE = {
     *("more than three filters", "OR across columns", "correlated subquery", "join", "top-k order"),
 }
 """Features that make a query another kind of query: a condition that does not name them is about others."""
-FEATURES = {*GENERAL, *GENERAL.values(), *STRUCTURE, "grouping"}
+SQL_FEATURES = {*GENERAL, *GENERAL.values(), *STRUCTURE, "grouping"}
 
 
 def features(structure: Structure, catalogue: Catalogue) -> list[str]:
@@ -288,7 +288,7 @@ def features(structure: Structure, catalogue: Catalogue) -> list[str]:
         "join": any(not join.correlated for join in structure.joins),
         "grouping": structure.group,
         "top-k order": structure.limit is not None and structure.order,
-        FURTHER: {*structure.used} - named,
+        FURTHER_COLUMNS: {*structure.used} - named,
     }
     return found + [feature for feature, is_there in others.items() if is_there]
 
@@ -301,7 +301,7 @@ def general(features: Sequence[str]) -> list[str]:
 def applies(condition: str, features: Sequence[str]) -> bool | None:
     """Return whether a condition holds for a query with these features; None if it names anything else."""
     asked = parts_of(condition)
-    if any(part not in FEATURES for part in asked):
+    if any(part not in SQL_FEATURES for part in asked):
         return None
     named = STRUCTURE.intersection(features) <= {*asked}
     return named and {*asked} <= {*features, *general(features)}

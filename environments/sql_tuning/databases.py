@@ -9,7 +9,7 @@ from mneme.environments.sql_tuning.generating import adversarial_rows
 from mneme.environments.sql_tuning.guard import Dialect
 from mneme.environments.sql_tuning.records import ColumnFacts, Kind, Limits, Row, Stopped
 
-CHUNK = 200
+ROWS_PER_FETCH = 200
 MAX_ROWS = 300_000
 """Rows that are taken of each table of a large database."""
 REAL_ROWS = 200
@@ -38,7 +38,7 @@ class DatabaseCopy(ABC):
             before = clock()
             rows, size = list[Row](), 0
             with self._cursor(self._sent(sql)) as cursor:
-                while chunk := cursor.fetchmany(CHUNK):
+                while chunk := cursor.fetchmany(ROWS_PER_FETCH):
                     rows += chunk
                     size += sum(len(cell) for row in chunk for cell in row if isinstance(cell, (str, bytes)))
                     if len(rows) > self._limits.rows:

@@ -21,7 +21,7 @@ from mneme.environments.sql_tuning.analysis import Catalogue, Column, conjuncts,
 from mneme.environments.sql_tuning.guard import Dialect
 from mneme.environments.sql_tuning.records import SCHEMA_FILE, Cell, ColumnFacts, Row
 
-END = datetime(2025, 7, 1)
+DATA_END = datetime(2025, 7, 1)
 DAYS = 730
 
 Role = Literal["id", "time", "group", "amount", "status", "channel", "region", "code", "number", "note"]
@@ -31,7 +31,7 @@ EntityRole = Literal["id", "name", "segment", "city"]
 STATUS_SHARES = (0.80, 0.12, 0.05, 0.02, 0.01)
 CHANNEL_SHARES = (0.45, 0.25, 0.15, 0.08, 0.05, 0.02)
 REGIONS = 24
-SEGMENTS = 40
+SEGMENT_COUNT = 40
 MEDIAN_AMOUNT = 4_000
 AMOUNT_SPREAD = 1.0  # of the amount's logarithm
 
@@ -70,7 +70,7 @@ class Schema(BaseModel, frozen=True):
 
     def moment(self, days_before_end: float) -> str:
         """Return a time as this schema's queries write it: a quoted ISO text, or seconds since 1970."""
-        at = END - timedelta(days=days_before_end)
+        at = DATA_END - timedelta(days=days_before_end)
         if self.epoch:
             return str(int((at - datetime(1970, 1, 1)).total_seconds()))
         return f"'{at:%Y-%m-%d %H:%M:%S}'"
@@ -91,7 +91,7 @@ def find_schema(name: str) -> Schema:
 SCHEMAS: Mapping[str, Schema] = {name: Schema(name=name, **said) for name, said in SCHEMA_FILE.items()}
 
 
-SECONDS = DAYS * 86_400
+SPAN_SECONDS = DAYS * 86_400
 MAX_CELL_NUMBER = 20_000
 CELL_WORDS = (
     *("amber", "basalt", "cedar", "delta", "ember", "fjord", "grove", "harbour", "island", "juniper"),
@@ -103,7 +103,7 @@ REFERENCED = 50
 NULLS = 0.01
 CONSTANT = 0.02
 """Probability that a cell has a constant that the query compares its column with."""
-TIMES = ("date", "time", "_at", "_on")
+TIME_SUFFIXES = ("date", "time", "_at", "_on")
 Known = Mapping[tuple[str, str], Sequence[Cell]]
 """Constants that a query compares a column with, by table and column."""
 
@@ -112,7 +112,7 @@ def draw(schema: Schema, seed: int, rows: int) -> dict[str, Iterable[Row]]:
     """Draw each table's rows, in the order of its columns."""
     dice = np.random.default_rng([seed, rows, *schema.name.encode()])
     facts = _facts(schema, dice, rows)
-    segments = dice.integers(0, SEGMENTS, schema.entities).tolist()
+    segments = dice.integers(0, SEGMENT_COUNT, schema.entities).tolist()
     cities = dice.choice(CELL_WORDS, schema.entities).tolist()
     names = dice.choice(CELL_WORDS, (schema.entities, 2)).tolist()
     drawn = enumerate(zip(names, segments, cities, strict=True), start=1)
@@ -126,8 +126,8 @@ def _facts(schema: Schema, dice: np.random.Generator, rows: int) -> Iterable[Row
     numbered = zip(dice.permutation(rows), regions, strict=True)
     codes = [f"{CELL_WORDS[region % len(CELL_WORDS)][:3]}-{n:07d}-{region:02d}" for n, region in numbered]
     notes = [" ".join(words) for words in dice.choice(CELL_WORDS, (500, 22)).tolist()]
-    offsets = dice.integers(0, SECONDS, rows)
-    start = int((END - datetime(1970, 1, 1)).total_seconds()) - SECONDS
+    offsets = dice.integers(0, SPAN_SECONDS, rows)
+    start = int((DATA_END - datetime(1970, 1, 1)).total_seconds()) - SPAN_SECONDS
     seconds = start + (np.sort(offsets) if schema.in_order else offsets)
     texts = np.datetime_as_string(seconds.astype("datetime64[s]"), unit="s").tolist()
     return zip(
@@ -185,8 +185,8 @@ def _filled_rows(
 
 
 def _drawn_cell(column: ColumnFacts, size: int, dice: random.Random) -> Cell:
-    if column.is_time or column.name.lower().endswith(TIMES):
-        return f"{END - timedelta(seconds=dice.randrange(SECONDS)):%Y-%m-%d %H:%M:%S}"
+    if column.is_time or column.name.lower().endswith(TIME_SUFFIXES):
+        return f"{DATA_END - timedelta(seconds=dice.randrange(SPAN_SECONDS)):%Y-%m-%d %H:%M:%S}"
     if column.kind == "whole":
         return dice.randrange(max(10, size // 10))
     if column.kind == "real":
@@ -197,10 +197,10 @@ def _drawn_cell(column: ColumnFacts, size: int, dice: random.Random) -> Cell:
 ADVERSARIAL_ROWS = {1: 300, 2: 300, 3: 120}
 """Rows for so many tables; joins multiply them."""
 MIN_ADVERSARIAL_ROWS = 50
-KEYS = 12
+JOIN_KEY_COUNT = 12
 """Values of a column that is joined on, so that joins find partners, and more than one."""
 UNUSUAL_TEXTS = ("", " ", "É", "é", "ß", "İ", "ﬁ", "0", "00", "%", "_")
-MAX_PAIRS = 30
+MAX_NUMBER_PAIRS = 30
 
 
 def adversarial_rows(
@@ -247,7 +247,7 @@ def _pool(column: ColumnFacts, constants: Sequence[Cell], joined: bool) -> list[
     if column.kind == "whole":
         whole = [int(str(each)) for each in numbers if float(str(each)).is_integer()]
         around: list[Cell] = [each + n for each in whole for n in (-1, 0, 1)]
-        more: list[Cell] = list(range(1, KEYS)) if joined else [0, 1, 2, 3]
+        more: list[Cell] = list(range(1, JOIN_KEY_COUNT)) if joined else [0, 1, 2, 3]
         return [*around, *whole * 2, *more, *null]
     if column.kind == "real":
         values = [float(str(each)) for each in numbers]
@@ -267,7 +267,7 @@ def _pool(column: ColumnFacts, constants: Sequence[Cell], joined: bool) -> list[
                 "0" + text,
                 text + ".0",
             ]
-        several: list[Cell] = [f"k{n}" for n in range(KEYS)] if joined else list(UNUSUAL_TEXTS)
+        several: list[Cell] = [f"k{n}" for n in range(JOIN_KEY_COUNT)] if joined else list(UNUSUAL_TEXTS)
         return [*changed, *texts * 3, *several, *null]
     return null
 
@@ -295,6 +295,6 @@ def _cells(predicate: exp.Expr) -> Iterator[Cell]:
         elif not literal.is_int:
             yield float(literal.name)
     yield from numbers
-    for one, other in list(permutations(numbers, 2))[:MAX_PAIRS]:
+    for one, other in list(permutations(numbers, 2))[:MAX_NUMBER_PAIRS]:
         yield from (one * other, one * (other + 1), one + other, one - other)
         yield from (one // other, one // other + 1) if other else ()

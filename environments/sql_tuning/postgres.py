@@ -18,8 +18,8 @@ import sqlglot
 
 from mneme.core.errors import StorageFailure
 from mneme.environments.sql_tuning.databases import (
-    CHUNK,
     MAX_ROWS,
+    ROWS_PER_FETCH,
     Database,
     DatabaseCopy,
     catalogue_of,
@@ -28,7 +28,7 @@ from mneme.environments.sql_tuning.databases import (
 )
 from mneme.environments.sql_tuning.records import ColumnFacts, Failed, Kind, Late, Limits, Row
 
-READING = 120
+MAX_READ_SECONDS = 120
 """Seconds in which the rows of one table must have been read."""
 COLUMN_KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("smallint", "integer", "bigint"), "whole"),
@@ -86,7 +86,7 @@ class PostgresDatabase(Database):
         with connected(self._url) as connection:
             try:
                 with connection.transaction(force_rollback=True):
-                    _run(connection, f"SET LOCAL statement_timeout = {READING * 1000}")
+                    _run(connection, f"SET LOCAL statement_timeout = {MAX_READ_SECONDS * 1000}")
                     _run(connection, "SET LOCAL search_path = pg_temp")
                     yield connection
             except psycopg.OperationalError as error:
@@ -153,7 +153,7 @@ class PostgresCopy(DatabaseCopy):
     def _cursor(self, sql: bytes) -> Iterator[Any]:
         """Open a cursor of the server's, which sends no more than is wanted."""
         with self._connection.cursor("trial") as cursor:
-            cursor.itersize = CHUNK
+            cursor.itersize = ROWS_PER_FETCH
             cursor.execute(sql)
             yield cursor
 

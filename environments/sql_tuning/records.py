@@ -28,7 +28,7 @@ class Limits(BaseModel):
     )
 
 
-class Measured(BaseModel):
+class Measurement(BaseModel):
     """The measured result of a solution; a refusal or an error is a failure with a message."""
 
     correct: bool = False

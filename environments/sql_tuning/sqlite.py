@@ -38,10 +38,10 @@ STEPS_BETWEEN_CHECKS = 20_000  # of SQLite's machine between two looks at the cl
 MAX_COPIED_BYTES = 64 * 2**20
 """Bytes of a user's database that is copied whole; of a larger one, rows are taken."""
 
-ASKING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
+READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
 WRITING = {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE, sqlite3.SQLITE_CREATE_TABLE}
 INDEXING = {sqlite3.SQLITE_CREATE_INDEX, sqlite3.SQLITE_REINDEX, sqlite3.SQLITE_ANALYZE}
-PREPARING = ASKING | WRITING | INDEXING | {sqlite3.SQLITE_TRANSACTION}
+PREPARING = READING | WRITING | INDEXING | {sqlite3.SQLITE_TRANSACTION}
 CATALOGUE = ("sqlite_master", "sqlite_schema", "sqlite_stat1", "sqlite_stat4", "sqlite_sequence")
 REFUSED_FUNCTIONS = (
     *("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"),
@@ -206,7 +206,7 @@ class SqliteCopy(DatabaseCopy):
         if action == sqlite3.SQLITE_FUNCTION:
             if function in REFUSED_FUNCTIONS:
                 self._denied = f"The function {function!r} is refused."
-        elif action not in (PREPARING if prepares else ASKING):
+        elif action not in (PREPARING if prepares else READING):
             self._denied = f"A statement of this kind may not do that (SQLite's action {action} on {name!r})."
         elif action in WRITING and name not in CATALOGUE:
             self._denied = f"Nothing may be written into {name!r}."

@@ -19,11 +19,11 @@ from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning.analysis import Column, Structure, analyse
 from mneme.environments.sql_tuning.generating import AMOUNT_SPREAD, CELL_WORDS, MEDIAN_AMOUNT, SCHEMAS, Schema
 from mneme.environments.sql_tuning.guard import Dialect
-from mneme.environments.sql_tuning.records import Measured
+from mneme.environments.sql_tuning.records import Measurement
 from mneme.environments.worlds import Metric, Trial
 
 TASK_ROWS = 150_000
-WANTED = 2.0
+WANTED_SPEED_UP = 2.0
 INDEX_BUDGET = 0.30
 
 Family = Literal[
@@ -42,7 +42,7 @@ class TuningTask(BaseModel, frozen=True):
     description: str
     query: str = ""
     tables: list[str] = []
-    wanted_speed_up: float = WANTED
+    wanted_speed_up: float = WANTED_SPEED_UP
     index_budget: float = INDEX_BUDGET
     database: str = ""
     ddl: str = ""
@@ -134,7 +134,7 @@ def story(database_seed: int = 0) -> list[TuningTask]:
     ]
 
 
-def judge(task: TuningTask, measured: Measured) -> Trial:
+def judge(task: TuningTask, measured: Measurement) -> Trial:
     """Judge whether a measurement solves a task: correct, fast enough, and within the index budget."""
     at_least = "more than " if measured.stopped else ""
     fast_enough = measured.speed_up >= task.wanted_speed_up

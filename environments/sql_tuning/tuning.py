@@ -24,7 +24,7 @@ from mneme.environments.sql_tuning.records import (
     Failed,
     Late,
     Limits,
-    Measured,
+    Measurement,
     Refused,
     Row,
     Stopped,
@@ -68,7 +68,7 @@ SLOW_SECONDS = 1.0
 HALF_OF_ROWS = 0.5
 REDUCTIONS = (10, 100, 1000)
 MIN_SECONDS = 1e-9
-MIN_PAIRS = 3
+MIN_TIMINGS = 3
 """Pairs of runs below which twice the time may be spent."""
 _baselines: dict[tuple[str, str], Baseline] = {}
 
@@ -77,7 +77,7 @@ class SqlTuning:
     """A database with a slow query; every call works on a copy and may block for seconds.
 
     Call it off the event loop (`asyncio.to_thread`). Whatever a solution holds, `run` answers with a
-    `Measured`; only a wrong use of this class itself raises.
+    `Measurement`; only a wrong use of this class itself raises.
     """
 
     def __init__(self, database: Database, query: str = "", limits: Limits | None = None) -> None:
@@ -146,9 +146,9 @@ class SqlTuning:
             _keeping[key] = bool(shares) and min(shares) > HALF_OF_ROWS
         return _keeping[key]
 
-    def run(self, solution: Solution) -> Measured:
+    def run(self, solution: Solution) -> Measurement:
         """Run the original and the solution on one copy, compare their results, and time both."""
-        measured = Measured(clock=self._database.clock)
+        measured = Measurement(clock=self._database.clock)
         if not self.query:
             raise BadInput("There is no query to compare with.", hint="Give the task one.")
         try:
@@ -160,7 +160,7 @@ class SqlTuning:
             measured.error = str(failed)
         return measured
 
-    def _measure(self, solution: Solution, measured: Measured) -> None:
+    def _measure(self, solution: Solution, measured: Measurement) -> None:
         if (count := len(solution.statements)) > self.limits.statements:
             raise Refused(f"{count} statements; {self.limits.statements} may prepare a query.")
         dialect, catalogue = self.dialect, self._database.catalogue
@@ -212,7 +212,7 @@ class SqlTuning:
         rows, first = copy.ask(solution, most)
         pairs = [Pair(baseline.seconds, first)]
         spent = sum(pairs[0])
-        while len(pairs) < self.limits.runs and spent < self.limits.enough * (1 + (len(pairs) < MIN_PAIRS)):
+        while len(pairs) < self.limits.runs and spent < self.limits.enough * (1 + (len(pairs) < MIN_TIMINGS)):
             original = baseline.seconds
             if one is not None:
                 _, original = one[0].ask(one[1], self.limits.baseline_seconds)
@@ -226,7 +226,7 @@ class SqlTuning:
         found: list[Row],
         queries: tuple[str, str],
         statements: list[str],
-        measured: Measured,
+        measured: Measurement,
     ) -> str:
         """Return how the results differ: on the data, if the original ends there, and on adversarial rows."""
         original, rewritten = queries

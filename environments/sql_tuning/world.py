@@ -30,7 +30,7 @@ QUICK_TRIAL = Limits(runs=21, enough=0.2)
 """A quick trial of a draft, long enough that a disturbance of some milliseconds decides nothing."""
 LONG_TRIAL = Limits(runs=45, enough=1.5)
 """Limits of a repeated trial, for a solution that noise alone may accept or reject."""
-QUERY = "Query: "
+QUERY_PREFIX = "Query: "
 WORLD_ROWS = 60_000
 SIMILAR_TASKS_DRAWN = 160
 """Tasks that are drawn to find similar ones among."""
@@ -50,14 +50,14 @@ class SqlTuningKind(WorldKind):
     """Slow queries."""
 
     name = "sql_tuning"
-    vocabulary = "\n".join([DEFINITION, *REMEDIES, *sorted(analysis.FEATURES)])
+    vocabulary = "\n".join([DEFINITION, *REMEDIES, *sorted(analysis.SQL_FEATURES)])
 
     def names(self, material: str) -> Sequence[str]:
         """Return the tables, columns and aliases of the query that a task was about."""
         try:
-            query = sqlglot.parse_one(material.removeprefix(QUERY), read="sqlite")
+            query = sqlglot.parse_one(material.removeprefix(QUERY_PREFIX), read="sqlite")
         except SqlglotError:  # it was shortened: its words in place of its names
-            return re.findall(r"[^\W\d]\w+", material.removeprefix(QUERY))
+            return re.findall(r"[^\W\d]\w+", material.removeprefix(QUERY_PREFIX))
         return sorted({each.name for each in query.find_all(exp.Identifier)})
 
     def open(self, task: Task) -> "SqlWorld":
@@ -131,7 +131,7 @@ class SqlWorld(World):
 
     def material(self) -> str:
         """Return the slow query."""
-        return f"{QUERY}{self.task.query}"
+        return f"{QUERY_PREFIX}{self.task.query}"
 
     def wanted(self) -> str:
         """Return the wanted speed, the size limit of indexes, and the engine."""

@@ -21,10 +21,10 @@ IMPORTED = {"numpy": "arrays", "pandas": "data frames"}
 CACHE = "CACHE calls"
 COLLECTION = re.compile(r"(?i)(?<!frozen)(array|deque|dict|frame|iter|list|mapping|sequence|set)")
 """In an annotation: what most often cannot be hashed."""
-COMMENT = re.compile(r"""(?m)^\s*#.*$|(?<=\s)#[^'"\n]*$""")
+HASH_COMMENT = re.compile(r"""(?m)^\s*#.*$|(?<=\s)#[^'"\n]*$""")
 OPERATORS = "();<>|&`\n"
 LINES, PROGRAM = "loop over lines", "program in a loop"
-COMMANDS = {
+COMMAND_FEATURES = {
     "read": LINES,
     "sort": "sort in a loop",
     **dict.fromkeys(("grep", "egrep", "fgrep"), "search in a loop"),
@@ -50,7 +50,7 @@ def features_of(text: str) -> set[str]:
 
 def _shell_words(text: str) -> list[str]:
     """Return words and operators; of a quoted text that runs a command, that command."""
-    lexer = shlex(COMMENT.sub("", text.replace("\\\n", " ")), posix=True, punctuation_chars=OPERATORS)
+    lexer = shlex(HASH_COMMENT.sub("", text.replace("\\\n", " ")), posix=True, punctuation_chars=OPERATORS)
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
     try:
         found = [(word, word.partition("$(")[2].replace(")", " ) ")) for word in lexer]
@@ -71,7 +71,7 @@ def shell_features_of(text: str) -> set[str]:
         elif is_command and word == "done":
             depth -= 1
         elif depth and is_command:
-            found |= {COMMANDS.get(word.rpartition("/")[2], "")} - {""}
+            found |= {COMMAND_FEATURES.get(word.rpartition("/")[2], "")} - {""}
         elif depth and is_target and word != "/dev/null" and not word.isdigit():
             found.add(INPUT_OUTPUT)
         found |= {NESTED} if depth > 1 else set()
@@ -83,9 +83,9 @@ def shell_features_of(text: str) -> set[str]:
 
 FEATURE_READERS: Mapping[str, Callable[[str], set[str]]] = {".py": features_of, ".sh": shell_features_of}
 """Readers of a file's features, by its suffix."""
-FEATURES: Mapping[str, frozenset[str]] = {
+FEATURES_BY_SUFFIX: Mapping[str, frozenset[str]] = {
     ".py": frozenset({NESTED, JOINED, SHIFTED, RECURSIVE, *CALLED.values(), *IMPORTED.values()}),
-    ".sh": frozenset({NESTED, INPUT_OUTPUT, *COMMANDS.values()}),
+    ".sh": frozenset({NESTED, INPUT_OUTPUT, *COMMAND_FEATURES.values()}),
 }
 
 

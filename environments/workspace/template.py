@@ -20,7 +20,7 @@ IGNORED_NAMES = frozenset(
 )
 MAX_TEMPLATE_FILES = 5_000
 MAX_TOTAL_BYTES = 200 * 2**20
-MAX_BYTES = 200_000
+MAX_FILE_BYTES = 200_000
 """Maximum bytes of a file that is read as text."""
 _making = threading.Lock()
 
@@ -49,7 +49,7 @@ class Template:
         found = {}
         for path in self.names():
             file = self.folder / path
-            if file.stat().st_size <= MAX_BYTES:
+            if file.stat().st_size <= MAX_FILE_BYTES:
                 with suppress(UnicodeDecodeError):
                     found[path] = file.read_bytes().decode("utf-8")
         return {path: text for path, text in found.items() if "\0" not in text}

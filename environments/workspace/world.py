@@ -13,12 +13,12 @@ import yaml
 from pydantic import BaseModel, TypeAdapter
 
 from mneme.core.errors import BadInput
-from mneme.core.trial import NOISE
+from mneme.environments.trial import NOISE
 from mneme.environments.workspace import syntax
 from mneme.environments.workspace.changes import NotAllowed, changed_files, is_changeable, write
 from mneme.environments.workspace.confining import Ran, confined_by, run
 from mneme.environments.workspace.description import CPU, Aim, Described, Held
-from mneme.environments.workspace.template import MAX_BYTES, Template
+from mneme.environments.workspace.template import MAX_FILE_BYTES, Template
 from mneme.environments.worlds import InWords, Metric, Solution, Trial, World, failed, parts_of
 
 
@@ -70,7 +70,7 @@ class Tactics(BaseModel):
     @property
     def known_features(self) -> set[str]:
         """Return all that a condition can name."""
-        return {*self.features, *syntax.FEATURES.get(self.ending, ()), LARGE}
+        return {*self.features, *syntax.FEATURES_BY_SUFFIX.get(self.ending, ()), LARGE}
 
 
 @cache
@@ -86,7 +86,7 @@ LINE = r"(?m)^[\s.FEsxX]*{name}\s*=\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*$"
 LONG_RUN = 2.0
 """Processor seconds after which a command is not run again, unless noise decides."""
 LONG_RUNS = 3
-MAX_SHOWN_CHARS = 3_000
+MAX_OUTPUT_CHARS = 3_000
 
 
 class Figures(NamedTuple):
@@ -138,7 +138,7 @@ def _why(command: str, ran: Ran) -> str:
 
 def tail(text: str) -> str:
     """Return the end of the output, which names the error."""
-    return text if len(text) <= MAX_SHOWN_CHARS else f"…{text[-MAX_SHOWN_CHARS:]}"
+    return text if len(text) <= MAX_OUTPUT_CHARS else f"…{text[-MAX_OUTPUT_CHARS:]}"
 
 
 Seconds = TypeVar("Seconds", float, float | None)
@@ -417,7 +417,7 @@ class FilesWorld(World):
         def read_file(path: str) -> str:
             """Return a text file of the workspace."""
             if path not in self._files and path in self._template.names():
-                return f"{path} is not shown: it is no text, or has more than {MAX_BYTES} bytes."
+                return f"{path} is not shown: it is no text, or has more than {MAX_FILE_BYTES} bytes."
             return self._files.get(path, f"There is no file {path}; there are {', '.join(self._files)}.")
 
         def try_files(path: str, text: str) -> str:

@@ -195,7 +195,7 @@ async def on_server(corpus: Corpus, url: str) -> AsyncIterator[tuple[ServerAlone
 EDGE = "Qdrant Edge"
 QUESTIONS, USERS, BATCH, CONCURRENT_WRITES, UPKEEPS, STEPS = 100, 100, 500, 50, 10, 5
 LIMIT, CARDS = 10, 5
-MODES: tuple[Mode, ...] = ("dense", "blend")
+BENCH_MODES: tuple[Mode, ...] = ("dense", "blend")
 SCOPE = "sql_tuning"
 Search = Callable[..., Awaitable[None]]
 """A search by the number of a question, a user, the number of results, and whether words count as well."""
@@ -249,7 +249,7 @@ async def _ledger_beside(
             ours.append(1000 * await seconds_of(ledger.write(writes)) / len(rows))
             theirs.append(1000 * await seconds_of(alone.write(rows, users[start : rows.stop])) / len(rows))
         found = [line(f"write, {where}", size, ours, "ms", (next(iter(others)), theirs))]
-        for mode in MODES:
+        for mode in BENCH_MODES:
 
             def search(number: int, mode: Mode = mode) -> Awaitable[object]:
                 mine = ("users", users[number % size], "memories")

@@ -1,7 +1,7 @@
 """The contradiction set: labelled messages upon memories, each run through a memory agent's graph.
 
 A case is one JSON line: `id`, `category`, `preceding` turns, `memories` that exist already, the `message`,
-and the operations to `expect` (see `Expected`; none means discard). The operations are read from the ledger,
+and the operations to `expect` (`Expectation`; none means discard). The operations are read from the ledger,
 not from the agent's own report, and scored against what was expected: which operation, on which memory, in
 which words.
 """
@@ -20,12 +20,12 @@ from mneme.core.errors import BadInput
 from mneme.evals.measuring import interval, percent, ratio, share
 from mneme.evals.report import Row, framed, read_lines
 
-DEFAULT = Path(__file__).parent / "data" / "contradictions.jsonl"
+LABELLED_FILE = Path(__file__).parent / "data" / "contradictions.jsonl"
 Write = Literal["insert", "update", "retire"]
 Operation = Literal["insert", "update", "retire", "discard"]
 
 
-class Expected(BaseModel):
+class Expectation(BaseModel):
     """One operation that a message should cause; if two are listed, either is right."""
 
     model_config = ConfigDict(extra="forbid")
@@ -42,7 +42,7 @@ class Expected(BaseModel):
         return [value] if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _has_target(self) -> "Expected":
+    def _has_target(self) -> "Expectation":
         if self.target is None and not {"update", "retire"}.isdisjoint(self.operation):
             raise ValueError("an update and a retirement need a target")
         return self
@@ -81,7 +81,7 @@ class Case(BaseModel):
     preceding: list[str] = []
     memories: list[str]
     message: str = Field(min_length=1)
-    expect: list[Expected]
+    expect: list[Expectation]
 
     @model_validator(mode="after")
     def _targets_exist(self) -> "Case":
@@ -91,7 +91,7 @@ class Case(BaseModel):
         return self
 
 
-class Scored(BaseModel):
+class CaseScore(BaseModel):
     """The operations of one system in one case, compared with the expected ones."""
 
     case: Case
@@ -115,7 +115,7 @@ class Scored(BaseModel):
         return self.right or (bool(self.case.expect) and not self.failed and further)
 
 
-def pair(expected: Sequence[Expected], done: Sequence[Done]) -> list[Pairing]:
+def pair(expected: Sequence[Expectation], done: Sequence[Done]) -> list[Pairing]:
     """Pair expectations with operations as favourably as they allow.
 
     First those of the right kind and target: an insert answers one expectation, an update of one
@@ -138,7 +138,7 @@ def pair(expected: Sequence[Expected], done: Sequence[Done]) -> list[Pairing]:
 
 
 def _assign(
-    expected: Sequence[Expected], done: Sequence[Done], weigh: Callable[[Expected, Done], float]
+    expected: Sequence[Expectation], done: Sequence[Done], weigh: Callable[[Expectation, Done], float]
 ) -> dict[int, int]:
     """Return the assignment of greatest weight, without the pairs of no weight."""
     weights = np.array([[weigh(entry, op) for op in done] for entry in expected], dtype=float)
@@ -147,21 +147,21 @@ def _assign(
     return {int(r): int(c) for r, c in zip(rows, columns, strict=True) if weights[r, c] > 0}
 
 
-def _exactly(entry: Expected, op: Done) -> float:
+def _exactly(entry: Expectation, op: Done) -> float:
     if op.operation not in entry.operation or not _on_target(entry, op):
         return 0.0
     return 1.0 + says_right(entry, op)
 
 
-def _roughly(entry: Expected, op: Done) -> float:
+def _roughly(entry: Expectation, op: Done) -> float:
     return 0.1 + 2.0 * (op.operation in entry.operation) + says_right(entry, op)
 
 
-def _on_target(entry: Expected, op: Done) -> bool:
+def _on_target(entry: Expectation, op: Done) -> bool:
     return op.operation == "insert" or op.target == entry.target
 
 
-def says_right(entry: Expected, op: Done) -> bool:
+def says_right(entry: Expectation, op: Done) -> bool:
     """Return whether the resulting memory has the right words; an update must have changed it."""
     if op.operation == "retire":
         return True
@@ -175,7 +175,7 @@ def says_right(entry: Expected, op: Done) -> bool:
     return op.content != op.before and all(words.casefold() in text for words in entry.keeps)
 
 
-def _pairing(entry: Expected, op: Done | None) -> Pairing:
+def _pairing(entry: Expectation, op: Done | None) -> Pairing:
     actual: Operation = op.operation if op else "discard"
     accepted: list[Operation] = list(entry.operation)
     return Pairing(
@@ -197,13 +197,13 @@ def load(path: Path) -> list[Case]:
     return cases
 
 
-def score(case: Case, row: Row) -> Scored:
+def score(case: Case, row: Row) -> CaseScore:
     """Compare the operations in a row of the journal with those that the case expects."""
     done = [Done.model_validate(op) for op in row["done"]]
-    return Scored(case=case, done=done, failed=row.get("failed", ""), pairings=pair(case.expect, done))
+    return CaseScore(case=case, done=done, failed=row.get("failed", ""), pairings=pair(case.expect, done))
 
 
-def summarise(scored: Sequence[Scored]) -> dict[str, Any]:
+def summarise(scored: Sequence[CaseScore]) -> dict[str, Any]:
     """Return every figure about one system."""
     pairings = [pairing for one in scored for pairing in one.pairings]
     updates = [p for p in pairings if p.expected == p.actual == "update"]
@@ -221,7 +221,7 @@ def summarise(scored: Sequence[Scored]) -> dict[str, Any]:
     }
 
 
-def _conflicts(scored: Sequence[Scored]) -> dict[str, Any]:
+def _conflicts(scored: Sequence[CaseScore]) -> dict[str, Any]:
     """Check each existing memory: changed if it must be, unchanged if it must be.
 
     Memories that an expectation permits to be updated, but does not oblige to be, count in neither.
@@ -237,7 +237,7 @@ def _conflicts(scored: Sequence[Scored]) -> dict[str, Any]:
     return {"found": share(found, touched), "left_alone": share(spared, untouched)}
 
 
-def _by_category(scored: Sequence[Scored]) -> dict[str, dict[str, Any]]:
+def _by_category(scored: Sequence[CaseScore]) -> dict[str, dict[str, Any]]:
     marks = pd.DataFrame({"of": one.case.category, "right": one.right, "met": one.met} for one in scored)
     return {
         str(category): share(int(own["right"].sum()), len(own)) | {"met": int(own["met"].sum())}

@@ -37,7 +37,7 @@ from mneme.evals.chat.locomo_data import (
     put,
 )
 from mneme.evals.chat.locomo_kept import asked_of, keep, turns_of
-from mneme.evals.chat.locomo_tables import DEPTHS, MODES, report, tokens
+from mneme.evals.chat.locomo_tables import DEPTHS, SEARCH_MODES, report, tokens
 from mneme.evals.measuring import ledger_at, temporary_ledger
 from mneme.evals.options import Agents, Identity, Role, RunOptions, identify
 from mneme.evals.report import Journal, Progress, Report, Row, file_digest
@@ -132,7 +132,7 @@ async def _run(conversations: Sequence[Conversation], setup: Setup, progress: Pr
             await keep(conversation, setup.ledger, setup.agent, setup.journal, progress)
         else:
             await _store(conversation, setup.ledger)
-    searches = {f"{case.name}/{mode}": (case, mode) for case in cases for mode in MODES}
+    searches = {f"{case.name}/{mode}": (case, mode) for case in cases for mode in SEARCH_MODES}
     await setup.journal.play(searches, lambda each: _look_up(*each, setup), progress)
     if setup.who.is_model:
         answers = {f"{case.name}/answer": case for case in cases}
@@ -159,7 +159,7 @@ async def _store(conversation: Conversation, ledger: Ledger) -> None:
         for turn in conversation.turns
     ]
     await ledger.write(writes)
-    for mode in MODES:
+    for mode in SEARCH_MODES:
         await ledger.search(namespace, "warm up", mode=mode)
 
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError, field_valid
 from mneme.core.errors import BadInput, first_fault
 from mneme.core.settings import settings
 
-WHOLE = 10
+LOCOMO_CONVERSATIONS = 10
 """Conversations that the whole benchmark has."""
 QUESTION_CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 LOCOMO_HINT = "Give LoCoMo's JSON file, or the folder that holds it, with --data or MNEME_DATA."

@@ -11,14 +11,14 @@ from langchain_core.messages.utils import count_tokens_approximately
 from matplotlib.axes import Axes
 
 from mneme.api.tables import Table
-from mneme.evals.chat.locomo_data import QUESTION_CATEGORIES, WHOLE, Conversation
+from mneme.evals.chat.locomo_data import LOCOMO_CONVERSATIONS, QUESTION_CATEGORIES, Conversation
 from mneme.evals.measuring import interval_of_mean
 from mneme.evals.options import Identity
 from mneme.evals.report import Journal, Report, Row, framed, table
 from mneme.models.asking.counting import NOTHING, added, in_words
 from mneme.stores.ledger.query import Mode
 
-MODES: tuple[Mode, ...] = ("dense", "bm25", "hybrid", "blend")
+SEARCH_MODES: tuple[Mode, ...] = ("dense", "bm25", "hybrid", "blend")
 DEPTHS = (5, 10, 20)
 CHATBOT_DEPTH = 10
 """Number of records that the chatbot recalls."""
@@ -28,8 +28,8 @@ def report(
     conversations: Sequence[Conversation], journal: Journal, who: Identity, embedder: str, kept_by: str
 ) -> Report:
     """Return the report of a finished run; `kept_by` made the searched memories, empty for raw turns."""
-    searched = pd.DataFrame(_measured(mode, row) for mode in MODES for row in _rows(journal, mode))
-    searches: dict[str, Any] = {mode: _figures(searched[searched["mode"] == mode]) for mode in MODES}
+    searched = pd.DataFrame(_measured(mode, row) for mode in SEARCH_MODES for row in _rows(journal, mode))
+    searches: dict[str, Any] = {mode: _figures(searched[searched["mode"] == mode]) for mode in SEARCH_MODES}
     recall = searched.pivot(index=["question", "category"], columns="mode", values=f"recall {CHATBOT_DEPTH}")
     gain = (recall["blend"] - recall["bm25"]).dropna()
     searches["blend"]["gain"] = {name: _spread(own) for name, own in _by_category(gain)}
@@ -40,7 +40,7 @@ def report(
         ["category", "questions", "score, 95 %"],
         [[name, of["questions"], _cell(of)] for name, of in answers.items()],
     )
-    part = f"{len(conversations)} of {WHOLE} conversations"
+    part = f"{len(conversations)} of {LOCOMO_CONVERSATIONS} conversations"
     answered_by = f"{embedder} (search), {who if who.is_model else 'nobody'} (answers)"
     title = f"LoCoMo, {part}: evidence found among {'memories' if kept_by else 'raw turns'}"
     return journal.report(
@@ -198,7 +198,7 @@ def _notes(conversations: Sequence[Conversation], searches: dict[str, Any], who:
 
 
 def _plot_recall(searches: dict[str, Any], axes: Axes) -> None:
-    for mode in MODES:
+    for mode in SEARCH_MODES:
         recall = pd.DataFrame(searches[mode]["recall"]["all"]).T * 100
         errors = [recall["mean"] - recall["low"], recall["high"] - recall["mean"]]
         axes.errorbar(DEPTHS, recall["mean"], yerr=errors, marker="o", capsize=3, label=mode)

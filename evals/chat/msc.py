@@ -25,7 +25,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from mneme.api.tables import Table
 from mneme.core.errors import BadAnswer, PromptTooLong
 from mneme.evals.chat import contradictions
-from mneme.evals.chat.contradictions import Case, Done, Expected, as_row, pair, score, summarise
+from mneme.evals.chat.contradictions import Case, Done, Expectation, as_row, pair, score, summarise
 from mneme.evals.measuring import temporary_ledger
 from mneme.evals.options import Agents, Identity, Positive, Role, RunOptions, identify
 from mneme.evals.report import Journal, Progress, Report, Row, file_digest, framed
@@ -54,7 +54,7 @@ class Test(BaseModel):
     message: str
     paper: str
     database: str
-    expect: list[Expected]
+    expect: list[Expectation]
     recalls: list[str] = []
 
 
@@ -96,7 +96,7 @@ def _listed(memories: Sequence[str]) -> str:
 
 
 Name = Literal["ours", "v3", "v2", "v1"]
-AGENTS: dict[Name, Workflow] = {
+VERSIONS: dict[Name, Workflow] = {
     "ours": memory_agent.builder,
     "v3": memory_agent_v3.builder,
     "v2": memory_agent_v2.builder,
@@ -116,7 +116,7 @@ class Options(RunOptions):
     agents: Agents = "auto"
     chatbot: Role = ""
     memory_agent: Role = ""
-    arms: list[Name] = Field([*AGENTS], min_length=1, description="A memory agent: ours, or the paper's.")
+    arms: list[Name] = Field([*VERSIONS], min_length=1, description="A memory agent: ours, or the paper's.")
     skip_table_1: bool = Field(False, description="Leave out the paper's table 1.")
     jobs: Positive = Field(1, description="Labelled messages that are worked on at once.")
 
@@ -136,7 +136,7 @@ class Setup:
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Run table 1 and the contradiction set with each memory agent."""
-    data = options.data or contradictions.DEFAULT
+    data = options.data or contradictions.LABELLED_FILE
     cases = contradictions.load(data)
     embedder = await options.opened_embedder()
     chatbot = await identify(options.chatbot or options.agents)
@@ -197,7 +197,7 @@ async def _remember(name: Name, message: Message, user: str, setup: Setup) -> Ro
     outcome: dict[str, Any] = {}
     failed, run_id, started = "", uuid7(), perf_counter()
     try:
-        agent = AGENTS[name].compile(store=setup.store)
+        agent = VERSIONS[name].compile(store=setup.store)
         outcome = await agent.ainvoke(message, {"run_id": run_id}, context=context)
     except (BadAnswer, PromptTooLong) as error:
         failed = str(error)

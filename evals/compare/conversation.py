@@ -23,14 +23,14 @@ from mneme.evals.compare.memory import (
     says,
 )
 
-SPEAKER = "user"
+USER_SPEAKER = "user"
 CITIES = (
     "Oslo", "Bergen", "Lisbon", "Porto", "Ghent", "Leeds", "Turin", "Graz", "Malmo", "Nantes", "Cork", "Brno",
 )  # fmt: skip
 FIRMS = ("Acme", "Globex", "Initech", "Hooli", "Umbra", "Vandelay", "Stark", "Wayne", "Tyrell", "Cyberdyne")
 DRINKS = ("coffee", "espresso", "oolong", "chai", "cocoa", "matcha", "rooibos", "lemonade")
 SPORTS = ("rowing", "fencing", "tennis", "judo", "archery", "climbing", "sailing", "squash")
-CHATTER = (
+USER_CHATTER = (
     "What a day. The bus was late again.",
     "Can you think of a title for my talk about bridges?",
     "I read that rents in {city} have doubled.",
@@ -105,13 +105,13 @@ def conversation(seed: int, size: int) -> Course:
     for number in range(2 * size):
         today = len(about) + 6 * number
         for _ in range(chance.randrange(CHATTED)):
-            yield Event(day(today), SPEAKER, _chatter(chance))
+            yield Event(day(today), USER_SPEAKER, _chatter(chance))
         topic = chance.choice(about)
         happens = chance.random()
         is_left = sum(each.is_forgotten for each in about) < FORGOTTEN
         if happens < FORGET and is_left and len(topic.known) > 1 and not topic.is_forgotten:
             topic.is_forgotten = True
-            yield Event(day(today + 1), SPEAKER, f"Forget what I told you about this: {topic.asked}")
+            yield Event(day(today + 1), USER_SPEAKER, f"Forget what I told you about this: {topic.asked}")
         elif happens < CHANGE and not topic.is_forgotten:
             yield _say(topic, today + 1, chance)
         if number % 2:
@@ -123,12 +123,12 @@ def _say(topic: Topic, today: int, chance: Random) -> Event:
     value = chance.choice([each for each in topic.values if each not in used] or list(topic.values))
     text = (topic.changed if topic.known else topic.said).format(value)
     topic.known.append((today, value))
-    return Event(day(today), SPEAKER, text)
+    return Event(day(today), USER_SPEAKER, text)
 
 
 def _chatter(chance: Random) -> str:
     words = {"city": CITIES, "firm": FIRMS, "drink": DRINKS, "sport": SPORTS}
-    return chance.choice(CHATTER).format(**{name: chance.choice(each) for name, each in words.items()})
+    return chance.choice(USER_CHATTER).format(**{name: chance.choice(each) for name, each in words.items()})
 
 
 def _ask(topic: Topic, today: int, chance: Random) -> Course:
@@ -147,4 +147,4 @@ def _ask(topic: Topic, today: int, chance: Random) -> Course:
     yield Score(Outcome(question, is_right, "", day(today)), stale=int(misled))
 
 
-CONVERSATION = Family("conversation", conversation, (SPEAKER,))
+CONVERSATION_FAMILY = Family("conversation", conversation, (USER_SPEAKER,))

@@ -28,8 +28,8 @@ TIMES_REPEATED = 2
 RANGE = range(-3, 4)
 COUNTING = "A point counts once, however many say it; a correction takes the place of what it corrects."
 UNKNOWN_IF = f"If no point of it is known: {UNKNOWN}."
-POINTS = re.compile(r"(?:^|\W)The (\w+) of (\w+) counts? ([+-]\d+)")
-CHATTER = (
+POINTS_SENTENCE = re.compile(r"(?:^|\W)The (\w+) of (\w+) counts? ([+-]\d+)")
+MEETING_CHATTER = (
     "Can we keep to the agenda?", "I have sent the minutes around.", "The coffee is better today.",
     "Let us not forget that the board meets in May.", "I have to leave at four.", "Who writes the report?",
 )  # fmt: skip
@@ -52,7 +52,7 @@ def _meeting(chance: Random, today: str) -> Course:
     for each in said:
         yield _told(each, (points | before)[each], chance.choice(EXPERTS) if each[1] in shared else "", today)
         if chance.random() < CHATTED:
-            yield Event(today, chance.choice(EXPERTS), chance.choice(CHATTER))
+            yield Event(today, chance.choice(EXPERTS), chance.choice(MEETING_CHATTER))
     for each, value in corrected.items():
         yield _told(each, value, "", today, "I was wrong before. ")
     yield from _decide(points, today)
@@ -109,7 +109,7 @@ def added(lines: Sequence[str], site: str, today: str) -> str:
     known = dict[str, int]()
     for line in sorted(lines, key=lambda each: "wrong before" in each):
         if today in line:
-            known |= {aspect: int(value) for aspect, of, value in POINTS.findall(line) if of == site}
+            known |= {aspect: int(value) for aspect, of, value in POINTS_SENTENCE.findall(line) if of == site}
     return str(sum(known.values())) if known else UNKNOWN
 
 

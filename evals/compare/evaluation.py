@@ -19,7 +19,7 @@ from pydantic import Field
 from mneme.core.durable import write_durably
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
-from mneme.evals.compare.finding import FAMILIES, KNOWN, code_of, families_with, memory_named
+from mneme.evals.compare.finding import COURSE_FAMILIES, NAMED_MEMORIES, code_of, families_with, memory_named
 from mneme.evals.compare.playing import Case, play
 from mneme.evals.compare.public import files_in
 from mneme.evals.measuring import holm, interval_of_mean, p_cell, processes, wilcoxon_p
@@ -29,7 +29,7 @@ from mneme.evals.report import Journal, Progress, Report, Row, file_digest, fram
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BESIDE = "none"
+BASELINE = "none"
 """The memory that the others are compared with."""
 QUICK_SEEDS, QUICK_SIZE = 2, 12
 PAGE_FILE = Path(__file__).with_name("page.html")
@@ -44,7 +44,7 @@ class Options(RunOptions):
         description="A memory, by name or as module:Class; default: all.",
         json_schema_extra={"option": "memory"},
     )
-    work: list[str] = Field([], description=f"A family of work: {', '.join(FAMILIES)}; default: all.")
+    work: list[str] = Field([], description=f"A family of work: {', '.join(COURSE_FAMILIES)}; default: all.")
     tokens: list[Annotated[int, Field(ge=20)]] = Field(
         [200], min_length=1, description="Tokens of a recall.", json_schema_extra={"option": "tokens"}
     )
@@ -60,7 +60,7 @@ class Options(RunOptions):
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Play all courses, going on where a run stopped."""
-    memories = [*dict.fromkeys([*options.memories, BESIDE])] if options.memories else [*KNOWN]
+    memories = [*dict.fromkeys([*options.memories, BASELINE])] if options.memories else [*NAMED_MEMORIES]
     for each in memories:
         memory_named(each)
     codes = {each: code_of(each) for each in memories}
@@ -132,7 +132,7 @@ def tasks_of(rows: Sequence[Row]) -> pd.DataFrame:
 def table_of(tasks: pd.DataFrame) -> pd.DataFrame:
     """Return a line for each memory: how its tasks went beside those without memory, and what it cost."""
     keyed = tasks.set_index(["seed", "number"])
-    beside = keyed[keyed["memory"] == BESIDE]["success"].astype(float)
+    beside = keyed[keyed["memory"] == BASELINE]["success"].astype(float)
     lines, p = dict[str, Row](), dict[str, float | None]()
     for memory, of in keyed.groupby("memory", sort=False):
         gains = of["success"].astype(float) - beside

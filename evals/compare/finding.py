@@ -9,7 +9,7 @@ from pkgutil import resolve_name
 
 from mneme.core.errors import BadInput
 from mneme.evals.compare.code import ON_CODE
-from mneme.evals.compare.conversation import CONVERSATION
+from mneme.evals.compare.conversation import CONVERSATION_FAMILY
 from mneme.evals.compare.decision import DECISION
 from mneme.evals.compare.fog import FOG
 from mneme.evals.compare.home import HOME_FAMILY
@@ -17,38 +17,38 @@ from mneme.evals.compare.memories import OWN_MEMORIES
 from mneme.evals.compare.memory import Family, Memory, Place
 from mneme.evals.compare.public import of_folder
 from mneme.evals.compare.rivals import RIVAL_MEMORIES
-from mneme.evals.compare.work import WORK
+from mneme.evals.compare.work import WORK_FAMILY
 from mneme.evals.report import file_digest
 
 MEMORY_PLUGINS = "mneme.memories"
-KNOWN = {**OWN_MEMORIES, **RIVAL_MEMORIES}
-FAMILIES: dict[str, Family] = {
-    each.name: each for each in (CONVERSATION, WORK, *ON_CODE, HOME_FAMILY, FOG, DECISION)
+NAMED_MEMORIES = {**OWN_MEMORIES, **RIVAL_MEMORIES}
+COURSE_FAMILIES: dict[str, Family] = {
+    each.name: each for each in (CONVERSATION_FAMILY, WORK_FAMILY, *ON_CODE, HOME_FAMILY, FOG, DECISION)
 }
 
 
 def families_with(data: Path | None) -> Mapping[str, Family]:
     """Return the kinds of work that there are, with those of the user's own files. Raises BadInput."""
-    return {**FAMILIES, **of_folder(data)} if data else FAMILIES
+    return {**COURSE_FAMILIES, **of_folder(data)} if data else COURSE_FAMILIES
 
 
 def code_of(name: str) -> str:
     """Return the digest of the file of a user's own memory; empty for another's."""
-    file = inspect.getsourcefile(_own(name)) if name not in KNOWN and ":" in name else None  # type: ignore[arg-type]
+    file = inspect.getsourcefile(_own(name)) if name not in NAMED_MEMORIES and ":" in name else None  # type: ignore[arg-type]
     return file_digest(Path(file)) if file else ""
 
 
 def memory_named(name: str) -> Callable[[Place], Memory]:
     """Return the factory of a memory: by a name, an entry point, or `module:Class`. Raises BadInput."""
-    if name in KNOWN:
-        return KNOWN[name]
+    if name in NAMED_MEMORIES:
+        return NAMED_MEMORIES[name]
     points = entry_points(group=MEMORY_PLUGINS)
     if name in points.names:
         made: object = points[name].load()
     elif ":" in name:
         made = _own(name)
     else:
-        there = ", ".join([*KNOWN, *sorted(points.names)])
+        there = ", ".join([*NAMED_MEMORIES, *sorted(points.names)])
         raise BadInput(
             f"There is no memory {name!r}.", f"There are: {there}. Your own: --memory module:Class."
         )

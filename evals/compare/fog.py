@@ -23,7 +23,7 @@ GRIPPER_HANDS = ("left", "right")
 WANTED, MOVED = 2, 0.1
 """Balls that a problem asks for, and the share of balls that somebody moves between two problems."""
 FOG_STEPS = 14
-SEEN = re.compile(r"step (\d+)\W+in (room\w)\W.*?: (.*)", re.IGNORECASE)
+SIGHT_LINE = re.compile(r"step (\d+)\W+in (room\w)\W.*?: (.*)", re.IGNORECASE)
 
 
 class View(NamedTuple):
@@ -131,7 +131,7 @@ def steered(lines: Sequence[str], view: View, choices: Sequence[str]) -> str:
 def _seen(lines: Sequence[str]) -> dict[str, Sequence[str]]:
     """Return the objects in each room as last seen, the latest room first."""
     told = dict[str, Sequence[str]]()
-    sights = {line: found for line in lines if (found := SEEN.search(line))}
+    sights = {line: found for line in lines if (found := SIGHT_LINE.search(line))}
     for line in latest(sorted(sights, key=lambda each: int(sights[each][1]), reverse=True)):
         told.setdefault(sights[line][2], re.findall(r"ball\d", sights[line][3]))
     return told

@@ -16,8 +16,8 @@ from mneme.environments.household.generator import generate
 from mneme.environments.household.layout import Layout, Point, flat
 from mneme.evals.compare.memory import Course, Event, Family, Outcome, Score, Situation, day, drawing, says
 
-AGENTS = ("Ada", "Ben")
-THINGS = ("scissors", "torch", "stapler", "kettle", "camera", "map", "umbrella", "thermometer")
+RESIDENTS = ("Ada", "Ben")
+SOUGHT_OBJECTS = ("scissors", "torch", "stapler", "kettle", "camera", "map", "umbrella", "thermometer")
 USUAL, CHANGES = 0.8, 0.02
 MAX_CONTAINERS = 20
 MAX_OPENED = 4
@@ -57,21 +57,21 @@ class House:
 def home(seed: int, size: int) -> Course:
     """Look for that many objects, one a day, by turns."""
     chance, house = drawing(f"home {seed}"), House(seed)
-    usual = {thing: chance.choice(house.containers) for thing in THINGS}
+    usual = {thing: chance.choice(house.containers) for thing in SOUGHT_OBJECTS}
     for number in range(size):
-        for thing in THINGS:
+        for thing in SOUGHT_OBJECTS:
             if chance.random() < CHANGES:
                 usual[thing] = chance.choice(house.containers)
         lying = {
             thing: usual[thing] if chance.random() < USUAL else chance.choice(house.containers)
-            for thing in THINGS
+            for thing in SOUGHT_OBJECTS
         }
         yield from _search(house, lying, chance, number)
 
 
 def _search(house: House, lying: dict[str, Container], chance: Random, number: int) -> Course:
     """Open containers until the object is found. One chosen in vain before the nearest one misled."""
-    thing, who, today = chance.choice(THINGS), AGENTS[number % 2], day(number)
+    thing, who, today = chance.choice(SOUGHT_OBJECTS), RESIDENTS[number % 2], day(number)
     here, left, steps, misled = chance.choice(house.containers), list(house.containers), 0, 0
     task = f"{who} looks for the {thing}."
     for tried in range(1, MAX_OPENED + 1):
@@ -102,4 +102,4 @@ def looked_for(lines: Sequence[str], thing: str, places: Sequence[str]) -> str:
     return best if seen[best] > 0 else places[0]
 
 
-HOME_FAMILY = Family("home", home, AGENTS)
+HOME_FAMILY = Family("home", home, RESIDENTS)

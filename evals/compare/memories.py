@@ -31,7 +31,7 @@ MAX_CANDIDATES = 40
 """Texts that are looked up for a situation; those that the budget has room for are shown."""
 TASK_ENDED = Change(reason="a task ended", actor="compare")
 OBSERVED = Change(reason="observed", actor="compare")
-TASK = "Remember what helps with later tasks of the same kind."
+MEMORY_TASK = "Remember what helps with later tasks of the same kind."
 TEMPLATE = {
     "facts": ["What is known, where it is and when it was so."],
     "tried": ["What was tried; what came of it."],
@@ -162,7 +162,7 @@ class StructuredMemory(Memory):
         """Update the memory of the one whose event it is."""
         store = self._stores[event.who]
         known = self._known.get(event.who) or await store.begin(empty(TEMPLATE), change=OBSERVED)
-        agent = Agent(event.who, TEMPLATE, MEMORY_TOKENS, self.place.who, "background", TASK)
+        agent = Agent(event.who, TEMPLATE, MEMORY_TOKENS, self.place.who, "background", MEMORY_TASK)
         done = await f_memory_update(agent, known.memory, event.line)
         change = Change(reason=done.reason, actor=event.who, model=done.responder)
         self._known[event.who] = await store.update(

@@ -88,7 +88,7 @@ async def play(case: Case) -> Row:
         async with ledger_at(Path(folder) / "ledger", embedder) as ledger:
             name = f"{case.family}{case.seed}"
             place = Place(name, Path(folder), ledger, embedder, case.who, family.roles)
-            played = Played(memory_named(case.memory)(place), case.budget, case.who)
+            played = PlayedMemory(memory_named(case.memory)(place), case.budget, case.who)
             await played.through(family, case.seed, case.size)
         used = await asyncio.to_thread(bytes_on_disk, Path(folder))
     return {**case._asdict(), "tasks": played.tasks, **played.costs.model_dump(), "bytes": used}
@@ -108,7 +108,7 @@ class Costs(BaseModel):
     learning: float = 0.0
 
 
-class Played:
+class PlayedMemory:
     """A memory in a course: its situations and events, and the outcomes of the tasks."""
 
     def __init__(self, memory: Memory, budget: int, who: str) -> None:

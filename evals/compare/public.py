@@ -30,7 +30,7 @@ from mneme.stores.ledger.words import words_in
 NARRATOR = "text"
 """Speaker of a text without one."""
 ADVERSARIAL = 5
-SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+SENTENCE_BREAK = re.compile(r"(?<=[.!?])\s+|\n+")
 PUBLIC_DATA_HINT = (
     "A folder with files of LoCoMo, LongMemEval or MemoryAgentBench (.json or .jsonl), as they are released."
 )
@@ -87,7 +87,7 @@ class MemoryAgentBench(BaseModel):
     @property
     def history(self) -> History:
         """Return it as a history, a sentence at a time."""
-        events = [Event("", NARRATOR, each) for each in SENTENCE.split(self.context) if each.strip()]
+        events = [Event("", NARRATOR, each) for each in SENTENCE_BREAK.split(self.context) if each.strip()]
         both = zip(self.questions, self.answers, strict=True)
         questions = [
             Question(text=text, right=[right] if isinstance(right, str) else right) for text, right in both

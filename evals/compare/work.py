@@ -18,13 +18,13 @@ from mneme.evals.compare.memory import Course, Event, Family, Outcome, Score, Si
 
 AGENT = "tuner"
 TABLE_ROWS = 500
-WANTED = 4.0
+REQUIRED_GAIN = 4.0
 """Factor of fewer steps that solves a task."""
 TASK_TRIES = 2
 COUNTING_INTERVAL = 10
 """Steps of the virtual machine from one count to the next."""
 TABLE_NAMES = ("orders", "visits", "parcels", "tickets", "rentals", "claims", "readings", "calls")
-VALUES = (2, 100)
+COLUMN_VALUES = (2, 100)
 """How many values a column may have, one or the other: the selectivity of an equality on it."""
 NOTHING_KNOWN = 1.5
 """Expected gain of an unknown remedy."""
@@ -104,7 +104,7 @@ def repeated(
 def _queries(seed: int, chance: Random) -> Iterator[Job]:
     """Draw queries on a course's tables."""
     tables = [
-        Table(name, seed, {column: chance.choice(VALUES) for column in ("status", "customer", "note")})
+        Table(name, seed, {column: chance.choice(COLUMN_VALUES) for column in ("status", "customer", "note")})
         for name in TABLE_NAMES
     ]
     while True:
@@ -126,12 +126,12 @@ def _tune(
     about, left, before, misled = f"{job.shape} ({job.data})", [*remedies], job.cost(""), 0
     chance.shuffle(left)
     for tried in range(1, TASK_TRIES + 1):
-        text = f"{job.task} Which remedy is tried next? It has to take {WANTED:.0f} times fewer steps."
+        text = f"{job.task} Which remedy is tried next? It has to take {REQUIRED_GAIN:.0f} times fewer steps."
         answer = yield Situation(text, partial(chosen, like=(job.shape, about), left=left), tuple(left))
         remedy = answer if answer in left else left[0]
         left.remove(remedy)
         gain = before / job.cost(remedy)
-        is_done = gain >= WANTED
+        is_done = gain >= REQUIRED_GAIN
         said = f"{about} in {job.name}: {remedy} made it take {gain:.1f} times fewer steps"
         result = "solved" if is_done else "of no use" if gain else "it fails its test"
         yield Event(today, AGENT, f"{said}: {result}.")
@@ -153,4 +153,4 @@ def chosen(lines: Sequence[str], like: Sequence[str], left: Sequence[str]) -> st
     return max(left, key=lambda each: expected[each])
 
 
-WORK = Family("work", partial(repeated, "work", _queries, (*REMEDIES,)), (AGENT,))
+WORK_FAMILY = Family("work", partial(repeated, "work", _queries, (*REMEDIES,)), (AGENT,))

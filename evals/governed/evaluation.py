@@ -35,7 +35,7 @@ class Options(RunOptions):
     events: Positive = Field(30, description="Events of a story.")
 
 
-class Told(NamedTuple):
+class StoryRun(NamedTuple):
     """One story told to one memory."""
 
     memory: str
@@ -48,7 +48,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     told = {"stories": options.stories, "events": options.events, "embedder": embedder.name}
     journal = options.journal("governed", told)
     cases = {
-        f"{memory}, story {seed}": Told(memory, seed)
+        f"{memory}, story {seed}": StoryRun(memory, seed)
         for memory in (OURS, BY_HAND, BY_POLICY, *GOVERNED_RIVALS)
         for seed in range(options.stories)
     }
@@ -89,7 +89,7 @@ def _shares(sums: pd.DataFrame) -> pd.DataFrame:
     return shares.assign(**costs).round(1)
 
 
-async def _tell(case: Told, *, events: int, ledger: Ledger, embedder: Embedder) -> Row:
+async def _tell(case: StoryRun, *, events: int, ledger: Ledger, embedder: Embedder) -> Row:
     """Tell a story to a memory, and count the failures."""
     name = f"story{case.seed}"
     memory: Memory

@@ -28,7 +28,7 @@ from mneme.stores.users.promotion import TeamFacts
 
 TEXTS_PER_RIVAL = 5
 """Texts that a rival shows at most; ours has as many tokens as these have at most."""
-RECALL_TOKENS = 150
+STORY_RECALL_TOKENS = 150
 
 
 Scope = tuple[str, ...]
@@ -82,7 +82,7 @@ class Mneme:
     async def ask(self, person: str, question: str) -> Sequence[Shown]:
         """Return the texts that a person is shown for a question."""
         shared = SharedMemory(self._ledger, self._user(person))
-        found = await shared.recall(question, teams=[self._user(TEAMS[person])], budget=RECALL_TOKENS)
+        found = await shared.recall(question, teams=[self._user(TEAMS[person])], tokens=STORY_RECALL_TOKENS)
         return [Shown(each.text, each.origin) for each in found]
 
 
@@ -158,7 +158,7 @@ class OnePool(OfStore):
             await self.delete(("pool",), f"{fact.about}, {number}")
 
 
-class Isolated(OfStore):
+class IsolatedMemory(OfStore):
     """A separate memory for each person."""
 
     def together(self, person: str) -> Scope:
@@ -238,7 +238,7 @@ class Mem0Told(Mem0):
 Memory = Mneme | OfStore
 GOVERNED_RIVALS: Mapping[str, Callable[[str, Embedder], OfStore]] = {
     "one vector pool": OnePool,
-    "isolated memories": Isolated,
+    "isolated memories": IsolatedMemory,
     "LangGraph's store": OfStore,
     **({"langmem": LangMem} if find_spec(LANGMEM) else {}),
     **({"mem0ai, ids kept": Mem0, "mem0ai, told": Mem0Told} if find_spec(MEM0) else {}),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mneme.api.household_runs import DECISION_STEPS, ENDING, GRAPHS, lines_of
+from mneme.api.household_runs import DECISION_STEPS, ENDING, METHOD_GRAPHS, lines_of
 from mneme.environments.household.bound import lower_bound
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.generator import generate
@@ -78,7 +78,7 @@ async def _played(arm: Arm, episode: Episode, trace: Trace) -> Values:
     context, method = arm.context(episode), METHOD_NAMES[arm.method]
     trace.append("episode", **_kept(arm, episode), method=method, context=context.model_dump(mode="json"))
     given: Any = {"episode": episode.model_dump(mode="json")}
-    graph = load(GRAPHS[method]).builder.compile()
+    graph = load(METHOD_GRAPHS[method]).builder.compile()
     config: Any = {"recursion_limit": STEPS_OF_GRAPH}
     values: Values = {}
     async for kind, event in graph.astream(given, config, context=context, stream_mode=["custom", "values"]):

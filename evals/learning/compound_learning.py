@@ -26,7 +26,7 @@ from mneme.environments.sql_tuning.tasks import TuningTask, story, tasks
 from mneme.environments.worlds import Task, World, find_world
 from mneme.evals.learning import compound_tables
 from mneme.evals.learning.compound_tables import saved
-from mneme.evals.learning.playing import LEARNING_RIVALS, WITH_MEMORY, Arm, Played, make_databases, solve
+from mneme.evals.learning.playing import LEARNING_RIVALS, WITH_MEMORY, Arm, PlannedTask, make_databases, solve
 from mneme.evals.measuring import home_beside, ledger_at
 from mneme.evals.options import Agents, Identity, RunOptions, identify
 from mneme.evals.report import Journal, Progress, Report, Row, table
@@ -177,10 +177,10 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     return _report(journal, sized, who, rows, metrics)
 
 
-def _plan(options: Options, story_rows: int) -> list[Played]:
+def _plan(options: Options, story_rows: int) -> list[PlannedTask]:
     """Put each task to all teams by turns, starting with another one each time: a busy machine slows all."""
     plan = [
-        Played(arm, 0, number, task, story_rows)
+        PlannedTask(arm, 0, number, task, story_rows)
         for arm, told in (("story", story()), ("printed", printed_story()))
         for number, task in enumerate(told)
     ]
@@ -191,7 +191,7 @@ def _plan(options: Options, story_rows: int) -> list[Played]:
         for number, task in enumerate([*drawn, *again]):
             first = number % len(options.arms)
             arms = (*options.arms[first:], *options.arms[:first])
-            plan += [Played(arm, seed, number, task, options.rows) for arm in arms]
+            plan += [PlannedTask(arm, seed, number, task, options.rows) for arm in arms]
     return plan
 
 

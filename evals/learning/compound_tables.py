@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from mneme.api.tables import Table
-from mneme.evals.learning.playing import LEARNING_RIVALS, WITH_MEMORY, WITHOUT
+from mneme.evals.learning.playing import LEARNING_RIVALS, WITH_MEMORY, WITHOUT_MEMORY
 from mneme.evals.measuring import interval_of_mean, p_cell, wilcoxon_p
 from mneme.evals.report import Row, framed
 from mneme.stores.cards.metrics import duplicate_mistakes
@@ -139,8 +139,8 @@ def significance(parts: Mapping[str, pd.DataFrame]) -> dict[str, Row]:
             parts[part].pivot_table(index=["seed", "number"], columns="arm", values=name)
             for part in ("all", "last third")
         )
-        saving = 1.0 - end[WITH_MEMORY].mean() / end[WITHOUT].mean()
-        found[name] = {"p": wilcoxon_p(whole[WITH_MEMORY] - whole[WITHOUT]), "saved": float(saving)}
+        saving = 1.0 - end[WITH_MEMORY].mean() / end[WITHOUT_MEMORY].mean()
+        found[name] = {"p": wilcoxon_p(whole[WITH_MEMORY] - whole[WITHOUT_MEMORY]), "saved": float(saving)}
     return found
 
 
@@ -154,7 +154,7 @@ def tables(parts: Mapping[str, pd.DataFrame], compared: Mapping[str, Mapping[str
     """Return the figures with memory and without by part, how orders end, and each rival beside ours."""
     pair = pd.concat(
         {
-            part: spread(frame[frame["arm"].isin([WITH_MEMORY, WITHOUT])], figures_of)
+            part: spread(frame[frame["arm"].isin([WITH_MEMORY, WITHOUT_MEMORY])], figures_of)
             for part, frame in parts.items()
             if part != "put once more"
         },

@@ -21,15 +21,15 @@ from mneme.stores.ledger.ledger import Ledger
 Arm = Literal["with memory", "without memory", "raw trajectories", "prompt cache", "without advocate"]
 LEARNING_ROLES = ("researcher", "devils_advocate", "leader", "monitor")
 WITH_MEMORY: Arm = "with memory"
-WITHOUT: Arm = "without memory"
-LEARNING_RIVALS: tuple[Arm, ...] = (WITHOUT, "raw trajectories", "prompt cache", "without advocate")
-GRAPHS: dict[str, Workflow] = {
+WITHOUT_MEMORY: Arm = "without memory"
+LEARNING_RIVALS: tuple[Arm, ...] = (WITHOUT_MEMORY, "raw trajectories", "prompt cache", "without advocate")
+ARM_GRAPHS: dict[str, Workflow] = {
     "raw trajectories": raw_trajectories.builder,
     "prompt cache": prompt_cache.builder,
     "without advocate": without_advocate.builder,
 }
 """The graphs of the rivals; all other arms are compound learning's own."""
-SEEN = ("packet", "learned", "iterations", "cards")
+OUTPUT_KEYS = ("packet", "learned", "iterations", "cards")
 RECORDED = (
     *("iterations", "solved", "first_attempt", "speed_up", "retrieved", "used", "retrieval_ms", "mistakes"),
     "answered_by",
@@ -44,7 +44,7 @@ def make_databases(rows: int) -> None:
         SqlTuning.of(TuningTask(id=schema, description="", schema_name=schema), rows=rows)
 
 
-class Played(NamedTuple):
+class PlannedTask(NamedTuple):
     """A task of a plan: its arm, its order and the place in it, and the rows of its databases."""
 
     arm: str
@@ -62,10 +62,10 @@ class Played(NamedTuple):
         return f"{self.arm} {self.seed}"
 
 
-async def solve(each: Played, ledger: Ledger, responder: str) -> Row:
+async def solve(each: PlannedTask, ledger: Ledger, responder: str) -> Row:
     """Give a task to its team, and test the disputes that it opens."""
     cards, store, task = KnowledgeCards(ledger, each.team), LedgerStore(ledger), each.task
-    graph = GRAPHS.get(each.arm, compound_learning.builder).compile(store=store)
+    graph = ARM_GRAPHS.get(each.arm, compound_learning.builder).compile(store=store)
     problem: Any = {"task": task.description, "task_id": task.id, **task.posed}
     roles: dict[str, Any] = dict.fromkeys(LEARNING_ROLES, responder)
     context = LearningContext(
@@ -75,9 +75,9 @@ async def solve(each: Played, ledger: Ledger, responder: str) -> Row:
         schema_name=task.schema_name,
         database_seed=task.seed,
         rows=each.rows,
-        recall=0 if each.arm == WITHOUT else RECALL,
+        recall=0 if each.arm == WITHOUT_MEMORY else RECALL,
     )
-    result = await graph.ainvoke(problem, context=context, output_keys=[*SEEN])
+    result = await graph.ainvoke(problem, context=context, output_keys=[*OUTPUT_KEYS])
     disputes = [each["dispute"] for each in result["learned"] if each["dispute"]]
     decided = [await _resolve(dispute, cards, store, context) for dispute in disputes]
     about = {"arm": each.arm, "seed": each.seed, "number": each.number}

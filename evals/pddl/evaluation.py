@@ -13,6 +13,7 @@ from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pandas as pd
 import yaml
@@ -28,6 +29,7 @@ from mneme.evals.options import Agents, Identity, Jobs, RunOptions, identify, jo
 from mneme.evals.pddl.play import Case, Team, play
 from mneme.evals.report import Journal, Progress, Report, Row, digest, table
 from mneme.models.asking.counting import tokens
+from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.pddl.pddl_team import task_of
 from mneme.nodes.task_memories.kinds import MEMORIES
 
@@ -35,11 +37,10 @@ _PRINTED = yaml.safe_load(Path(__file__).with_name("paper.yaml").read_text(encod
 LABELS: dict[str, str] = {name: each["label"] for name, each in _PRINTED.items()}
 PAPER_ROWS = {name: (each["reward"], each["tokens"]) for name, each in _PRINTED.items()}
 """Table 1: rewards and tokens."""
-PROBLEM = ["seed", "number"]
+PROBLEM_COLUMNS = ["seed", "number"]
 """Common columns of the rows of one problem."""
 PROBLEMS = 60
-MIN_CONTEXT = 512
-"""Tokens of the smallest context."""
+DECLARED: Any = PddlContext.model_fields
 
 
 class Options(RunOptions):
@@ -54,10 +55,10 @@ class Options(RunOptions):
     memories: list[str] = Field(list(MEMORIES), min_length=1, description="The memories compared.")
     seeds: list[int] = Field([1], min_length=1, description="Problems of our own, and their order.")
     agents: Agents = "auto"
-    context_tokens: int = Field(4096, ge=MIN_CONTEXT, description="Tokens of an agent's context.")
-    memory_tokens: int = Field(700, ge=100, description="Tokens of a structured memory.")
+    context_tokens: int = DECLARED["context_tokens"]
+    memory_tokens: int = DECLARED["memory_tokens"]
     jobs: Jobs = 0
-    example: bool = Field(True, description="Show one worked example of the domain, as AgentBoard does.")
+    example: bool = DECLARED["example"]
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
@@ -149,7 +150,7 @@ def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, jo
 def _summaries(played: pd.DataFrame) -> dict[str, Row]:
     """Return the figures of each memory, with p against none, and Holm's for the number of memories."""
     by_memory = {str(name): own for name, own in played.groupby("memory", sort=False)}
-    rewards = played.pivot_table(index=PROBLEM, columns="memory", values="reward")
+    rewards = played.pivot_table(index=PROBLEM_COLUMNS, columns="memory", values="reward")
     summary = {
         name: _figures(own)
         | {"p": wilcoxon_p((rewards[name] - rewards["none"]).dropna()) if "none" in by_memory else None}
@@ -215,7 +216,7 @@ def _notes(played: pd.DataFrame, seeds: Sequence[int], source: str) -> list[str]
 def _same_moves(played: pd.DataFrame) -> list[str]:
     """Return in how many problems the moves with intrinsic memory and without were the same."""
     moves = played.assign(moves=played["transcript"].map(lambda steps: [step["action"] for step in steps]))
-    by_memory = moves.pivot_table(index=PROBLEM, columns="memory", values="moves", aggfunc="first")
+    by_memory = moves.pivot_table(index=PROBLEM_COLUMNS, columns="memory", values="moves", aggfunc="first")
     if not {"none", "intrinsic"} <= {*by_memory.columns}:
         return []
     both = by_memory[["none", "intrinsic"]].dropna()

@@ -39,12 +39,12 @@ CASES = Path(__file__).parent / "cases"
 CASE_KINDS = ("plain", "tricky", "injected", "limit")
 NEUTRAL = Path(__file__).with_name("neutral.yaml")
 FIRST_YEAR, YEARS = 1700, 197
-SENTENCES = 3
+SENTENCES_PER_TEXT = 3
 """Neutral sentences in one text of a list."""
 PATH_STEP = re.compile(r"\[(\d*)\]|([^.\[\]]+)")
 VALUE_PATH = re.compile(r"^$|^[^.\[\]]+(?:\[\d*\]|\.[^.\[\]]+)*$")
 PLAIN_CHARACTERS = str.maketrans("‘’“”–—\u2011\u00a0\u202f", "''\"\"---  ")
-PROPERTIES = ("one_of", "some", "none", "count", "between")
+CONDITION_KINDS = ("one_of", "some", "none", "count", "between")
 
 Range = tuple[int | float | None, int | float | None]
 
@@ -68,7 +68,7 @@ class Property(BaseModel):
         if not VALUE_PATH.match(self.at):
             raise ValueError(f"{self.at!r} is no path, such as memories[].content")
         if not self.wanted:
-            raise ValueError(f"give one of {', '.join(PROPERTIES)}")
+            raise ValueError(f"give one of {', '.join(CONDITION_KINDS)}")
         return self
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ class Property(BaseModel):
     @property
     def wanted(self) -> dict[str, Any]:
         """The condition's value, by kind."""
-        return {kind: value for kind in PROPERTIES if (value := getattr(self, kind)) is not None}
+        return {kind: value for kind in CONDITION_KINDS if (value := getattr(self, kind)) is not None}
 
     def holds(self, answer: Any) -> bool:
         """Return whether the condition holds for an answer as plain JSON, or as text.
@@ -188,7 +188,7 @@ def filled(given: Mapping[str, Any], fill: Mapping[str, int]) -> dict[str, Any]:
 def _lengthened(name: str, value: Any, size: int) -> Any:
     if not isinstance(value, str | list):
         raise ValueError(f"{name} is neither a text nor a list")  # noqa: TRY004  (a case's fault)
-    at_once = 1 if isinstance(value, str) else SENTENCES
+    at_once = 1 if isinstance(value, str) else SENTENCES_PER_TEXT
     size -= len(value) if isinstance(value, str) else sum(len(str(each)) for each in value)
     source, texts = _neutral(), list[str]()
     while sum(map(len, texts)) < size or len(texts) % 2:

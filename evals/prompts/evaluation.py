@@ -19,7 +19,7 @@ from mneme.core.errors import BadAnswer, BadInput, NoTools, PromptTooLong
 from mneme.core.settings import settings
 from mneme.evals.options import AgentsCompared, Identity, JournalOptions, identify
 from mneme.evals.prompts.cases import Golden, all_questions, as_json, golden
-from mneme.evals.prompts.tables import MEASURED_ROLES, THRESHOLD, Answers, Came, Outcome, tables
+from mneme.evals.prompts.tables import FITNESS_NOTE, MEASURED_ROLES, Answers, Came, Outcome, tables
 from mneme.evals.report import Journal, Progress, Report, Row
 from mneme.models.asking.asking import ask
 from mneme.models.asking.counting import counting
@@ -159,7 +159,7 @@ def _summary(answers: Answers) -> dict[str, Any]:
     return {
         "is_model": answers.who.is_model,
         "digest": answers.who.digest,
-        "threshold": THRESHOLD,
+        "threshold": FITNESS_NOTE,
         "roles": {
             str(role): answers.figures(role.questions) | {"verdict": answers.verdict(role)}
             for role in answers.roles

@@ -17,7 +17,7 @@ from mneme.evals.options import Identity
 from mneme.evals.report import Row, framed, table
 
 USABLE, RIGHT, RIGHT_OF_EACH = 0.9, 0.8, 0.6
-THRESHOLD = (
+FITNESS_NOTE = (
     f"Fit: at least {USABLE:.0%} of the answers usable, {RIGHT:.0%} right, and of each question by itself "
     f"{RIGHT_OF_EACH:.0%} right (plain shares)."
 )
@@ -134,7 +134,7 @@ def tables(all_answers: Sequence[Answers]) -> list[Table]:
     made = []
     if models:
         verdicts = [[role, each.who.responder, each.verdict(role)] for role, each in _pairs(models)]
-        title = f"Which model for which role. {THRESHOLD}"
+        title = f"Which model for which role. {FITNESS_NOTE}"
         made.append(table(title, ["role", "model", "verdict"], verdicts, figures=False))
         made.append(_by_role("By role: answers usable at first, after repair, and right", models))
     if rules:

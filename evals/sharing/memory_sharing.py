@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from pydantic import Field
 
@@ -42,16 +42,18 @@ from mneme.evals.sharing.tables import (
 from mneme.library.agents.agent import AGENTS
 from mneme.models.retriever.retriever import Learning
 from mneme.nodes.sharing.context import Scoring, SharingContext, Stored
-from mneme.stores.pools.thresholds import DEFAULT
+from mneme.stores.pools.thresholds import DEFAULT_THRESHOLD
 
 QUICK_ITEMS = 10
 """Items of each agent in a short run."""
 CONCURRENT_POOLS = 3
 """Pools that are worked on at the same time."""
-UNREADABLE = 0.2
+MAX_UNREADABLE_SHARE = 0.2
 """Share of unknown tokens from which on an agent's BERTScore is called into question."""
 SETTINGS = ("scorer", "threshold", "learning", "scoring", "stored", "candidates", "labels")
 """Options that make another experiment of it."""
+
+DECLARED: Any = SharingContext.model_fields
 
 
 class Options(RunOptions):
@@ -64,15 +66,13 @@ class Options(RunOptions):
         "", description="Who scores, whoever answers, as the paper's one scorer does; default: --agents."
     )
     threshold: int = Field(
-        DEFAULT, ge=0, le=99, description="A pair is stored where its score is above this."
+        DEFAULT_THRESHOLD, ge=0, le=99, description="A pair is stored where its score is above this."
     )
-    scoring: Scoring = Field("criteria", description="Points by criteria, or one number by A.1 as printed.")
-    stored: Stored = Field(
-        "question", description="What is kept with an answer: the question, or the whole prompt."
-    )
-    candidates: int = Field(12, ge=2, le=100, description="n: memories that BM25 proposes.")
-    labels: int = Field(6, ge=2, le=100, description="v: candidates that are labelled.")
-    learning: Learning = Field("reranker", description="What the retriever learns.")
+    scoring: Scoring = DECLARED["scoring"]
+    stored: Stored = DECLARED["stored"]
+    candidates: int = DECLARED["candidates"]
+    labels: int = DECLARED["labels"]
+    learning: Learning = DECLARED["learning"]
     encoder: Path | None = Field(None, description="Folder of BERTScore's encoder; default: the bundled one.")
     layers: int = Field(LAYERS, ge=1, description="The encoder's layer whose vectors are compared.")
     jobs: int = Field(8, ge=1, le=64, description="Test questions that are asked at once.")
@@ -159,7 +159,7 @@ def _notes(items: Sequence[Item], bert: BertScore) -> list[str]:
         *(
             f"{agent}: the encoder does not know {share:.0%} of the tokens: see ROUGE-L, or give --encoder."
             for agent, share in shares.items()
-            if share > UNREADABLE
+            if share > MAX_UNREADABLE_SHARE
         ),
     ]
 

@@ -37,7 +37,7 @@ PARTS_OF_GROWTH = (0, 20, 40, 60, 80, 100)
 """Per cent of the new questions that have been asked; 0: what was archived by hand alone (§4.1)."""
 SHOTS = (0, 1, 2, 3)
 MAX_SHOTS = 3
-CLOSED = 100
+UNREACHABLE_THRESHOLD = 100
 """A threshold that no score exceeds: what is asked for a test is not remembered."""
 BY_HAND = Change(reason="Archived by hand before the run (§3.2).", actor="evaluation")
 
@@ -155,7 +155,7 @@ class PoolRun:
         case = f"{self.name}/test/{percent}/{shots}/{item.id}"
         if case not in self.journal:
             async with self.gate:
-                found = await self._ask(item, shots, CLOSED)
+                found = await self._ask(item, shots, UNREACHABLE_THRESHOLD)
             self.journal.add(case, self._row("test", percent, shots, item) | found)
         self._report(f"asked at {percent} %, {shots} shots")
 

@@ -29,7 +29,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.pools.memory_pool import MemoryPool
 
 LEARNINGS: tuple[Learning, ...] = ("reranker", "projection")
-UNTRAINED = "untrained"
+UNTRAINED_COLUMN = "untrained"
 
 
 class Options(RunOptions):
@@ -69,7 +69,7 @@ async def _measured(ledger: Ledger, journal: Journal, case: tuple[int, Pools, st
         await one.train(100)
         kept = bool(await (await retrievers_of(one.memories)).serving())
         found[learning] = {"kept": kept, "own": await _own(one.memories, items["test"], trained=True)}
-    found[UNTRAINED] = {"own": await _own(one.memories, items["test"], trained=False)}
+    found[UNTRAINED_COLUMN] = {"own": await _own(one.memories, items["test"], trained=False)}
     return {"pool": pool, "memories": await one.memories.count(), "found": found}
 
 
@@ -85,7 +85,7 @@ def report(rows: Sequence[Row], journal: Journal, embedder: str) -> Report:
         pool: [row for row in rows if row["pool"] == pool] for pool in dict.fromkeys(r["pool"] for r in rows)
     }
     summary = {pool: _summary(own) for pool, own in {**pools, "all splits": rows}.items()}
-    columns = ["pool", "splits", "memories", "questions", UNTRAINED]
+    columns = ["pool", "splits", "memories", "questions", UNTRAINED_COLUMN]
     for each in LEARNINGS:
         columns += [each, "splits above, below, kept"]
     cells = [
@@ -99,12 +99,12 @@ def report(rows: Sequence[Row], journal: Journal, embedder: str) -> Report:
 
 def _summary(rows: Sequence[Row]) -> Row:
     """Return the means of splits, and the effect of each way to learn, paired by question."""
-    untrained = [row["found"][UNTRAINED]["own"] for row in rows]
+    untrained = [row["found"][UNTRAINED_COLUMN]["own"] for row in rows]
     line: Row = {
         "splits": len(rows),
         "memories": round(fmean(row["memories"] for row in rows)),
         "questions": sum(map(len, untrained)),
-        UNTRAINED: fmean(chain(*untrained)),
+        UNTRAINED_COLUMN: fmean(chain(*untrained)),
     }
     for each in LEARNINGS:
         own = [row["found"][each]["own"] for row in rows]

@@ -18,7 +18,7 @@ from mneme.evals.report import Row
 from mneme.evals.sharing.data import Item
 from mneme.library.agents.agent import load_agent
 from mneme.models.asking.asking import ask
-from mneme.nodes.sharing.choosing import SPARE, found_by
+from mneme.nodes.sharing.choosing import EXTRA_CANDIDATES, found_by
 from mneme.nodes.sharing.context import PoolContext
 from mneme.nodes.sharing.exchange import Exchange, answer, example_of
 from mneme.nodes.sharing.pools import LookUp, look_up
@@ -31,7 +31,7 @@ JUDGED_DEPTH = 10
 EXAMPLES_PER_PROMPT = 3
 MAX_CONTRADICTION = 100.0
 """Contradiction, in per cent, of a way that found nothing."""
-LABELS: int = PoolContext.model_fields["labels"].default
+LABELS_PER_QUESTION: int = PoolContext.model_fields["labels"].default
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ async def judge(item: Item, judging: Judging, trained_answer: str) -> dict[Way, 
     """Return for each way what it found and what was answered; the graph answered for the trained one."""
     ranked = {way: await _ranked(item, way, judging) for way in WAYS}
     grades = await _grades(item, {each.key: each for found in ranked.values() for each in found}, judging)
-    useful = set(sorted(grades, key=lambda key: (grades[key], key))[: LABELS // 2])
+    useful = set(sorted(grades, key=lambda key: (grades[key], key))[: LABELS_PER_QUESTION // 2])
     found = dict[Way, Row]()
     for way, memories in ranked.items():
         shown = memories[:EXAMPLES_PER_PROMPT]
@@ -73,7 +73,7 @@ async def _ranked(item: Item, way: Way, judging: Judging) -> list[Pooled]:
 
 
 async def _found(item: Item, way: Way, judging: Judging) -> list[Pooled]:
-    pool, wanted = judging.pool, JUDGED_DEPTH + SPARE
+    pool, wanted = judging.pool, JUDGED_DEPTH + EXTRA_CANDIDATES
     if way == "random":
         memories = [each async for each in pool.pairs()]
         seed = int(hashlib.sha256(f"{judging.seed}/{item.id}".encode()).hexdigest()[:8], 16)

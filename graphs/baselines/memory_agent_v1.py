@@ -1,6 +1,6 @@
 """The memory agent, version 1 of the paper: one agent that calls its memory tools (Figure 2)."""
 
-from mneme.graphs.memory_agent import OPERATIONS, workflow_from
+from mneme.graphs.memory_agent import OPERATION_NODES, workflow_from
 from mneme.nodes.chat.memory_tools import compose_quoted, find_similar_to_message, manage
 from mneme.nodes.chat.message_lifecycle import each_decision
 
@@ -11,7 +11,7 @@ builder.add_node("compose", compose_quoted)
 
 builder.add_edge("find_similar", "manage")
 builder.add_edge("manage", "compose")
-builder.add_conditional_edges("compose", each_decision, OPERATIONS)
+builder.add_conditional_edges("compose", each_decision, OPERATION_NODES)
 builder.add_edge("forget", "settle")
 
 graph = builder.compile(name="memory_agent_v1")

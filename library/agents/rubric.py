@@ -18,14 +18,13 @@ RUBRICS_FOLDER = Path(__file__).parent / "rubrics"
 SINGLE_POOL = "single_pool"
 RUBRICS = (*DOMAINS, SINGLE_POOL)
 """The shipped rubrics: each domain's, and that of one pool for all."""
-TOTAL = examples.TOTAL
 
 
 class Criterion(examples.Criterion, frozen=True, extra="forbid"):
     """A criterion, and the maximum points that it can earn."""
 
     name: str = Field(min_length=1, max_length=80, description="Name of the criterion; no two have one.")
-    points: int = Field(ge=1, le=TOTAL, description="The most that it can earn.")
+    points: int = Field(ge=1, le=examples.TOTAL_POINTS, description="The most that it can earn.")
     looks_at: str = Field(min_length=1, max_length=1000, description="What earns the points.")
     agents: tuple[str, ...] = Field(
         (), description="Whose answers it is for; none: all. Others are scored without it, scaled to 100."
@@ -54,8 +53,8 @@ class Rubric(BaseModel, frozen=True, extra="forbid"):
     @model_validator(mode="after")
     def _sums_to_hundred(self) -> "Rubric":
         total = sum(each.points for each in self.criteria)
-        if total != TOTAL:
-            raise ValueError(f"the points of the criteria sum to {total}, not to {TOTAL}")
+        if total != examples.TOTAL_POINTS:
+            raise ValueError(f"the points of the criteria sum to {total}, not to {examples.TOTAL_POINTS}")
         return self
 
     def of(self, agent: str) -> tuple[Criterion, ...]:
@@ -72,7 +71,7 @@ class Rubric(BaseModel, frozen=True, extra="forbid"):
             for some in (every, of_answer)
             if some
         ]
-        return round(TOTAL * max(shares))
+        return round(examples.TOTAL_POINTS * max(shares))
 
     def as_text(self) -> str:
         """Return the rubric as lines, one per criterion, for a prompt or a person."""

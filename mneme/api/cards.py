@@ -8,7 +8,6 @@ from pydantic import AfterValidator, Field
 
 from mneme.api.operation import Limit, Offset, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput
-from mneme.core.fields import MAX_INT
 from mneme.core.settings import settings
 from mneme.nodes.learning.verdicts import Verdict, decided
 from mneme.stores.access import roles
@@ -20,7 +19,7 @@ from mneme.stores.cards.knowledge_cards import Kept, KnowledgeCards, Learned
 from mneme.stores.cards.lifecycle import Approval, Care, PromotionRubric
 from mneme.stores.cards.metrics import Metrics, Period, TaskRecord, Unit
 from mneme.stores.cards.sharing import EPSILON_BUDGET, Shared
-from mneme.stores.ledger.records import unescaped
+from mneme.stores.ledger.records import MAX_INT, unescaped
 from mneme.stores.pools.memory_pool import MemoryPool
 from mneme.stores.pools.tuned import PoolModels
 from mneme.stores.tuned_models import Archive, Attempt
@@ -100,13 +99,13 @@ class Cards(Operations):
     @reads("cards/search")
     async def search(
         self,
-        task: Annotated[str, Field(min_length=1, description="The task that the cards are to help with.")],
+        query: Annotated[str, Field(min_length=1, description="The task that the cards are to help with.")],
         limit: Annotated[int, Field(ge=1, le=100, description="How many at most.")] = 5,
     ) -> Sequence[Retrieved]:
         """Return the cards that score best for a task, with the parts of each score. Raises BadInput."""
-        if not task.strip():
+        if not query.strip():
             raise BadInput("The task is empty.", "Give some words to search for.")
-        return await self._cards.retrieve(task, limit)
+        return await self._cards.retrieve(query, limit)
 
     @changes("cards/propose")
     async def propose(
@@ -194,12 +193,12 @@ class Cards(Operations):
     async def export(
         self,
         card_ids: Annotated[Sequence[str] | None, Field(description="Which; none: all.")] = None,
-        all_versions: Annotated[
+        history: Annotated[
             bool, Field(description="With every version, as JSON Lines: to be imported as it was.")
         ] = False,
     ) -> str:
         """Return cards as YAML. Raises NotFound."""
-        return await self._cards.files.export(card_ids, all_versions=all_versions)
+        return await self._cards.files.export(card_ids, all_versions=history)
 
     @changes("cards/share")
     async def share(
@@ -234,7 +233,7 @@ class Cards(Operations):
         self,
         text: Annotated[str, Field(description="What `export` returned.")],
         reason: Reason = "",
-        all_versions: Annotated[
+        history: Annotated[
             bool, Field(description="The text has every version; its successes are taken on your word.")
         ] = False,
     ) -> Imported:
@@ -242,7 +241,7 @@ class Cards(Operations):
 
         Cards in YAML become provisional, without their successes.
         """
-        if all_versions:
+        if history:
             return await self._cards.files.import_versions(text)
         return await self._cards.files.import_(text, change=self._change(reason, "imported"))
 
@@ -257,15 +256,15 @@ class Cards(Operations):
     @reads("cards/trend")
     async def trend(
         self,
-        by: Annotated[Unit, Field(description="How long a period is, by the calendar (UTC).")] = "month",
+        period: Annotated[Unit, Field(description="How long a period is, by the calendar (UTC).")] = "month",
         tasks: Annotated[
             int | None, Field(ge=1, le=MAX_INT, description="Instead: so many tasks make a period.")
         ] = None,
-        last: Annotated[int, Field(ge=1, le=1000, description="How many of the last periods.")] = 12,
+        limit: Annotated[int, Field(ge=1, le=1000, description="How many of the last periods.")] = 12,
         now: Annotated[datetime | None, Field(description="Until which moment; none: now.")] = None,
     ) -> Sequence[Period]:
         """Return reuse, satisfaction and quality over time, oldest first, from the ledger's history."""
-        return await self._cards.trend(tasks or by, last=last, now=now)
+        return await self._cards.trend(tasks or period, last=limit, now=now)
 
     @reads("consolidations")
     async def consolidations(self, pool: Tuned = "") -> Sequence[Attempt]:

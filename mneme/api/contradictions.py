@@ -46,9 +46,9 @@ COMPARED_KINDS: tuple[Recallable, ...] = ("fact", "card", "agreement")
 """Kinds that are compared across places, each with all of them."""
 MAX_EMBEDDED = 200
 """Texts of a kind whose vectors the ledger has not, the latest: they are computed for each list."""
-CLOSE = 0.3
+MIN_COSINE = 0.3
 """Cosine from which two texts of different places are compared: most of what is unrelated is below it."""
-CLOSE_BY_RULES = 0.5
+MIN_COSINE_BY_RULES = 0.5
 """The same where rules compare, which doubt much that a model tells apart."""
 MAX_COMPARED = 8
 """Older texts of other places with which one is compared at most, the closest."""
@@ -154,7 +154,7 @@ class Contradictions:
             newer, version = found[number][0]
             meets = (places[:number] != places[number]) & (own[:number] | own[number])
             alike = matrix[:number] @ matrix[number]
-            close = np.flatnonzero(meets & (alike >= CLOSE))
+            close = np.flatnonzero(meets & (alike >= MIN_COSINE))
             nearest = (int(at) for at in close[np.argsort(-alike[close])])
             differing = (at for at in nearest if found[at][0][0].text != newer.text)
             meeting = (at for at in differing if overlaps(_period(version), _period(found[at][0][1])))
@@ -172,7 +172,7 @@ class Contradictions:
         """
         known = (verdicts[pair.key] for pair, _ in near if pair.key in verdicts)
         why = {each.key: each.change.reason for each in known if each.value.get("opposed")}
-        least = CLOSE_BY_RULES if responder == RULES else CLOSE
+        least = MIN_COSINE_BY_RULES if responder == RULES else MIN_COSINE
         if new := [
             (pair, cosine)
             for pair, cosine in near

@@ -16,11 +16,11 @@ from mneme.stores.ledger.folder import LOG
 from mneme.stores.ledger.upgrading import JOURNAL
 
 NOTES = "copies.json"
-CHUNK_BYTES = 1024 * 1024
+COPY_CHUNK_BYTES = 1024 * 1024
 """Bytes of a backup that are looked through at once."""
 
 
-class Made(BaseModel):
+class BackupReport(BaseModel):
     """A backup: where it was written, and when."""
 
     file: str
@@ -36,7 +36,7 @@ class Ran(BaseModel):
 class Copies(BaseModel):
     """All noted copies."""
 
-    backups: list[Made] = []
+    backups: list[BackupReport] = []
     servers: list[Ran] = []
     reports: dict[str, str] = {}
     """Files of discussions, and the names of their threads."""
@@ -52,7 +52,7 @@ def noted() -> Copies:
 
 def note_backup(file: Path) -> None:
     """Note that a backup was made."""
-    copies, made = noted(), Made(file=str(file.absolute()), at=datetime.now(UTC))
+    copies, made = noted(), BackupReport(file=str(file.absolute()), at=datetime.now(UTC))
     others = [each for each in copies.backups if each.file != made.file]
     _write(copies.model_copy(update={"backups": [*others, made]}))
 
@@ -85,7 +85,7 @@ def erase_files(threads: Collection[str]) -> list[str]:
     return [f"{each if settings().auth is None else each.name}: {advice}" for each in sorted(elsewhere)]
 
 
-def backups_with(names: Collection[str]) -> list[Made]:
+def backups_with(names: Collection[str]) -> list[BackupReport]:
     """Return the backups that may hold one of these records, by the keys of memories and the ids of messages.
 
     A missing backup may have been moved, so it is included. Blocks.
@@ -99,7 +99,7 @@ def _may_hold(file: Path, names: Collection[bytes]) -> bool:
     try:
         with zipfile.ZipFile(file) as archive:
             content = archive.open(JOURNAL if JOURNAL in archive.namelist() else LOG)
-            while part := content.read(CHUNK_BYTES):
+            while part := content.read(COPY_CHUNK_BYTES):
                 if any(name in before + part for name in names):
                     return True
                 before = part[-most:] if most else b""

@@ -8,17 +8,16 @@ from pydantic import Field
 
 from mneme.api.operation import Limit, Operations, changes, reads
 from mneme.core.errors import BadInput, NotFound
-from mneme.core.fields import MAX_INT
 from mneme.stores.access import team_sees
-from mneme.stores.discussions.agent_memory import Carried, CarriedMemory, MemoryVersion
+from mneme.stores.discussions.agent_memory import CarriedMemories, CarriedMemory, MemoryVersion
 from mneme.stores.discussions.discussions import AgreementChange, Discussion, Discussions, Turn
-from mneme.stores.ledger.records import record_id
+from mneme.stores.ledger.records import MAX_INT, record_id
 from mneme.stores.provenance import stale
 
 DiscussionId = Annotated[str, Field(description="The discussion's whole id.")]
 AgentName = Annotated[str, Field(description="The agent's name.", examples=["Architect"])]
 TeamName = Annotated[str, Field(description="The name of a team of experts.", examples=["data_pipeline"])]
-Agents = Annotated[list[str] | None, Field(description="Names of agents; none: all.")]
+Roles = Annotated[list[str] | None, Field(description="Names of agents; none: all.")]
 WhyErased = Annotated[str, Field(max_length=2000, description="Why; it is kept without what was erased.")]
 TurnNumber = Annotated[int, Field(ge=0, le=MAX_INT, description="A turn's number.")]
 
@@ -104,23 +103,23 @@ class TeamDiscussions(Operations):
         """Return every version of an agent's memory, oldest first. Raises NotFound."""
         return await self._discussions.memory(discussion_id, agent).history()
 
-    @reads("carried-memories/{team_name}")
-    async def carried(self, team_name: TeamName) -> Sequence[CarriedMemory]:
+    @reads("carried-memories/{experts}")
+    async def carried(self, experts: TeamName) -> Sequence[CarriedMemory]:
         """Return the memory that each agent of a team carries into the next discussion."""
-        return await Carried(self._ledger, self._owner, team_name).all()
+        return await CarriedMemories(self._ledger, self._owner, experts).all()
 
-    @changes("carried-memories/{team_name}/forget", erases=True)
+    @changes("carried-memories/{experts}/forget", erases=True)
     async def forget_carried(
-        self, team_name: TeamName, agents: Agents = None, reason: WhyErased = ""
+        self, experts: TeamName, roles: Roles = None, reason: WhyErased = ""
     ) -> Sequence[str]:
         """Erase what a team's agents carry, with its history, or only the named agents'; return their names.
 
         Raises NotFound.
         """
-        carried = Carried(self._ledger, self._owner, team_name)
-        erased = await carried.forget(agents or [], reason=reason, actor=self._caller)
+        carried = CarriedMemories(self._ledger, self._owner, experts)
+        erased = await carried.forget(roles or [], reason=reason, actor=self._caller)
         if not erased:
-            raise NotFound(f"No such agent of {team_name} carries anything.", "See `mneme discuss carried`.")
+            raise NotFound(f"No such agent of {experts} carries anything.", "See `mneme discuss carried`.")
         return erased
 
     @reads("discussions/{discussion_id}/memories/{agent}/diff")

@@ -17,7 +17,7 @@ from mneme.stores.ledger.records import Forgotten, Version, microseconds, team_n
 if TYPE_CHECKING:  # slow to import
     from mneme.api.threads import Cleaned
 
-NOUNS = {"agreement": "discussion", "synopsis": "episode", "turns": "turn", "proposals": "proposal"}
+KIND_NOUNS = {"agreement": "discussion", "synopsis": "episode", "turns": "turn", "proposals": "proposal"}
 
 
 class Erased(Forgotten):
@@ -71,7 +71,7 @@ async def erased_of(
 
     places = [each.namespace for each in made]
     kinds = ["agent memory" if "agents" in each else kind_in(each) or each[-1] for each in places]
-    counted = Counter(NOUNS.get(each, each) for each in kinds)
+    counted = Counter(KIND_NOUNS.get(each, each) for each in kinds)
     counted["household run"] = sum(each.startswith("household/") for each in cleaned.threads)
     cleaned.add([f"{each.key}, made knowing it, in other words: see `mneme stale`" for each in rest])
     copies, keyed = await asyncio.to_thread(backups_with, names), settings().auth is not None

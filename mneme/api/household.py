@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.api.household_runs import UNREADABLE, Line, Run, brief, no_run, runs, unallocated
+from mneme.api.household_runs import UNREADABLE_ERRORS, Line, Run, brief, no_run, runs, unallocated
 from mneme.api.operation import BY_USER, Operations, reads
 from mneme.api.server_state import ServerState
 from mneme.api.threads import Threads
@@ -170,7 +170,7 @@ def played(run: Run) -> Played:
     try:
         has_begun = run.first("episode") is not None
         return _standing(run) if has_begun else Played(run=run.name, outcome="never began")
-    except UNREADABLE:
+    except UNREADABLE_ERRORS:
         return Played(run=run.name, outcome="unreadable")
 
 

@@ -31,13 +31,13 @@ from mneme.stores.database import Cursor
 MITA, ALONE = "mita", "alone"
 DECISION_STEPS = ("allocate", "follow_proposals", "summarise", "plan")
 """The graphs' steps that are decisions."""
-GRAPHS = {name: name for name in (MITA, "coela", "proagent", "mhp")} | {ALONE: MITA}
+METHOD_GRAPHS = {name: name for name in (MITA, "coela", "proagent", "mhp")} | {ALONE: MITA}
 """The graph that plays a method; alone is MiTa with one agent that neither allocates nor summarises."""
 
 
 def methods() -> dict[str, str]:
     """Return the graph that plays each method, other packages' included."""
-    return GRAPHS | {name: name for name in entry_points(group=METHOD_PLUGINS).names}
+    return METHOD_GRAPHS | {name: name for name in entry_points(group=METHOD_PLUGINS).names}
 
 
 ENDING = ("success", "steps", "progress", "counters", "answered_by")
@@ -45,9 +45,9 @@ ENDING = ("success", "steps", "progress", "counters", "answered_by")
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 Line = Mapping[str, Any]
 Told = Callable[[], Iterable[Line]]
-BEGUN = "household_run"
+RUN_METADATA = "household_run"
 """The key, in the metadata of a run's checkpoints, of what its command asked for, and of the bound; JSON."""
-UNREADABLE = (BadInput, Damaged, ValueError, LookupError, TypeError, AttributeError)
+UNREADABLE_ERRORS = (BadInput, Damaged, ValueError, LookupError, TypeError, AttributeError)
 """What reading a run raises that is damaged, or made up: whoever runs a graph can write any metadata."""
 
 
@@ -75,7 +75,7 @@ class Run:
         """Return the first line; nothing of a run that never began, or cannot be read."""
         try:
             return self.first("episode") or {}
-        except UNREADABLE:
+        except UNREADABLE_ERRORS:
             return {}
 
     def context(self) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def lines_of(event: Line, agents: int) -> list[dict[str, Any]]:
 
 def told_by(metadata: Mapping[str, Any], values: Mapping[str, Any]) -> Sequence[Line]:
     """Return the lines of a run by its thread's metadata and values."""
-    thread, begun, events = metadata[THREAD_NAME], json.loads(metadata[BEGUN]), values.get("lines", [])
+    thread, begun, events = metadata[THREAD_NAME], json.loads(metadata[RUN_METADATA]), values.get("lines", [])
     begun |= {"thread": thread} | ({"owner": metadata["owner"]} if "owner" in metadata else {})
     agents, bound = len(values["episode"]["starts"]), begun.pop("bound")
     later = [line for event in events for line in lines_of(event, agents)]
@@ -195,7 +195,7 @@ def _of_threads(beginning: str, threads: Set[str] | None, cursor: Cursor) -> lis
     for kept in threads_of(cursor):
         thread = str(kept.metadata.get(THREAD_NAME))
         is_asked = thread.startswith(f"household/{beginning}") and (threads is None or kept.id in threads)
-        if not is_asked or BEGUN not in kept.metadata:
+        if not is_asked or RUN_METADATA not in kept.metadata:
             continue
         name = thread.split("/")[1]
         try:
@@ -291,7 +291,7 @@ def _suits(run: Run, request: Request) -> bool:
     """Return whether a run can be started or continued; an unreadable run keeps its name."""
     try:
         return not run.is_over() and not request.differs(run)
-    except UNREADABLE:
+    except UNREADABLE_ERRORS:
         return False
 
 

@@ -11,20 +11,19 @@ from mneme.api.inbox import Conversation, Remembered, Remembering, remembered, t
 from mneme.api.operation import BY_USER, Key, Limit, Offset, Operations, Reason, changes, only, reads
 from mneme.api.times import DAY, SINCE, UNTIL, AsOf, At, Since, Until
 from mneme.core.errors import BadInput
-from mneme.core.fields import MAX_INT
 from mneme.core.settings import settings
 from mneme.models.asking.lazily import import_lazily
 from mneme.stores.audit import Reading, readings
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import Mode
-from mneme.stores.ledger.records import Forgotten, Version, check_name, thread_root, unescaped
+from mneme.stores.ledger.records import MAX_INT, Forgotten, Version, check_name, thread_root, unescaped
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.provenance import told_again
 from mneme.stores.users.inbox import Inbox, complete
 from mneme.stores.users.memories import Day, UserMemories, both_sides
 from mneme.stores.users.memory import Kind, Memory, MemoryRecord, check_period
 from mneme.stores.users.promotion import OwnMemories, linked
-from mneme.stores.write_gate import FACTS
+from mneme.stores.write_gate import FACT_GATE
 
 if TYPE_CHECKING:  # slow to import
     from mneme.api.server_state import ServerState
@@ -34,7 +33,7 @@ Content = Annotated[
     str,
     Field(
         min_length=1,
-        max_length=FACTS.max_chars,
+        max_length=FACT_GATE.max_chars,
         description="What is remembered.",
         examples=["Ann has a dog."],
     ),
@@ -70,6 +69,12 @@ async def compared(
     """Return duplicates and possible contradictions of a memory, as `mneme.nodes.chat.compared` does."""
     room = await import_lazily("mneme.nodes.chat.compared")
     return cast(tuple[MemoryRecord | None, Sequence[MemoryRecord]], await room.compared(new, memories, but))
+
+
+async def names_in(text: str, known: Sequence[str] = ()) -> Sequence[str]:
+    """Return the known names that a text still has, and the others in it, as that module does."""
+    room = await import_lazily("mneme.nodes.chat.compared")
+    return cast(Sequence[str], await room.names_in(_filled(text), known))
 
 
 class Memories(Operations):
@@ -148,10 +153,8 @@ class Memories(Operations):
 
         A text that is known word for word is not written again; a given period changes it. Raises BadInput.
         """
-        from mneme.rules.chat.english import entities_of  # noqa: PLC0415  (slow to import)
-
         check_period(since, until)
-        entities = list(entities) or entities_of(_filled(content))
+        entities = list(entities) or await names_in(content)
         new = Memory(content=content, kind=kind, entities=entities, quote=content, since=since, until=until)
         known, beside = await compared(new, self._kept)
         if known:
@@ -181,18 +184,14 @@ class Memories(Operations):
 
         Its names are those of the new text, its quote is the text. Raises NotFound, Conflict, BadInput.
         """
-        from mneme.prompts.chat.evidence import names  # noqa: PLC0415  (slow to import)
-        from mneme.rules.chat.english import entities_of  # noqa: PLC0415  (slow to import)
-
         found = await self._kept.get(await self._whole(key))
         old = found.memory
         if since is not None or until is not None:
             check_period(old.since if since is None else since, old.until if until is None else until)
-        still = [each for each in old.entities if names([each], content)]
         memory = Memory(
             **old.model_dump(include={"kind", "message_id", "thread", "time", "is_change", "past"}),
             content=content,
-            entities=list(dict.fromkeys([*still, *entities_of(_filled(content))])),
+            entities=await names_in(content, old.entities),
             quote=content,
             since=old.since if since is None else since,
             until=old.until if until is None else until,
@@ -212,7 +211,7 @@ class Memories(Operations):
         self,
         query: Query,
         limit: Annotated[int, Field(ge=1, le=100, description="How many at most.")] = 10,
-        mode: Annotated[
+        search: Annotated[
             Mode, Field(description="By cosine, by words, by both ranks, or by both scores and more.")
         ] = "blend",
         kind: Annotated[Kind | None, Field(description="Only of this kind.")] = None,
@@ -230,7 +229,7 @@ class Memories(Operations):
         if at or as_of:
             among = [each for each in await self._then(at, as_of) if kind in {None, each.memory.kind}]
             return await self._kept.ranked(query, among, limit)
-        found = await self._kept.similar(query, limit, mode=mode, kind=kind, min_similarity=min_similarity)
+        found = await self._kept.similar(query, limit, mode=search, kind=kind, min_similarity=min_similarity)
         self._was_shown(each.key for each in found)
         return await self._kept.linked(found)
 

@@ -13,11 +13,10 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast, get_type_hi
 from pydantic import Field, TypeAdapter, ValidationError
 
 from mneme.core.errors import BadInput, MnemeError, NotFound
-from mneme.core.fields import MAX_INT
 from mneme.stores.answers import KeptAnswers
 from mneme.stores.audit import was_shown
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import Change, check_name, team_namespace, user_namespace
+from mneme.stores.ledger.records import MAX_INT, Change, check_name, team_namespace, user_namespace
 
 Owner = Literal["user", "team"]
 Method = Literal["GET", "POST"]
@@ -32,7 +31,7 @@ CONSOLE = "console"
 """The caller who is a person at the console."""
 CONSOLE_PATH = "/console"
 """At this path a server has the console, a page for people."""
-PROBLEM = "application/problem+json"
+PROBLEM_TYPE = "application/problem+json"
 CALLER_HEADER = "x-mneme-caller"
 """The header that names the program for which something is changed, for the history."""
 ONCE = "Idempotency-Key"

@@ -7,11 +7,10 @@ from pydantic import BaseModel, Field
 
 from mneme.api.operation import Key, Limit, Offset, Operations, Reason, changes, reads
 from mneme.core.errors import BadInput, MnemeError, NotFound
-from mneme.core.fields import MAX_INT
 from mneme.library.agents.rubric import Rubric
 from mneme.nodes.sharing.choosing import found_by
 from mneme.nodes.sharing.pools import FrozenRubric, look_up, opened, retrievers_of, rubrics_of, watch
-from mneme.stores.ledger.records import Version, team_namespace
+from mneme.stores.ledger.records import MAX_INT, Version, team_namespace
 from mneme.stores.pools.lessons import RetrieverLessons, keep
 from mneme.stores.pools.memory_pool import Added, MemoryPool, Pooled, read_lines
 from mneme.stores.pools.retrievers import UNTRAINED, Retriever
@@ -70,7 +69,7 @@ class Pools(Operations):
         return await self._pool(pool).first(limit, agent, offset) or await self._nothing_in(pool)
 
     async def _nothing_in(self, pool: str) -> Sequence[Pooled]:
-        """Return no pairs of a pool that has none. Raises NotFound where there never was such a pool."""
+        """Return no pairs, of a pool that has none. Raises NotFound where there never was such a pool."""
         if pool not in (known := await self._names()):
             raise NotFound(f"There is no pool {pool}.", f"There are: {', '.join(known) or 'none yet'}.")
         return []
@@ -79,7 +78,7 @@ class Pools(Operations):
     async def search(
         self,
         pool: PoolName,
-        question: Annotated[str, Field(min_length=1, max_length=8000, description="What is to be answered.")],
+        query: Annotated[str, Field(min_length=1, max_length=8000, description="What is to be answered.")],
         limit: Annotated[int, Field(ge=1, le=100, description="How many at most.")] = 5,
     ) -> Sequence[Pooled]:
         """Return the pairs that help most with a question, the best first, as the agents get them (§3.2).
@@ -87,18 +86,22 @@ class Pools(Operations):
         The pool's retriever finds them, or the untrained embedder; `similarity` is its cosine. Where the
         embedder is absent they are found by words, and have none. Raises NotFound, BadInput.
         """
-        if not question.strip():
+        if not query.strip():
             raise BadInput("The question is empty.", "Give some words.")
         of = await self._filled(pool)
-        asked = await look_up(of, question)
-        hits = await found_by(of, question, limit, asked)
+        asked = await look_up(of, query)
+        hits = await found_by(of, query, limit, asked)
         found = hits[:limit]
         return found if asked.vector else [each.model_copy(update={"similarity": None}) for each in found]
 
     @reads("pools/{pool}/pairs/{key}")
     async def pair(self, pool: PoolName, key: Key) -> Pooled:
         """Return a pair by its key or the first letters of it. Raises NotFound, BadInput."""
-        return await self._pool(pool).get(key)
+        try:
+            return await self._pool(pool).get(key)
+        except NotFound:
+            await self._nothing_in(pool)
+            raise
 
     @reads("pools/{pool}/pairs/{key}/history")
     async def history(self, pool: PoolName, key: Key) -> Sequence[Version]:
@@ -114,7 +117,8 @@ class Pools(Operations):
         BadInput, Conflict.
         """
         of, change = self._pool(pool), self._change(reason, "a person's rating")
-        rated = await of.rate(key, up, change=change)
+        found = await self.pair(pool, key)
+        rated = await of.rate(found.key, up, change=change)
         await watch(of, rated.pair.retriever, 100 if up else 0)
         return rated
 
@@ -211,7 +215,7 @@ class Pools(Operations):
     async def calibrate(
         self,
         name: Domain,
-        graded_by: Annotated[
+        agents: Annotated[
             str, Field(description="Who grades: `rules`, `auto` or a model.", examples=["ollama:llama3.1:8b"])
         ] = "auto",
         pairs: Annotated[int, Field(ge=8, le=200, description="Good answers that are graded.")] = 12,
@@ -232,7 +236,7 @@ class Pools(Operations):
 
         frozen = await self._rubrics.latest(name)
         found = await calibrate(
-            self._pool(name), frozen, graded_by, scoring=scoring, wanted=pairs, seed=seed, agents=agent
+            self._pool(name), frozen, agents, scoring=scoring, wanted=pairs, seed=seed, agents=agent
         )
         change = self._change("calibrated", "").model_copy(update={"model": found.grader})
         return await self._thresholds.put(key_of(name, found.grader, scoring), found, change=change)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Cell = str | int | float | None
 Row = Mapping[str, Cell]
 SCORE_PARTS = ("similarity", "confidence", "standing", "recency", "success")
-HOLDING = {"now": "", "later": "not yet", "past": "no longer"}
+VALIDITY_LABELS = {"now": "", "later": "not yet", "past": "no longer"}
 
 
 def row_of(record: Any) -> Row:
@@ -43,7 +43,7 @@ def _memory_row(record: Any) -> Row:
     memory = record.memory
     period = [f"from {memory.since}" if memory.since else "", f"until {memory.until}" if memory.until else ""]
     holds = ", ".join(filter(None, period))
-    when = " ".join(filter(None, [HOLDING[memory.holding], f"({holds})" if holds else ""]))
+    when = " ".join(filter(None, [VALIDITY_LABELS[memory.holding], f"({holds})" if holds else ""]))
     is_listed = record.similarity is None  # a table of search results has no room for another column
     before = [] if is_listed else [each.text for each in memory.past[:1]]
     told = f"shared with {', '.join(record.shared_with)}" if record.shared_with else ""
@@ -141,6 +141,11 @@ ROW_RENDERERS: Mapping[str, Callable[[Any], Row]] = {
         "newer": found.newer.line,
         "older": found.older.line,
         "why": found.why,
+    },
+    "Forgotten": lambda gone: {
+        "kind": gone.namespace[-1],
+        "versions": gone.versions,
+        **_changed(gone.at, gone.actor, "", gone.reason),
     },
     "Step": lambda step: {
         "key": step.key[:16] or "·",

@@ -9,7 +9,7 @@ import asyncio
 from contextlib import suppress
 
 from mneme.core.errors import BadInput, Conflict, Forbidden
-from mneme.core.trial import Trial
+from mneme.environments.trial import Trial
 from mneme.environments.worlds import Task
 from mneme.models.asking.asking import resolve
 from mneme.nodes.learning.dispute_resolution import is_about, tried
@@ -27,7 +27,7 @@ from mneme.stores.provenance import as_now, pairs_in, stale
 from mneme.stores.recall import kind_in
 from mneme.stores.users.memory import RULES
 
-REPLAYED = 5
+REPLAYED_TASKS = 5
 """Tasks on which a card is tried at most, the latest that it served."""
 TRIED = "It was tried again on {count} tasks that it served, and serves {served} of them."
 
@@ -78,7 +78,7 @@ async def _replayed(card: Card, cards: KnowledgeCards, who: str) -> list[Trial |
     logged = [TaskRecord.of(each) for each in await cards.tasks.by_keys(names)]
     rules = [Guideline(condition=each.condition, pattern=each.pattern) for each in card.rules]
     trials = list[Trial | None]()
-    for record in [each for each in logged if each.world][-REPLAYED:]:
+    for record in [each for each in logged if each.world][-REPLAYED_TASKS:]:
         task = Task(id=record.id, text=record.task, given=record.posed)
         with suppress(BadInput, Forbidden):  # a world that is gone, or is not to be opened here
             refuse_outside(record.world, record.posed)

@@ -11,13 +11,14 @@ from mneme.api.memories import Query, Written, compared
 from mneme.api.operation import Key, Limit, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput, Forbidden
 from mneme.core.settings import settings
-from mneme.models.asking.counting import tokens
-from mneme.stores.access import RECALLABLE, Opened, Recallable, Right, may_read, own_team, roles
+from mneme.models.asking.counting import tokens as token_count
+from mneme.stores.access import RECALLABLE, Recallable, Right, VisibleRecords, may_read, own_team, roles
 from mneme.stores.audit import asker_of, audit
 from mneme.stores.discussions.discussions import AgreementChange, Discussions
 from mneme.stores.ledger.reading import heads_of, links_of, versions_of
 from mneme.stores.ledger.records import (
     LOCAL,
+    Forgotten,
     Namespace,
     Source,
     Version,
@@ -104,10 +105,10 @@ class SharedMemory(Operations):
     @reads("recall")
     async def recall(
         self,
-        question: Query,
+        query: Query,
         kinds: Kinds = RECALLABLE,
         teams: Teams = (LOCAL,),
-        budget: Budget = 400,
+        tokens: Budget = 400,
         include_stale: Annotated[
             bool, Field(description="Also what rests on something out of date.")
         ] = False,
@@ -116,10 +117,17 @@ class SharedMemory(Operations):
         own = [own_team(self._who, team, "read") for team in teams]
         asker = await asker_of(self._ledger, self._who, self._owner, own)
         found = await recall(
-            self._ledger, question, asker, kinds=kinds, budget=budget, cost=tokens, show_stale=include_stale
+            self._ledger, query, asker, kinds=kinds, budget=tokens, cost=token_count, show_stale=include_stale
         )
         self._was_shown(each.key for each in found if each.is_in(self._facts.namespace))
         return found
+
+    @reads("forgotten")
+    async def forgotten(self, team: Team = LOCAL) -> Sequence[Forgotten]:
+        """Return what was erased of the user and of a team: when, by whom and why; its content is gone."""
+        own = await self._read_team(team, "forgotten")
+        mine = await self._ledger.forgotten(user_namespace(self._owner))
+        return [*mine, *await self._ledger.forgotten(team_namespace(own))]
 
     @reads("trace/{key}")
     async def trace(
@@ -216,7 +224,7 @@ class SharedMemory(Operations):
     async def reverify(
         self,
         team: Team = LOCAL,
-        tried_by: Annotated[
+        agents: Annotated[
             str,
             Field(
                 description="Who carries out a rule that is words: `rules` cannot, `auto`, or a model.",
@@ -234,7 +242,7 @@ class SharedMemory(Operations):
         from mneme.api.reverification import reverify  # noqa: PLC0415  (slow to import)
 
         own = own_team(self._who, team, "review")
-        done = await reverify(self._ledger, own, tried_by, limit, self._caller)
+        done = await reverify(self._ledger, own, agents, limit, self._caller)
         old = await stale(self._ledger, [record for record, head in done.items() if head.live], self._sees)
         return [_step(0, head, old) for head in done.values() if kind_in(head.namespace)]
 
@@ -242,7 +250,7 @@ class SharedMemory(Operations):
     async def contradictions(
         self,
         teams: Teams = (LOCAL,),
-        compared_by: Annotated[
+        comparer: Annotated[
             str,
             Field(description="Who compares: `rules`, `auto` or a model.", examples=["ollama:llama3.1:8b"]),
         ] = "rules",
@@ -253,7 +261,7 @@ class SharedMemory(Operations):
         Each stays until somebody settles it. A model's verdict on two texts is stored, and used again until
         one of them changes.
         """
-        return await (await self._contradictions(teams)).found(compared_by, limit)
+        return await (await self._contradictions(teams)).found(comparer, limit)
 
     @changes("contradictions/{key}/settle")
     async def settle_contradiction(
@@ -387,7 +395,7 @@ class SharedMemory(Operations):
         await audit(self._ledger, self._who, own, what)
         return own
 
-    async def _found(self, key: str, team: str, opened: Sequence[Opened] = ()) -> Version:
+    async def _found(self, key: str, team: str, opened: Sequence[VisibleRecords] = ()) -> Version:
         """Return a record of the user or a team by its key, or the key's beginning. Raises NotFound.
 
         Records that other teams have `opened` are searched, too.

@@ -26,23 +26,22 @@ from mneme.api.copies import erase_files
 from mneme.api.operation import BY_USER, Limit, Operations, changes, reads
 from mneme.api.server_state import ServerState
 from mneme.core.errors import BadInput, Conflict, Damaged, NotFound
-from mneme.core.fields import MAX_INT
 from mneme.core.settings import settings
 from mneme.nodes.background import MEMORY_THREAD, THREAD_NAME, named_thread
 from mneme.stores.access import known_id, may_read, thread_id
 from mneme.stores.checkpoints.checkpointer import kept_threads, opened_checkpointer
-from mneme.stores.checkpoints.threads import Kept
+from mneme.stores.checkpoints.threads import ThreadSummary
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.records import LOCAL, Version, unescaped
+from mneme.stores.ledger.records import LOCAL, MAX_INT, Version, unescaped
 from mneme.stores.ledger.words import words_of
-from mneme.stores.users.traces import Told
+from mneme.stores.users.traces import Origins
 
 if TYPE_CHECKING:  # slow to import
     from langchain_core.runnables import RunnableConfig
 
     from mneme.stores.checkpoints.erasing import Eraser
 
-CONVERSATION = "chat/{user}/{name}"
+CHAT_NAME = "chat/{user}/{name}"
 REPEATED_WORDS = 2
 """Words in common that make a reply a repetition, where no name and no number is among them."""
 TELLING_MARK = re.compile(r"\d+|(?<![.!?] )(?<!^)\b[A-Z]\w+")
@@ -114,7 +113,7 @@ class Threads(Operations):
     @reads("threads/find")
     async def find(self, name: ThreadName) -> Thread:
         """Return a thread by its name, its id or the beginning of one of them. Raises NotFound, BadInput."""
-        threads, names = await self.list(), {name, CONVERSATION.format(user=self._owner, name=name)}
+        threads, names = await self.list(), {name, CHAT_NAME.format(user=self._owner, name=name)}
         ids = {name, *[await self.named(each) for each in names]}
         exact = [each for each in threads if each.name in names or each.id in ids]
         found = exact or [each for each in threads if each.id.startswith(name)]
@@ -189,7 +188,7 @@ class Threads(Operations):
         return Pruned(threads=len(found), checkpoints=sum(gone))
 
     def erasing(
-        self, told: Told, made: Sequence[Version], *, whole: bool = False, everything: bool = False
+        self, told: Origins, made: Sequence[Version], *, whole: bool = False, everything: bool = False
     ) -> AbstractAsyncContextManager[Cleaned]:
         """Remove the told messages, and the replies that repeat them, from all threads of the user.
 
@@ -238,7 +237,7 @@ class Threads(Operations):
         cleaned.stopped = sorted(runs)
 
     async def _erase_runs(
-        self, told: Told, made: Sequence[Version], mine: Set[str], also: Set[str]
+        self, told: Origins, made: Sequence[Version], mine: Set[str], also: Set[str]
     ) -> Cleaned:
         """Erase discussions and household runs with their files, as `erasing` says, and `also` these threads.
 
@@ -272,7 +271,7 @@ class Threads(Operations):
         """Return the ids of the user's threads, also of those that only the server knows."""
         return await self._mine(await kept_threads())
 
-    async def _mine(self, found: Sequence[Kept]) -> Set[str]:
+    async def _mine(self, found: Sequence[ThreadSummary]) -> Set[str]:
         keyed, on_server = settings().auth is not None, await self._state.owners()
         named = {each.id: _owner(each.metadata, keyed) for each in found}
         owners = {**named, **on_server} if keyed else {**on_server, **named}
@@ -311,7 +310,7 @@ def _damage_named(thread: str) -> Iterator[None]:
         ) from damage
 
 
-async def _repeating(played: Set[str], mine: Set[str], told: Told, made: Sequence[Version]) -> Set[str]:
+async def _repeating(played: Set[str], mine: Set[str], told: Origins, made: Sequence[Version]) -> Set[str]:
     """Return the runs that were shown the erased texts and repeat them, or are `mine` and contain them."""
     from mneme.stores.checkpoints.erasing import texts_of  # noqa: PLC0415  (LangGraph is slow to import)
 
@@ -352,7 +351,7 @@ def _owner(metadata: Mapping[str, Any], keyed: bool) -> str:
     return str(named or metadata.get("owner") or LOCAL)
 
 
-def _described(kept: Kept) -> Thread:
+def _described(kept: ThreadSummary) -> Thread:
     return Thread(
         id=kept.id,
         name=str(kept.metadata.get(THREAD_NAME) or ""),
@@ -362,7 +361,7 @@ def _described(kept: Kept) -> Thread:
     )
 
 
-def repeating(told: Told) -> Callable[[str], bool]:
+def repeating(told: Origins) -> Callable[[str], bool]:
     """Return a test of replies: those with a name, a number or two distinctive words of the memory.
 
     A reply rephrases the memory, so the exact text is not searched. Erasing one reply too many costs little;

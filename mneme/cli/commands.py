@@ -7,16 +7,20 @@ with the first line of each function's docstring, which is read from the source.
 import gc
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import cleandoc
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+
+from mneme.cli.options import RENAMED
+from mneme.core.errors import BadInput, needs
 
 if TYPE_CHECKING:  # slow to import
     from mneme.cli.derived import Command
@@ -42,7 +46,19 @@ class Group(TyperGroup):
             return name, command, rest
         alone = typer.Typer(add_completion=False)
         alone.command(name, help=command.help)(build())
-        return name, typer.main.get_command(alone), rest
+        built = typer.main.get_command(alone)
+        if rest and not ctx.resilient_parsing:  # so the shell's completion reads a line
+            _refuse_renamed(f"{ctx.command_path} {name}", rest, built.params)
+        return name, built, rest
+
+
+def _refuse_renamed(command: str, args: Iterable[str], parameters: Iterable[Any]) -> None:
+    """Raise BadInput for an option's name of earlier versions, with its present name."""
+    options = {name for each in parameters for name in (*each.opts, *each.secondary_opts)}
+    for old in (given.partition("=")[0] for given in takewhile("--".__ne__, args)):
+        new = [name for name in RENAMED.get(old, "").split() if name in options]
+        if new and old not in options:
+            raise BadInput(f"{old} is {new[0]} now.", f"See `{command} --help`.")
 
 
 class TaskFirst(Group):
@@ -143,7 +159,6 @@ def _evaluation(name: str, place: str) -> "Command":
     """
     from mneme.cli.derived import Command, Fields
     from mneme.cli.show import console, emit, progress_bar
-    from mneme.core.errors import needs
 
     with needs(f"mneme eval {name}", "evals"):
         module = import_module(place)

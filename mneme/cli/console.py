@@ -1,6 +1,8 @@
 """`mneme serve`, `mneme console`: the server's page in the browser; and `mneme mcp`."""
 
 import asyncio
+import os
+import signal
 import sys
 import webbrowser
 from contextlib import suppress
@@ -15,7 +17,7 @@ from mneme.cli.show import emit, errors, say
 from mneme.client.home import OWN_SERVER, running_server
 from mneme.core.errors import needs
 
-HERE = "127.0.0.1"
+LOCALHOST = "127.0.0.1"
 Port = Annotated[int, typer.Option(min=0, max=65535, help="The port of the server; 0: any that is free.")]
 
 
@@ -32,12 +34,14 @@ async def mcp(
     from mneme.integrations.offers import MCP_TOOLS, chosen
 
     if sys.stdin.isatty():
-        say("This waits for a program that speaks MCP: `mneme connect` sets one up. Ctrl-D ends it.", errors)
+        # the loop would wait for the thread that reads the terminal
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+        say("This waits for a program that speaks MCP: `mneme connect` sets one up. Ctrl-C ends it.", errors)
     await serve_stdio(user, team, agents, chosen(tools.replace(" ", "").split(",") if tools else MCP_TOOLS))
 
 
 async def serve(
-    host: Annotated[str, "The address to listen at; others than this machine need MNEME_AUTH."] = HERE,
+    host: Annotated[str, "The address to listen at; others than this machine need MNEME_AUTH."] = LOCALHOST,
     port: Port = 2025,
     idle: Annotated[
         float, typer.Option(min=0, help="Minutes without a request after which it ends; 0: never.")
@@ -56,7 +60,7 @@ async def console(
     if running := running or await asyncio.to_thread(running_server, name=OWN_SERVER):
         await _show(running, browser)
     else:
-        await _serve(HERE, port, 0, browser)
+        await _serve(LOCALHOST, port, 0, browser)
 
 
 async def _serve(host: str, port: int, idle: float, browser: bool) -> None:

@@ -29,7 +29,7 @@ Schema = dict[str, Any]
 Values = dict[str, Any]
 OPTION_TYPES: dict[str, type] = {"string": str, "integer": int, "number": float, "boolean": bool}
 AGENTS, CONTEXT = "agents", "command_line"
-LETTERS = {"limit": "-n", "user": "-u", "shots": "-k"}
+LETTERS = {"experts": "-e", "limit": "-n", "shots": "-k", "user": "-u"}
 VARIABLES = {"--agents": "MNEME_AGENTS", "--team": "MNEME_TEAM", "--user": "MNEME_USER"}
 OWNER_TYPES = {"user": User, "team": Team}
 DECLARED = Path(__file__).with_name("declared.json")
@@ -159,9 +159,16 @@ class Command:
     option's names if they differ from the parameter's.
     """
 
-    def __init__(self, function: Callable[..., Any], *, prints_json: bool = True, asks: bool = False) -> None:
-        """Take a function; with `asks` a person confirms before the call."""
-        self._function, self._fields, self._asks = function, dict[str, Fields](), asks
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        prints_json: bool = True,
+        asks: bool = False,
+        looks: Callable[..., Any] | None = None,
+    ) -> None:
+        """Take a function; with `asks` a person confirms before the call, but after `looks`."""
+        self._function, self._fields, self._asks, self._looks = function, dict[str, Fields](), asks, looks
         parameters, declared = list[Parameter](), list[Parameter]()
         hints = get_type_hints(function, include_extras=True)
         for each in inspect.signature(function).parameters.values():
@@ -194,21 +201,28 @@ class Command:
         own = {name: each for name, each in given.items() if name in self._own}
         models = {name: fields.values(given, path) for name, fields in self._fields.items()}
         with printing(given.get("as_json", False)):
+            if self._looks:
+                _done(self._looks(**own, **models))
             if self._asks and not confirmed(given["yes"]):
                 return
-            done = self._function(**own, **models)
-            if inspect.iscoroutine(done):
-                import asyncio  # `--help` needs none
-
-                with asyncio.Runner() as runner:
-                    try:
-                        done = runner.run(done)
-                    except KeyboardInterrupt:
-                        raise typer.Exit(130) from None
-                    except (SystemExit, BrokenPipeError):  # nobody reads: say nothing of open streams
-                        runner.get_loop().set_exception_handler(lambda *_: None)
-                        raise
+            done = _done(self._function(**own, **models))
         raise typer.Exit(done or 0)
+
+
+def _done(work: Any) -> Any:
+    """Return the result of a function, or of the coroutine that it returned."""
+    if not inspect.iscoroutine(work):
+        return work
+    import asyncio  # `--help` needs none
+
+    with asyncio.Runner() as runner:
+        try:
+            return runner.run(work)
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+        except (SystemExit, BrokenPipeError):  # nobody reads: say nothing of open streams
+            runner.get_loop().set_exception_handler(lambda *_: None)
+            raise
 
 
 def _described(parameter: Parameter, kind: type, helped: str, names: str = "") -> Parameter:
@@ -236,6 +250,7 @@ def call(
     called: str = "",
     fails: str = "",
     versions: str = "",
+    looks: str = "",
     searching: bool = False,
 ) -> Command:
     """Return a command that calls an operation and prints what it returns.
@@ -244,7 +259,8 @@ def call(
     `without` which are no options, and `defaults` which default one has there.
     `shows`, a `module:name`, prints the result; `told` makes of it, and of what was given, what is printed;
     `called` is its name in JSON where it is no object; `fails` says whether it is a failure; `versions` is
-    the command that lists them; `searching` says whether vectors are searched. A person confirms what erases.
+    the command that lists them; `searching` says whether vectors are searched. A person confirms what erases,
+    once `looks`, an operation of the same class, has found it.
     """
     declared = json.loads(DECLARED.read_text(encoding="utf-8"))[calls]
     owner = OWNER_TYPES[declared["owner"]]
@@ -259,7 +275,7 @@ def call(
         from mneme.cli.show import print_result  # what prints is slow to import
 
         try:
-            result = await _done(operation_of(calls), given, {declared["owner"]: whose}, searching)
+            result = await _called(operation_of(calls), given, {declared["owner"]: whose}, searching)
         except NotFound as error:
             error.hint = error.hint or (versions and f"`{versions.format(**given)}` lists the versions.")
             raise
@@ -267,10 +283,15 @@ def call(
         print_result(result, named(shows), called)
         return int(bool(fails) and named(fails)(result))
 
-    return Command(run, asks=declared["erases"])
+    async def look(given: Values, whose: str = "local") -> None:
+        operation = operation_of(calls).kind.OFFERED[looks]
+        meant = {name: given[name] for name in operation.parameters}
+        await _called(operation, meant, {declared["owner"]: whose}, searching=False)
+
+    return Command(run, asks=declared["erases"], looks=look if looks else None)
 
 
-async def _done(operation: "Operation", given: Values, owner: dict[str, str], searching: bool) -> Any:
+async def _called(operation: "Operation", given: Values, owner: dict[str, str], searching: bool) -> Any:
     """Return an operation's result; report missing teams, for a change after it is done."""
     from mneme.client.home import absent_teams, opened, operations_at, warn
 

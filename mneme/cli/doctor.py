@@ -11,13 +11,13 @@ from pydantic import BaseModel
 from mneme.api.pools import Pools
 from mneme.cli.show import console, emit, print_table
 from mneme.client.home import open_operations, opened
-from mneme.client.measured import Measured, measured_models
+from mneme.client.measured import ModelMeasurements, measured_models
 from mneme.core.errors import MnemeError
 from mneme.core.settings import settings
 from mneme.models.asking.responders import check
 from mneme.models.embedding.absent import BUNDLED, Absent
 from mneme.models.embedding.embedders import open_embedder
-from mneme.models.ollama.catalogue import Facts, Loaded, Server, survey
+from mneme.models.ollama.catalogue import Facts, LoadedModel, Server, survey
 from mneme.nodes.background import MORE_WORKERS
 from mneme.stores.access import roles
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
@@ -95,7 +95,7 @@ async def _responders() -> AsyncIterator[Finding]:
     yield _default_model(server)
 
 
-def _model(model: Facts, loaded: Loaded | None) -> Finding:
+def _model(model: Facts, loaded: LoadedModel | None) -> Finding:
     parts = [model.parameters, model.quantization, ", ".join(sorted(model.capabilities))]
     parts.append(f"context {model.context_length}" if model.context_length else "")
     fix = ""
@@ -131,7 +131,7 @@ async def _measured() -> AsyncIterator[Finding]:
         yield _found("fitness", detail, fix)
 
 
-def _by_workflow(measured: Measured, is_fit: bool) -> str:
+def _by_workflow(measured: ModelMeasurements, is_fit: bool) -> str:
     """Join roles, `<workflow>: <role>`, as `chat (chatbot, memory_agent), learning (leader)`."""
     named: dict[str, list[str]] = {}
     for workflow, _, role in (

@@ -8,7 +8,7 @@ from mneme.cli.show import emit, prints_json
 from mneme.core.errors import MnemeError
 from mneme.graphs import load
 
-END = re.compile(r"\bend\b")
+END_WORD = re.compile(r"\bend\b")
 
 
 def graph(
@@ -18,7 +18,7 @@ def graph(
     """Print a graph as Mermaid."""
     drawing = load(name).graph.get_graph(xray=True)
     lines = drawing.draw_mermaid().split("\n")  # where `end` is a word of the language and no name of a node
-    mermaid = "\n".join(line if line.strip() == "end" else END.sub("End", line) for line in lines)
+    mermaid = "\n".join(line if line.strip() == "end" else END_WORD.sub("End", line) for line in lines)
     emit({"graph": name, "mermaid": mermaid})
     if not prints_json():
         print(mermaid)

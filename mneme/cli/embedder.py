@@ -14,11 +14,11 @@ Kind = Annotated[
     Literal["bundled", "multilingual"],
     typer.Argument(help="`bundled` (English, 111 MB) or `multilingual` (16 languages, 31 MB)."),
 ]
-RETRY_SECONDS = 86_400
+INSTALL_RETRY_SECONDS = 86_400
 """Seconds until an installation that failed is tried again."""
 ANY_HOST = ("192.0.2.1", 9)
 """An address that is kept for documentation; nothing is sent to it."""
-WITHOUT = {"connect", "console", "doctor", "embedder", "mcp", "serve", "setup"}
+COMMANDS_WITHOUT_EMBEDDER = {"connect", "console", "doctor", "embedder", "mcp", "serve", "setup"}
 """Commands that install nothing by themselves: they serve, or report."""
 
 
@@ -36,7 +36,7 @@ def install(kind: Kind = "bundled") -> None:
 
 def install_where_missing(command: str | None) -> None:
     """Let a command install the embedder that it needs, if there is a network."""
-    if command not in WITHOUT and not is_offline():
+    if command not in COMMANDS_WITHOUT_EMBEDDER and not is_offline():
         install_missing.set(_install_missing)
 
 
@@ -59,7 +59,7 @@ def _install_missing(package: Package) -> bool:
     from mneme.models.embedding.install import install
 
     tried = settings().cache / f"{package.kind}.tried"
-    if tried.exists() and time.time() - tried.stat().st_mtime < RETRY_SECONDS:
+    if tried.exists() and time.time() - tried.stat().st_mtime < INSTALL_RETRY_SECONDS:
         return False
     say(
         f"The {package.kind} embedder is not installed: installing it ({package.megabytes} MB). "

@@ -30,12 +30,12 @@ from mneme.core.errors import BadInput
 from mneme.importing import conversations, langmem, markdown, mem0
 from mneme.importing.conversations import CHATGPT, CLAUDE
 from mneme.importing.item import Reading
-from mneme.importing.writing import Sent, Written, message_of, send, write
+from mneme.importing.writing import MemoryCounts, MessageCounts, message_of, send, write
 from mneme.nodes.context import OwnedByUser, responder
 
 DRY_RUN_ITEMS = 10
 """Items that a dry run shows."""
-NOUNS = {
+SOURCE_NOUNS = {
     "ChatGPT": ("message", "conversation"),
     "Claude": ("message", "conversation"),
     "Markdown": ("statement", "note"),
@@ -143,11 +143,11 @@ async def _imported(program: str, read: Read, given: dict[str, Any], by_agent: b
         bar = progress.add_task("remembering" if by_agent else "writing", total=count)
         if by_agent:
             await get_ready(context)
-            sent = Sent(messages=count)
+            sent = MessageCounts(messages=count)
             async for sent in send([*map(message_of, reading.items)], how.user, context):
                 progress.update(bar, completed=sent.done)
         else:
-            written = Written(memories=count)
+            written = MemoryCounts(memories=count)
             async with open_operations(Memories, how.user) as memories:
                 async for written in write(reading.items, program, memories):
                     progress.update(bar, completed=written.done)
@@ -166,7 +166,7 @@ def _announce(program: str, reading: Reading, how: How, cost: str) -> None:
         emit({"items": len(reading.items), "skipped": reading.skipped, "notes": reading.notes})
     if prints_json():
         return
-    screen, (noun, place) = console if how.dry_run else errors, NOUNS[program]
+    screen, (noun, place) = console if how.dry_run else errors, SOURCE_NOUNS[program]
     places = count_of(len({each.thread for each in reading.items}), place)
     days = sorted(each[:10] for each in times.values() if each)
     period = f", from {days[0]} to {days[-1]}" if days else ""
@@ -181,7 +181,7 @@ def _announce(program: str, reading: Reading, how: How, cost: str) -> None:
         print_table("", ("date", "from", "text"), rows)
 
 
-def _print_written(report: Written, passed_over: dict[str, Any]) -> int:
+def _print_written(report: MemoryCounts, passed_over: dict[str, Any]) -> int:
     for reason in report.refused[:MAX_PRINTED_FAILURES]:
         print_error(BadInput(f"Not imported: {reason}", "The others are."))
     emit(report.model_dump() | passed_over)

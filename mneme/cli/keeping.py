@@ -7,7 +7,7 @@ from typing import Annotated
 from rich.markup import escape
 
 from mneme.api.threads import damaged_threads
-from mneme.cli.show import console, emit, say
+from mneme.cli.show import console, count_of, emit, say
 from mneme.client import backups
 from mneme.client.backups import Backup
 from mneme.core.settings import settings
@@ -15,7 +15,9 @@ from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.checkpoints.checkpointer import opened_checkpointer
 from mneme.stores.checkpoints.files import accept_missing, check_checkpoints
 from mneme.stores.ledger import verifying
+from mneme.stores.ledger.verifying import RepairReport, VerifyReport
 
+ADVICE = "`mneme repair` builds the ledger anew from what is whole; `mneme restore` brings back a backup."
 REWRITTEN = """Rewritten without what was erased. It may still be in backups and snapshots, and on a server in
 Postgres's write-ahead log and its archives, until they are removed."""
 
@@ -24,12 +26,11 @@ async def verify() -> int:
     """Read all files of the ledger and of conversations, and list what is damaged or gone."""
     found = await verifying.verify(settings().ledger_location, _key())
     wrong = await _problems_beside()
-    advice = "`mneme repair` builds the ledger anew from what is whole; `mneme restore` brings back a backup."
-    advice = advice if found.problems else "" if wrong else "Everything is whole."
+    advice = found.hint or ADVICE if found.problems else "" if wrong else "Everything is whole."
     found = found.model_copy(update={"problems": [*found.problems, *wrong]})
     emit(found)
     where = escape(found.location)
-    say(f"{where}: {found.records} records, {found.versions} versions")
+    say(f"{where}: {_counted(found)}")
     for problem in found.problems:
         say(f"- {escape(problem)}")
     if advice:
@@ -63,7 +64,7 @@ async def repair(
         async with opened_checkpointer() as saver:
             await saver.vacuum()
         say(REWRITTEN)
-    emit(done)
+    emit(done.model_dump() | {"rewritten": vacuum})
     left = await _problems_beside()
     for each in (*(f"lost: {each}" for each in missing), *(f"not repaired: {each}" for each in left)):
         say(f"- {escape(each)}")
@@ -72,7 +73,7 @@ async def repair(
         whole = "Everything is whole." if vacuum else "Everything is whole; nothing was done."
         console.print(whole if is_whole else "The ledger is whole.")
         return int(not is_whole)
-    console.print(f"Built anew: {done.records} records, {done.versions} versions.")
+    console.print(f"Built anew: {_counted(done)}.")
     for each in done.lost:
         say(f"- lost: {escape(each)}")
     say(f"The damaged files are in {escape(done.old)}.")
@@ -97,7 +98,11 @@ async def restore(
 def _print_backup(what: str, done: Backup) -> None:
     emit(done)
     also = ", and the checkpoints" if done.checkpoints else "; there are no checkpoints"
-    say(f"{what}: {done.records} records with {done.versions} versions{also}.")
+    say(f"{what}: {_counted(done)}{also}.")
+
+
+def _counted(found: VerifyReport | RepairReport | Backup) -> str:
+    return f"{count_of(found.records, 'record')}, {count_of(found.versions, 'version')}"
 
 
 def _key() -> str:

@@ -19,6 +19,42 @@ Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the history.
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Names = Mapping[str, str]
 """A field's name to its option's, where the two differ; one without hyphens is an argument."""
+RENAMED: Names = {
+    "--anew": "--fresh",
+    "--answer-from": "--search",
+    "--at-once": "--jobs",
+    "--budget": "--tokens --calls",
+    "--by": "--agents --comparer --period",
+    "--card": "--card-id",
+    "--designer": "--agents",
+    "--expires": "--expires-at",
+    "--history": "--history-db",
+    "--keep": "--turns",
+    "--last": "--limit",
+    "--limit": "--turns",
+    "--manager-model": "--manager",
+    "--memory-agent": "--agents",
+    "--mode": "--search",
+    "--model": "--agents",
+    "--models": "--agents",
+    "--name": "--id",
+    "--ollama": "--served-base",
+    "--owner": "--team",
+    "--refuse": "--reject",
+    "--responder": "--agents",
+    "--retired": "--include-retired",
+    "--seeds": "--courses",
+    "--since": "--since-turn",
+    "--size": "--tasks",
+    "--stale": "--include-stale",
+    "--team": "--experts",
+    "--until": "--pool-size",
+    "--virtualhome": "--simulator",
+    "--window": "--context-tokens",
+    "--workers": "--jobs",
+    "-n": "--members --count --turn",
+}
+"""Names of options in earlier versions, and the present ones, of which a command has one."""
 
 
 def by_role(given: Sequence[str], otherwise: str) -> tuple[str, list[str]]:

@@ -40,7 +40,7 @@ PRINTED_COLUMNS = (
     "answered_by",
     "complaints",
 )
-GENERATED = re.compile(r"(?P<domain>[a-z]+)(?:/seed(?P<seed>-?\d+)(?:-size(?P<size>\d+))?)?")
+PROBLEM_NAME = re.compile(r"(?P<domain>[a-z]+)(?:/seed(?P<seed>-?\d+)(?:-size(?P<size>\d+))?)?")
 """The name of a generated problem: `gripper`, `gripper/seed3`, `gripper/seed3-size6`."""
 Data = Annotated[Path | None, typer.Option("--data", help="A folder of PDDL problems, such as AgentBoard's.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the generated problems.")]
@@ -159,7 +159,7 @@ def _single(name: str, seed: int) -> Problem:
     """Return the problem of a file, or a generated one."""
     if Path(name).suffix == ".pddl":
         return load_one(Path(name))
-    generated = GENERATED.fullmatch(name)
+    generated = PROBLEM_NAME.fullmatch(name)
     if generated is None or generated["domain"] not in DOMAINS:
         raise BadInput(
             f"There is no problem {name!r}.",

@@ -31,7 +31,7 @@ from mneme.stores.ledger.ledger import reembed
 from mneme.stores.ledger.log import write_log
 from mneme.stores.ledger.opening import open_store, open_to_read
 from mneme.stores.ledger.reading import check_format
-from mneme.stores.ledger.upgrading import FORMER, JOURNAL, Manifest, bring_in, journal_points
+from mneme.stores.ledger.upgrading import FORMER_FORMAT, JOURNAL, Manifest, bring_in, journal_points
 from mneme.stores.ledger.verifying import count_of
 
 CHECKPOINTS = "checkpoints.sqlite"
@@ -136,7 +136,7 @@ def _unpack(file: Path, room: Path) -> None:
             if len(points) != text.count(b"\n"):
                 raise _damaged(file, ["lines of the journal"])
             manifest = Manifest.model_validate_json((room / MANIFEST).read_bytes())
-            check_format(file, manifest.format, FORMER)
+            check_format(file, manifest.format, FORMER_FORMAT)
             write_log(room / LOG, (manifest.embedder, manifest.dimension), partial(bring_in, points=points))
     except FileNotFoundError as missing:
         raise BadInput(f"There is no file {file}.", "Give a file of `mneme backup`.") from missing

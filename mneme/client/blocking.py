@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
 from typing import Any, TypeVar
 
+from mneme.stores.internals import before_executors_end
+
 T = TypeVar("T")
 
 
@@ -56,9 +58,7 @@ def _close_all() -> None:
         loop.close()
 
 
-# A private function of the standard library, which `concurrent.futures` calls, too. What `atexit` calls comes
-# too late: no executor takes work any more by then, so nothing could be closed.
-threading._register_atexit(_close_all)  # type: ignore[attr-defined]
+before_executors_end(_close_all)
 
 
 class Blocking:

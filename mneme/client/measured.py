@@ -9,7 +9,7 @@ from mneme.core.errors import BadInput, StorageFailure
 from mneme.core.private import make_private_folder
 from mneme.core.settings import settings
 
-FILE = "measured_models.json"
+MEASURED_FILE = "measured_models.json"
 
 
 class Fitness(BaseModel):
@@ -21,7 +21,7 @@ class Fitness(BaseModel):
     """The day, in ISO form."""
 
 
-class Measured(BaseModel):
+class ModelMeasurements(BaseModel):
     """Measurements of one model; roles are named `<workflow>: <role>`."""
 
     digest: str = ""
@@ -29,13 +29,13 @@ class Measured(BaseModel):
     roles: dict[str, Fitness] = {}
 
 
-MEASURED_MODELS = TypeAdapter(dict[str, Measured])
+MEASURED_MODELS = TypeAdapter(dict[str, ModelMeasurements])
 """All measured models by their responder."""
 
 
-def measured_models() -> Mapping[str, Measured]:
+def measured_models() -> Mapping[str, ModelMeasurements]:
     """Return the measurements by responder; empty before the first one. Raises `BadInput`."""
-    file = settings().home / FILE
+    file = settings().home / MEASURED_FILE
     try:
         return MEASURED_MODELS.validate_json(file.read_bytes())
     except FileNotFoundError:
@@ -50,8 +50,8 @@ def keep_measured(responder: str, digest: str, roles: Mapping[str, Fitness]) -> 
     known = dict(measured_models())
     before = known.get(responder)
     kept = before.roles if before and before.digest == digest else {}
-    known[responder] = Measured(digest=digest, roles={**kept, **roles})
-    file = settings().home / FILE
+    known[responder] = ModelMeasurements(digest=digest, roles={**kept, **roles})
+    file = settings().home / MEASURED_FILE
     try:
         make_private_folder(file.parent)
         write_durably(file, MEASURED_MODELS.dump_json(known, indent=1))

@@ -21,9 +21,9 @@ REQUEST_SECONDS, CONNECTING = 60.0, 5.0
 """Seconds that an answer may take, beside those that were asked for, and the way to the server."""
 WITH_A_MODEL = 3600.0
 """Seconds that an answer may take for which a model is asked; what it has judged is kept."""
-ASKS = ("compared_by", "graded_by", "tried_by")
+ASKS = ("agents", "comparer")
 """Arguments that name a model."""
-BROKEN = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
+BROKEN_CONNECTION = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
 """The connection ended before the answer: nobody knows whether the request was done."""
 RUN_POLL_SECONDS = 0.5
 """Seconds between two questions whether a request has been done."""
@@ -33,8 +33,13 @@ ANY_JSON = TypeAdapter[Any](Any)
 
 
 def api_key() -> str | None:
-    """Return the user's key for a server that authenticates."""
-    return settings().key.get_secret_value() or None
+    """Return the user's key for a server that authenticates. Raises BadInput for what can be no key."""
+    key = settings().key.get_secret_value()
+    if not (key.isascii() and key.isprintable()):  # no header takes it; a shortened key ends with "…"
+        raise BadInput(
+            "MNEME_KEY is no key.", "Set it to the whole key that `mneme users add` printed for you."
+        )
+    return key or None
 
 
 async def workers_of(client: httpx.AsyncClient) -> int:
@@ -87,7 +92,7 @@ class Remote:
             try:
                 answer = await self._client.send(request)
                 _raise_for(answer)
-            except BROKEN as error:
+            except BROKEN_CONNECTION as error:
                 if is_sent:
                     raise gone(error) from error
             except httpx.TransportError as error:

@@ -49,7 +49,7 @@ Values = dict[str, Any]
 REPLY: list[StreamMode] = ["messages", "custom"]
 """Stream modes of a graph that answers with a reply."""
 LOG = "Read the server's log."
-HINTS: Mapping[type[MnemeError], str] = {
+ERROR_HINTS: Mapping[type[MnemeError], str] = {
     BadInput: "Correct it, and run the command again.",
     Forbidden: "Who looks after the server gives rights, in its roles file (MNEME_ROLES), and keys. "
     "What it does for nobody, they run on its machine without keys, while it is stopped.",
@@ -192,7 +192,7 @@ def server_errors() -> Iterator[None]:
     except RemoteException as error:
         body = error.args[0] if error.args and isinstance(error.args[0], dict) else {}
         kind = getattr(errors, str(body.get("error")), MnemeError)
-        raise kind(str(body.get("message", error)), HINTS.get(kind, LOG)) from error
+        raise kind(str(body.get("message", error)), ERROR_HINTS.get(kind, LOG)) from error
     except RateLimitError as error:
         raise TooMany(str(error), "Wait, and see `mneme inbox list`.") from error
     except httpx.TransportError as error:
@@ -379,7 +379,7 @@ class MemoryAgents:
 
 
 Owned = TypeVar("Owned", Cards, Pools)
-THREADS = {
+THREAD_NAMES = {
     "compound_learning": "learn",
     "dispute_resolution": "dispute",
     "consolidation": "consolidate",
@@ -402,7 +402,7 @@ class TeamSession(Generic[Owned]):
 
     async def thread(self, graph: str, *names: str) -> RunnableConfig:
         """Return the config of the thread on which a graph runs; a killed run continues there."""
-        name = "/".join(filter(None, [THREADS[graph], self.team, *names]))
+        name = "/".join(filter(None, [THREAD_NAMES[graph], self.team, *names]))
         config = await self.flows.thread(name, graph)
         return config | {"recursion_limit": GROWTH_STEPS} if graph == "interactive_learning" else config
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from mneme.core.durable import sync
 
-EVERYBODY = 0o007
-OTHERS = 0o077
+WORLD_BITS = 0o007
+OTHERS_BITS = 0o077
 
 
 def make_private_folder(path: Path) -> None:
@@ -30,13 +30,13 @@ def is_open_to_all(path: Path) -> bool:
 
     A path that is open to its group alone was made so on purpose.
     """
-    return bool(path.stat().st_mode & EVERYBODY)
+    return bool(path.stat().st_mode & WORLD_BITS)
 
 
 def is_shared(path: Path) -> bool:
     """Return whether the path is open to its group, and to nobody else."""
     mode = path.stat().st_mode
-    return bool(mode & OTHERS) and not mode & EVERYBODY
+    return bool(mode & OTHERS_BITS) and not mode & WORLD_BITS
 
 
 def close_all_to_others(folder: Path) -> None:
@@ -50,5 +50,5 @@ def close_to_others(path: Path) -> None:
     """Remove everybody else's rights; a path that this user may not change stays as it is."""
     with suppress(OSError):
         mode = path.stat().st_mode
-        if mode & OTHERS:
+        if mode & OTHERS_BITS:
             path.chmod(mode & 0o700)

@@ -15,7 +15,7 @@ from mneme.importing.files import conversations
 from mneme.importing.item import Item, Reading, as_dict, as_list, clean, first_time, id_of
 from mneme.stores.users.inbox import PRECEDING
 
-MAX_TURN_CHARS = 2000
+MAX_SPOKEN_CHARS = 2000
 """Maximum characters of each turn before a message; these turns only give its context."""
 EXPORT_ROLES = {"user": "user", "human": "user", "assistant": "assistant"}
 SPOKEN = {"text", "multimodal_text"}
@@ -79,7 +79,7 @@ def _take(program: Program, given: Mapping[str, Any], reading: Reading) -> None:
     reading.skipped["of pictures, files or sound alone"] += sum(not each.text for each in users)
     name = next(filter(None, (clean(given.get(each)) for each in program.ids)), "")
     spoken = [each for each in branch if each.role and each.text]
-    cut = [each.text[:MAX_TURN_CHARS] + "…" * (len(each.text) > MAX_TURN_CHARS) for each in spoken]
+    cut = [each.text[:MAX_SPOKEN_CHARS] + "…" * (len(each.text) > MAX_SPOKEN_CHARS) for each in spoken]
     shown = [f"{each.role}: {text}" for each, text in zip(spoken, cut, strict=True)]
     for number, each in enumerate(spoken):
         if each.role == "user":

@@ -23,7 +23,7 @@ MAX_BYTES = 8 << 30
 MAX_RATIO = 250
 """Maximum compression ratio of a text file in an archive; zip bombs exceed 1000."""
 EXPORT_HINT = "Give the zip file that was sent to you, the folder that was in it, or its conversations.json."
-CHUNK = 1 << 20
+CHUNK_CHARS = 1 << 20
 """Characters that are read at once."""
 MAX_CHARACTERS = 100_000_000
 """Characters that one element may have."""
@@ -131,7 +131,7 @@ def _values(file: TextIO, name: str) -> Iterator[Any]:
         if between := BETWEEN.match(text, place):
             place = between.end()
         if place == len(text):
-            text, place = file.read(CHUNK), 0
+            text, place = file.read(CHUNK_CHARS), 0
             if text:
                 continue
             if number and not is_array:
@@ -158,7 +158,7 @@ def _whole(file: TextIO, text: str, place: int, name: str) -> tuple[Any, str, in
             if len(text) - place > MAX_CHARACTERS:
                 large = f"{name} has more than {MAX_CHARACTERS:,} characters."
                 raise BadInput(large, "It is not an export.") from error
-            more = file.read(max(CHUNK, len(text) - place))
+            more = file.read(max(CHUNK_CHARS, len(text) - place))
             if not more:
                 raise BadInput(f"{name} is not JSON: {error}.", "Export it again.") from error
             text, place = text[place:] + more, 0

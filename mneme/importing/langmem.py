@@ -11,8 +11,8 @@ from typing import Any
 from mneme.core.errors import BadInput, needs
 from mneme.importing.files import elements_of, is_sqlite, opened_copy
 from mneme.importing.item import Item, Reading, as_dict, as_list, clean, first_time, id_of, of_owner
+from mneme.stores.ledger.addresses import POSTGRES_SCHEMES
 
-POSTGRES = ("postgres://", "postgresql://")
 TEXT_FIELDS = ("content", "text", "memory", "data")
 """Fields that hold the words of a memory; of others, name and value are written down."""
 EPISODES = {"Episode", "EpisodicMemory"}
@@ -22,13 +22,13 @@ Row = Mapping[str, Any]
 
 def read(source: str, namespace: str = "") -> Reading:
     """Return the memories below a namespace (`memories/ann`) of a file or a Postgres URL. Raises BadInput."""
-    shown = "The store" if source.startswith(POSTGRES) else source  # a URL can hold a password
+    shown = "The store" if source.startswith(POSTGRES_SCHEMES) else source  # a URL can hold a password
     empty = BadInput(f"{shown} holds no memories.", "Give a store that LangMem wrote.")
     return of_owner(map(_item, _rows(source)), namespace, "--namespace", empty)
 
 
 def _rows(source: str) -> Iterator[Row]:
-    if source.startswith(POSTGRES):
+    if source.startswith(POSTGRES_SCHEMES):
         yield from _on_postgres(source)
     elif is_sqlite(file := Path(source)):
         with opened_copy(file) as database:

@@ -51,7 +51,7 @@ OBSIDIAN = (
     (re.compile(r"^(\s*)\[[xX]\]\s+"), r"\1Done: "),
     (re.compile(r"(\w)::(?=\s)"), r"\1:"),  # fields
 )
-TAG = re.compile(r"(?<!\S)#([\w/-]*[^\W\d][\w/-]*)")
+HASHTAG = re.compile(r"(?<!\S)#([\w/-]*[^\W\d][\w/-]*)")
 COMMENTS = OBSIDIAN[0][0]
 _markdown = MarkdownIt("commonmark").enable("table")
 
@@ -200,7 +200,7 @@ def _words(block: SyntaxTreeNode) -> str:
     """Return the words of a paragraph or heading, without marks, links and tags alone."""
     raw = "".join(_piece(each) for inline in block.to_tokens() for each in inline.children or ())
     text = reduce(lambda words, each: each[0].sub(each[1], words), OBSIDIAN, CALLOUT.sub("", raw))
-    said = [TAG.sub(r"\1", line) for line in text.splitlines() if TAG.sub("", line).strip()]
+    said = [HASHTAG.sub(r"\1", line) for line in text.splitlines() if HASHTAG.sub("", line).strip()]
     return " ".join(" ".join(said).split())
 
 

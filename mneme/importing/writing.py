@@ -26,7 +26,7 @@ MESSAGES_IN_A_RUN = 20
 """A process that is killed leaves so many unfinished."""
 
 
-class Written(BaseModel):
+class MemoryCounts(BaseModel):
     """Counts of memories that were written verbatim."""
 
     memories: int
@@ -45,11 +45,11 @@ class Written(BaseModel):
         return self.known + self.imported + len(self.refused)
 
 
-async def write(items: Sequence[Item], program: str, memories: Memories) -> AsyncIterator[Written]:
+async def write(items: Sequence[Item], program: str, memories: Memories) -> AsyncIterator[MemoryCounts]:
     """Write memories of a program, and yield the progress; existing memories stay unchanged."""
     here, user = await _here(memories), await memories.whoami()
     fresh = [each for each in items if each.id not in here]
-    done = Written(memories=len(items), known=len(items) - len(fresh))
+    done = MemoryCounts(memories=len(items), known=len(items) - len(fresh))
     done.differing = sum(here.get(each.id, each.text) != each.text for each in items)
     for start in range(0, len(fresh), MEMORIES_PER_CALL):
         batch = [
@@ -103,14 +103,14 @@ def _lines(item: Item, program: str, user: str) -> Iterator[Line]:
         )
 
 
-class Failed(BaseModel):
+class FailedMessage(BaseModel):
     """A message that waits for another attempt, or is set aside, and why."""
 
     message_id: str
     error: str
 
 
-class Sent(BaseModel):
+class MessageCounts(BaseModel):
     """Counts of messages by outcome so far; each is counted once."""
 
     messages: int
@@ -120,7 +120,7 @@ class Sent(BaseModel):
     """There was nothing to remember, or nothing new."""
     known: int = 0
     """Dealt with in an earlier run, also where that is erased by now."""
-    failed: list[Failed] = []
+    failed: list[FailedMessage] = []
     stopped: str = ""
     """Reason why the rest was not tried: no model is available."""
     asked: Asked = NOTHING
@@ -148,12 +148,12 @@ def message_of(item: Item) -> Message:
     )
 
 
-async def send(messages: Sequence[Message], user: str, context: Values) -> AsyncIterator[Sent]:
+async def send(messages: Sequence[Message], user: str, context: Values) -> AsyncIterator[MessageCounts]:
     """Let the memory agent read messages, in their order; yield the progress. Raises MnemeError.
 
     A message is stored in the inbox before the memory agent reads it.
     """
-    report = Sent(messages=len(messages))
+    report = MessageCounts(messages=len(messages))
     async with open_session(user) as session:
         for start in range(0, len(messages), MESSAGES_IN_A_RUN):
             async for each in _send(session, messages[start : start + MESSAGES_IN_A_RUN], context, report):
@@ -164,8 +164,8 @@ async def send(messages: Sequence[Message], user: str, context: Values) -> Async
 
 
 async def _send(
-    session: Session, batch: Sequence[Message], context: Values, report: Sent
-) -> AsyncIterator[Sent]:
+    session: Session, batch: Sequence[Message], context: Values, report: MessageCounts
+) -> AsyncIterator[MessageCounts]:
     known = await _outcomes(session, [each["message_id"] for each in batch])
     report.outcomes |= known
     report.earlier |= known.keys()
@@ -188,7 +188,7 @@ async def _outcomes(session: Session, ids: Sequence[str]) -> dict[str, MessageOu
     return {name: outcome for name, outcome in zip(ids, found, strict=True) if outcome}
 
 
-async def _settle(session: Session, fresh: Sequence[str], report: Sent) -> None:
+async def _settle(session: Session, fresh: Sequence[str], report: MessageCounts) -> None:
     """Count the outcomes of messages, with those that failed before, which each run tries again.
 
     Stop if one failed for an external reason: all others would fail, too.
@@ -205,5 +205,5 @@ async def _settle(session: Session, fresh: Sequence[str], report: Sent) -> None:
     letters = {each["message_id"]: each for each in await session.inbox.list()} if open_ else {}
     left = [letters[each] for each in open_ if each in letters]
     report.known += len(open_) - len(left)  # the inbox takes no message again that was erased
-    report.failed = [Failed(message_id=each["message_id"], error=each["error"]) for each in left]
+    report.failed = [FailedMessage(message_id=each["message_id"], error=each["error"]) for each in left]
     report.stopped = next((each["error"] for each in left if each["error"] and not each["tries"]), "")

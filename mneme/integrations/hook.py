@@ -138,7 +138,7 @@ def _show(name: str, lines: list[Line]) -> None:
 
 def _recalled(given: argparse.Namespace, url: str, question: str) -> list[Line]:
     """Return the memories of all kinds that fit a question, each with its origin."""
-    asked = {"question": question[:MAX_QUERY_CHARS], "user": given.user, "budget": given.tokens}
+    asked = {"query": question[:MAX_QUERY_CHARS], "user": given.user, "tokens": given.tokens}
     query = urlencode({**asked, "teams": given.team})
     found = _asked(url, "GET", f"recall?{query}", None, PROMPT_SECONDS)
     return [(each["text"], each["origin"]) for each in found]

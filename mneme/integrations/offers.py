@@ -23,7 +23,7 @@ from mneme.integrations.results import MAX_LISTED_ITEMS, bounded, short
 
 FAILURES = (MnemeError, httpx.HTTPError, OSError)
 """Errors that a model is told; any other is a fault of Mneme."""
-SECONDS = 20.0
+WAIT_SECONDS = 20.0
 """Seconds that a model waits for the memory agent, which then continues in the background."""
 
 FewAtMost = Annotated[int, Field(ge=1, le=MAX_LISTED_ITEMS, description="How many at most.")]
@@ -60,8 +60,8 @@ class Offer:
     description: str
     told: Callable[[Any], list[str]]
     """Tells a result in lines of text."""
-    takes: Mapping[str, int | str | None] = field(default_factory=dict)
-    """The parameters that a model gives: as declared; a number is another default, a word the name there."""
+    takes: Mapping[str, int | None] = field(default_factory=dict)
+    """The parameters that a model gives: as declared; a number is another default."""
     is_destructive: bool = False
     is_idempotent: bool = False
 
@@ -78,9 +78,7 @@ class Offer:
         """The type of what the model gives."""
         fields: dict[str, Any] = {}
         for name, other in self.takes.items():
-            declared = (
-                (FewAtMost, other) if isinstance(other, int) else self.operation.fields.get(other or name)
-            )
+            declared = (FewAtMost, other) if other else self.operation.fields.get(name)
             fields[name] = declared or (Text, ...)
         model: type[BaseModel] = create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)
         return model
@@ -99,13 +97,10 @@ class Offer:
         except ValidationError as error:
             wrong = [complaint(each["loc"], each["msg"]) for each in error.errors()]
             raise BadInput(f"{self.name} cannot use this: {'; '.join(wrong)}.", "Correct it.") from error
-        taken = {
-            other if isinstance(other, str) else name: getattr(read, name)
-            for name, other in self.takes.items()
-        }
+        taken = {name: getattr(read, name) for name in self.takes}
         if TEXT_ARGUMENT not in taken:
             return taken
-        return {"messages": [ChatMessage(role="user", content=taken[TEXT_ARGUMENT])], "seconds": SECONDS}
+        return {"messages": [ChatMessage(role="user", content=taken[TEXT_ARGUMENT])], "seconds": WAIT_SECONDS}
 
     async def call(self, operations: Operations, given: Mapping[str, Any], memory_agent: str) -> Any:
         """Do the operation, and return its typed result. Raises MnemeError."""

@@ -15,7 +15,7 @@ from mneme.stores.cards.card import Card
 from mneme.stores.cards.knowledge_cards import Learned
 from mneme.stores.users.memory import MemoryRecord
 
-MAX_TEXT_CHARS = 600
+MAX_RESULT_CHARS = 600
 """Characters that are shown of one text."""
 MAX_LISTED_ITEMS = 20
 """Maximum items shown of one list."""
@@ -29,13 +29,13 @@ FOR_TABLES = {"v", "kind", "confidence", "standing", "recency", "success", "s/f"
 def short(text: str) -> str:
     """Return a text on one line, cut where it is too long."""
     line = " ".join(text.split())
-    return line if len(line) <= MAX_TEXT_CHARS else f"{line[: MAX_TEXT_CHARS - 1]}…"
+    return line if len(line) <= MAX_RESULT_CHARS else f"{line[: MAX_RESULT_CHARS - 1]}…"
 
 
 def bounded(value: Any) -> Any:
     """Return JSON with each text and list cut where it is too long, and no field that is empty."""
     if isinstance(value, str):
-        return value if len(value) <= MAX_TEXT_CHARS else f"{value[: MAX_TEXT_CHARS - 1]}…"
+        return value if len(value) <= MAX_RESULT_CHARS else f"{value[: MAX_RESULT_CHARS - 1]}…"
     if isinstance(value, Mapping):
         return {name: bounded(each) for name, each in value.items() if each not in EMPTY_VALUES}
     return [bounded(each) for each in value[:MAX_LISTED_ITEMS]] if isinstance(value, list) else value

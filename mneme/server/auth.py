@@ -26,11 +26,11 @@ from mneme.stores.users.inbox import Inbox, Message
 
 MAX_BUSY = 24
 """Threads of one user that the server works at once: fewer than its workers, so that others' go on."""
-MAX_BESIDE = 64 << 10
+MAX_FIELD_BYTES = 64 << 10
 """Bytes of each thing that a resource has beside its input, which the server keeps in memory."""
-BESIDE = ("metadata", "config", "context", "payload", "name", "description")
+LIMITED_FIELDS = ("metadata", "config", "context", "payload", "name", "description")
 STUDIO = "smith.langchain.com"
-SYSTEM = "system"
+SYSTEM_USER = "system"
 
 Headers = dict[bytes, bytes]
 Value = dict[str, Any]
@@ -141,7 +141,7 @@ async def own_crons(ctx: Context, value: Value) -> Filter:
 async def own_assistants(ctx: Context, value: Value) -> Filter:
     """Restrict assistants to the user who created them; everybody may use each graph's default assistant."""
     if ctx.action in ("read", "search"):
-        return {"$or": [{"owner": ctx.user.identity}, {"created_by": SYSTEM}]}
+        return {"$or": [{"owner": ctx.user.identity}, {"created_by": SYSTEM_USER}]}
     mine = _own(ctx, value)
     if isinstance(value.get("metadata"), dict):
         value["metadata"]["created_by"] = (
@@ -175,9 +175,9 @@ def _own(ctx: Context, value: Value) -> Filter:
 def _refuse_what_is_large(value: Value) -> None:
     """Refuse a resource with much beside its input, of which the server keeps copies in memory."""
     given = (value.get("kwargs") or {}) | value
-    for name in BESIDE:
-        if len(json.dumps(given.get(name), default=str, ensure_ascii=False).encode()) > MAX_BESIDE:
-            what = f"`{name}` may have {MAX_BESIDE >> 10} kB here."
+    for name in LIMITED_FIELDS:
+        if len(json.dumps(given.get(name), default=str, ensure_ascii=False).encode()) > MAX_FIELD_BYTES:
+            what = f"`{name}` may have {MAX_FIELD_BYTES >> 10} kB here."
             raise _refusal(413, f"{what} Send long texts as the input of a run, or store them as items.")
 
 

@@ -86,7 +86,7 @@ async def _recalled(shared: Opened, request: Request, user: str, question: str) 
     try:
         operations: Any = await shared(request, user, OPENAI_CALLER, "recall")
         teams = [request.headers.get("x-mneme-team", LOCAL)]
-        found = await operations.recall(question[:MAX_QUERY_CHARS], teams=teams, budget=RECALL_TOKENS)
+        found = await operations.recall(question[:MAX_QUERY_CHARS], teams=teams, tokens=RECALL_TOKENS)
     except (MnemeError, OSError) as error:
         log.warning("A chat goes on without memory: %s", error, exc_info=error)
         return []

@@ -18,7 +18,7 @@ from langgraph_sdk import Auth
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mneme.api.operation import PROBLEM, problem_of
+from mneme.api.operation import PROBLEM_TYPE, problem_of
 from mneme.core.errors import BadInput, Forbidden, MnemeError, TooMany
 from mneme.core.settings import read_settings
 from mneme.models.asking.gate import asking_for
@@ -26,9 +26,9 @@ from mneme.server.auth import Headers, identify, key_of
 from mneme.server.problems import is_ours, problem
 from mneme.server.users import number_of
 
-OPEN = {"", "/ok", "/docs", "/openapi.json"}
+OPEN_PATHS = {"", "/ok", "/docs", "/openapi.json"}
 """Routes without authentication: that the server is up, and its list of routes."""
-CLOSED = {"internal", "deploy", "ui"}
+CLOSED_PATHS = {"internal", "deploy", "ui"}
 """The first parts of paths that nobody outside is answered."""
 MAX_WRONG_KEYS = 10
 """Wrong keys that are answered in a window, for one address and one user's key."""
@@ -118,9 +118,9 @@ class Entrance:
 
     async def _refusal(self, scope: Scope) -> Response | None:
         path = scope["path"].rstrip("/")
-        if path.lstrip("/").split("/")[0] in CLOSED:
+        if path.lstrip("/").split("/")[0] in CLOSED_PATHS:
             return _answer(404, Forbidden("Not Found"), path)
-        if path in OPEN or scope.get("method") == "OPTIONS":
+        if path in OPEN_PATHS or scope.get("method") == "OPTIONS":
             return None
         return await self._stranger(scope)
 
@@ -137,7 +137,7 @@ class Entrance:
             if seconds := self._wrong.seconds_to_wait(guess):
                 hint = f"Try again in {seconds} seconds."
                 error = TooMany("Too many wrong keys came from your address.", hint)
-                return JSONResponse(problem_of(error, 429), 429, {"retry-after": str(seconds)}, PROBLEM)
+                return JSONResponse(problem_of(error, 429), 429, {"retry-after": str(seconds)}, PROBLEM_TYPE)
         try:
             scope["user"] = user = SimpleNamespace(**await identify(headers, dict(scope)))
             asking_for.set(user.identity)

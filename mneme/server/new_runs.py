@@ -1,18 +1,16 @@
 """Start new runs without the queue's delay.
 
-The queue of `langgraph dev` looks for runs, sleeps half a second where there is none, and then takes those
-that were there before it fell asleep. So a new run waits between half a second and a second, which is most
-of what the server adds to the first token of a reply. Here whoever adds a run wakes the queue. Where the
-queue is another one, such as a deployed server's or a later version's, nothing changes.
+Whoever adds a run wakes the queue of `langgraph dev`, which sleeps up to a second. Where the queue is another
+one, such as a deployed server's or a later version's, nothing changes.
 """
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-QUEUE_OF_DEV = "langgraph_runtime_inmem.ops"
+from mneme.stores.internals import runs_of_dev
+
 RUN_LOOK_SECONDS = 0.5
 """Seconds between two looks for runs that nobody adds now: those that were to begin later."""
 
@@ -20,8 +18,8 @@ RUN_LOOK_SECONDS = 0.5
 @contextmanager
 def begun_at_once() -> Iterator[None]:
     """Wake the queue of this process when a run is created, until the context ends."""
-    runs: Any = getattr(sys.modules.get(QUEUE_OF_DEV), "Runs", None)
-    if not (hasattr(runs, "put") and hasattr(runs, "next")):
+    runs = runs_of_dev()
+    if runs is None:
         yield
         return
     put, following, bell = runs.put, runs.next, Bell()

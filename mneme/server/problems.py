@@ -19,7 +19,7 @@ from starlette.routing import Match
 from mneme.api.operation import (
     API_PATH,
     ONCE,
-    PROBLEM,
+    PROBLEM_TYPE,
     Operation,
     Operations,
     complaint,
@@ -56,7 +56,7 @@ STATUS: dict[type[MnemeError], int] = {
 REFUSED = {400, 403, 404, 409, 429}
 """Statuses after which nothing has been done. After others it may have been done in part."""
 HTTP_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
-AGAIN = {"retry-after": "1"}
+RETRY_HEADERS = {"retry-after": "1"}
 
 
 class Problem(BaseModel):
@@ -71,15 +71,15 @@ class Problem(BaseModel):
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the responses with these statuses, for the description of a route."""
-    content = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    content = {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {each: {"description": HTTPStatus(each).phrase, "content": content} for each in statuses}
 
 
 def problem(error: MnemeError, status: int = 0) -> Response:
     """Return the answer that tells of an error."""
     found = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
-    headers = AGAIN if isinstance(error, StillRunning) else None
-    return JSONResponse(problem_of(error, status or found), status or found, headers, PROBLEM)
+    headers = RETRY_HEADERS if isinstance(error, StillRunning) else None
+    return JSONResponse(problem_of(error, status or found), status or found, headers, PROBLEM_TYPE)
 
 
 def failure(error: Exception) -> Response:
@@ -162,7 +162,7 @@ async def once(key: str, request: Request, on: Operations, operation: Operation,
     where = f"{request.method}\n{request.url.path}\n{request.url.query}\n"
     claim = await answers.claim(key, where.encode() + await request.body())
     if isinstance(claim, Answer):
-        kind = JSON_TYPE if claim.status < 400 else PROBLEM
+        kind = JSON_TYPE if claim.status < 400 else PROBLEM_TYPE
         return Response(claim.body, claim.status, {REPLAYED_HEADER: "true"}, kind)
     response = await work()
     if response.status_code in REFUSED:

@@ -41,8 +41,8 @@ Caller = Annotated[
 ]
 
 
-READING = documented(400, 401, 403, 404, 409, 429, 500, 503)
-CHANGING = documented(422) | READING
+READ_RESPONSES = documented(400, 401, 403, 404, 409, 429, 500, 503)
+WRITE_RESPONSES = documented(422) | READ_RESPONSES
 LINK = {
     "description": "The pages after and before this one, relative to the request's address (RFC 8288): "
     'rel="next" where there may be more, rel="prev" where there is one.',
@@ -106,7 +106,7 @@ def _add(app: FastAPI, operation: Operation, method: str, path: str, opened: Ope
         methods=[method],
         operation_id=f"{name}_by_delete" if method == "DELETE" else name,
         response_model=operation.result_type,
-        responses=READING | linked if method == "GET" else CHANGING,
+        responses=READ_RESPONSES | linked if method == "GET" else WRITE_RESPONSES,
         summary=summary,
         description=more.strip() or summary,
     )

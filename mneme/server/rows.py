@@ -27,7 +27,7 @@ from mneme.stores.users.inbox import Inbox
 
 REPLY_SECONDS = 20.0
 """Seconds to wait for the end of a reply."""
-POLL = 0.1
+BUSY_POLL_SECONDS = 0.1
 THREADS_PER_PAGE = 1000
 REPLIES = "chatbot"
 """The graph whose runs somebody waits for; others go on with the command that began them."""
@@ -77,7 +77,7 @@ class ServerRows(ServerState):
             while {*threads, *background} & (await _busy(client)).keys():
                 if time.monotonic() > end:
                     raise Conflict("A reply is still being written.", "Wait for its end, then forget again.")
-                await asyncio.sleep(POLL)
+                await asyncio.sleep(BUSY_POLL_SECONDS)
             yield works - {*background}
         finally:
             if stopped:

@@ -31,10 +31,11 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.users.inbox import Inbox
 
 Ready = Callable[[str], Awaitable[None]]
-POLL = 0.05
+START_POLL_SECONDS = 0.05
 FOR_STRANGERS = (
-    "Other machines get 403: without users the server answers this machine alone. To let others in, set "
-    "MNEME_AUTH to a file, and add each with `mneme users add NAME`."
+    "Other machines get 403, but for /docs and /openapi.json, the list of routes: without users the server "
+    "answers this machine alone. To let others in, set MNEME_AUTH to a file, and add each with `mneme users "
+    "add NAME`."
 )
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 5.0
@@ -77,7 +78,7 @@ async def _is_there(_: Request) -> Response:
 
 async def _tell(server: uvicorn.Server, ready: Ready, url: str) -> None:
     while not server.started:
-        await asyncio.sleep(POLL)
+        await asyncio.sleep(START_POLL_SECONDS)
     await ready(url)
 
 

@@ -23,7 +23,7 @@ from mneme.core.durable import write_durably
 from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, NotFound, StorageFailure
 
 USER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
-KEY = re.compile(r"mneme-([0-9a-f]{16})-([0-9a-f]{64})")
+USER_KEY = re.compile(r"mneme-([0-9a-f]{16})-([0-9a-f]{64})")
 LOCK_SECONDS = 10
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ def authenticate(path: Path, key: str) -> str:
     """
     if not key:
         raise Forbidden("No key was sent.", "Send it as x-api-key, or as Authorization: Bearer.")
-    parts = KEY.fullmatch(key)
+    parts = USER_KEY.fullmatch(key)
     user = _by_number(path, _stamp(path)).get(parts[1]) if parts else None
     if parts is None or user is None or not hmac.compare_digest(user.digest, _digest(user.salt, parts[2])):
         raise Forbidden(
@@ -103,7 +103,7 @@ def authenticate(path: Path, key: str) -> str:
 
 def number_of(path: Path, key: str) -> str:
     """Return the public part of a key, right or wrong, if a user's key has the same; else ""."""
-    parts = KEY.fullmatch(key)
+    parts = USER_KEY.fullmatch(key)
     return parts[1] if parts and parts[1] in _by_number(path, _stamp(path)) else ""
 
 

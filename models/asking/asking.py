@@ -36,7 +36,7 @@ from mneme.models.asking.counting import count, tokens
 from mneme.models.asking.gate import Lane
 from mneme.models.asking.lazily import by_rules
 from mneme.models.asking.replies import (
-    Copied,
+    CopiedExample,
     CutShort,
     Doubtful,
     Endless,
@@ -76,7 +76,7 @@ T = TypeVar("T")
 
 JSON_TOKENS = 8192
 """Maximum tokens of a JSON reply, however much its type allows."""
-REPLY_TOKENS = 2048
+MIN_REPLY_ROOM = 2048
 """Minimum tokens of the context that a prompt leaves for a JSON reply that may be long."""
 TEXT_TOKENS = 4096
 """Maximum tokens of a reply in free text."""
@@ -87,7 +87,7 @@ TEMPERATURE_STEP = 0.3
 """What each further attempt adds to the temperature, so that the same reply does not come again."""
 REPEAT_PENALTY = 1.1
 """Against circles, from the first on: a small model falls into one again, however warm it is drawn."""
-MAX_SHOWN_CHARS = 2000
+MAX_RAW_CHARS = 2000
 """Maximum characters of a wrong reply that the model is shown again."""
 INTERNAL = RunnableConfig(tags=["nostream", "langsmith:nostream"])  # LangGraph 1.2 heeds the first alone
 
@@ -198,7 +198,7 @@ def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], la
     if not free:  # its schema, narrowed by what was asked, and room for it
         schema = bounded(flat(cast(type[BaseModel], prompt.answer)), prompt.bounds_of(given))
         room = min(room_for(schema), JSON_TOKENS)
-        options = CallOptions(room, 0.0, SEED, schema=schema, kept_free=min(room, REPLY_TOKENS))
+        options = CallOptions(room, 0.0, SEED, schema=schema, kept_free=min(room, MIN_REPLY_ROOM))
     return Question(
         ModelRequest(system, history, [message]),
         as_drawn(options),
@@ -242,7 +242,7 @@ def _object(prompt: Prompt[G, A], shown: Sequence[str], asked: str, message: AIM
     except Unusable as unusable:
         raise (cut_off(raw, countable(flat(kind))) if was_cut(message) else unusable) from unusable
     if sentence := copied(shown, asked, raw):
-        raise Copied(f"The reply repeats the example: {sentence!r}.", raw)
+        raise CopiedExample(f"The reply repeats the example: {sentence!r}.", raw)
     return value
 
 
@@ -271,7 +271,7 @@ async def ask_with_repairs(question: Question[T], record: Answered[T], run: Runn
                 raise
             request = question.request  # there is no room to show what was wrong
             continue
-        if isinstance(failure, Copied):
+        if isinstance(failure, CopiedExample):
             bare = replace(question.request, system=question.bare)
             question = replace(question, request=bare, accept=question.accept_bare or question.accept)
         request = _with_complaint(question, failure)
@@ -293,7 +293,7 @@ def _with_complaint(question: Question[T], failure: Unusable) -> ModelRequest:
     fault = str(failure)
     ended = fault if fault.endswith((".", "!", "?")) else f"{fault}."  # a library's message has no full stop
     complaint = HumanMessage(" ".join(filter(None, [failure.verdict, ended, failure.again, question.again])))
-    shown = AIMessage(failure.raw[:MAX_SHOWN_CHARS])
+    shown = AIMessage(failure.raw[:MAX_RAW_CHARS])
     return replace(question.request, task=[*question.request.task, shown, complaint])
 
 

@@ -40,7 +40,7 @@ Owner = tuple[Lane, str]
 T = TypeVar("T")
 
 MAX_PRIORITY_SECONDS = 30.0
-RUNS = "langchain_core.runnables.config"
+CONFIG_MODULE = "langchain_core.runnables.config"
 """The module that knows the run that this is part of; what runs no graph has not loaded it, as it is slow."""
 
 asking_for: ContextVar[str] = ContextVar("asking_for", default="")
@@ -188,7 +188,7 @@ class _Preempted(Exception):  # noqa: N818  (an event, not an error)
 
 def _owner() -> str:
     """Return the owner of the request or run in progress; "" if unknown."""
-    if not (owner := asking_for.get()) and (runs := sys.modules.get(RUNS)) is not None:
+    if not (owner := asking_for.get()) and (runs := sys.modules.get(CONFIG_MODULE)) is not None:
         # set by the server or the command line
         owner = str(runs.ensure_config().get("metadata", {}).get("owner", ""))
     return owner

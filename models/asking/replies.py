@@ -57,13 +57,13 @@ class Endless(Unusable):
     shown_back = False
 
 
-class Copied(Unusable):
+class CopiedExample(Unusable):
     """The reply repeats a worked example: the example is left out of the next request."""
 
     shown_back = False
 
 
-class Leaked(Unusable):
+class LeakedThinking(Unusable):
     """Unmarked thinking was taken for the answer: from now on this model's replies are held to their end."""
 
     shown_back = False

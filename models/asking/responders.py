@@ -164,7 +164,7 @@ _decided: dict[tuple[str, str], _Decision] = {}
 
 
 @dataclass
-class Learned:
+class ModelFacts:
     """Facts that this process learned about a model by asking it; None if it has not asked."""
 
     leaks_thought: bool = False
@@ -173,7 +173,7 @@ class Learned:
     """Counts the tokens of a text as the model does."""
 
 
-learned: defaultdict[str, Learned] = defaultdict(Learned)
+learned: defaultdict[str, ModelFacts] = defaultdict(ModelFacts)
 """By responder, such as `ollama:llama3.1:8b`."""
 
 

@@ -25,7 +25,7 @@ from mneme.prompts.prompt import CLIPPED
 Json = dict[str, Any]
 
 IGNORED = {"title", "default", "$defs", "pattern", "format", "discriminator", "examples"}
-CHARS_PER_TOKEN = 2.5
+JSON_CHARS_PER_TOKEN = 2.5
 """Of JSON with its punctuation, and of languages that a tokenizer knows less well than English."""
 MIN_REPLY_TOKENS = 256
 NUMBER_CHARS = 8
@@ -53,7 +53,7 @@ def bounded(schema: Json, bounds: Mapping[str, Json]) -> Json:
 
 def room_for(schema: Json) -> int:
     """Return the tokens that the longest reply of a schema takes."""
-    return max(MIN_REPLY_TOKENS, math.ceil(_chars(schema) / CHARS_PER_TOKEN))
+    return max(MIN_REPLY_TOKENS, math.ceil(_chars(schema) / JSON_CHARS_PER_TOKEN))
 
 
 def _chars(node: Json) -> int:

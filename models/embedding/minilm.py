@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 WINDOW_TOKENS = 256
 TOKENS_PER_BATCH = WINDOW_TOKENS  # tokens: a tenth of a second of one core's work, for which others wait
-THREADS = 4
+INFERENCE_THREADS = 4
 ONNX_FILE = Path(__file__).with_suffix(".onnx")
 
 Vectors = NDArray[np.float32]
@@ -126,7 +126,7 @@ def _session() -> Session:
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     runtime = _loaded("onnxruntime")
     options = runtime.SessionOptions()
-    options.intra_op_num_threads = min(THREADS, os.cpu_count() or 1)
+    options.intra_op_num_threads = min(INFERENCE_THREADS, os.cpu_count() or 1)
     options.inter_op_num_threads = 1
     # Threads that spin between two operations take the cores from whoever else works, and one another's.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")

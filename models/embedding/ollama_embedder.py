@@ -34,7 +34,7 @@ PREFIXES: tuple[tuple[str, str, str], ...] = (  # (name, before a query, before 
     ("e5-", "query: ", "passage: "),
 )
 TEXTS_PER_REQUEST = 32
-CONTEXT = 512
+DEFAULT_CONTEXT_TOKENS = 512
 EMBED_CONNECT_SECONDS = 5.0
 
 
@@ -57,7 +57,7 @@ class OllamaEmbedder:
         known = await facts(url, model)
         if known.lacks("embedding"):
             raise ModelUnavailable(f"{model} cannot embed.", "Get one that can: ollama pull nomic-embed-text")
-        made = cls(url, model, known.context_length or CONTEXT)
+        made = cls(url, model, known.context_length or DEFAULT_CONTEXT_TOKENS)
         made.dimension = len((await made._ask(["dimension"], "user"))[0])
         return made
 

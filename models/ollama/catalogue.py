@@ -40,7 +40,7 @@ class Facts(BaseModel, frozen=True):
         return bool(self.capabilities) and capability not in self.capabilities
 
 
-class Loaded(BaseModel, frozen=True):
+class LoadedModel(BaseModel, frozen=True):
     """One model in memory: its effective context, and how much of it lies on the GPU."""
 
     name: str
@@ -60,7 +60,7 @@ class Server(BaseModel, frozen=True):
     url: str
     version: str
     models: tuple[Facts, ...]
-    loaded: tuple[Loaded, ...]
+    loaded: tuple[LoadedModel, ...]
 
 
 _known: dict[tuple[str, str], Facts] = {}
@@ -198,7 +198,7 @@ async def survey(url: str) -> Server:
         _facts(name, await _request(url, "/api/show", body={"model": name})) for name in await digests(url)
     ]
     running = (await _request(url, "/api/ps", CATALOGUE_TIMEOUT)).get("models", ())
-    loaded = tuple(Loaded.model_validate(model) for model in running)
+    loaded = tuple(LoadedModel.model_validate(model) for model in running)
     return Server(url=url, version=version, models=tuple(models), loaded=loaded)
 
 

@@ -26,7 +26,7 @@ from mneme.core.errors import ModelUnavailable, PromptTooLong
 from mneme.core.settings import settings
 from mneme.models.asking.counting import pictures_in, text_and_calls, tokens, tokens_of
 from mneme.models.asking.gate import Lane, gate
-from mneme.models.asking.replies import Leaked
+from mneme.models.asking.replies import LeakedThinking
 from mneme.models.asking.responders import CallOptions, ModelRequest, learned
 from mneme.models.asking.streaming import ThinkingFilter, countable, watched
 from mneme.models.ollama.catalogue import Facts, bearer, blind, facts, tls, toolless
@@ -95,7 +95,7 @@ async def say(
 
     try:
         message = await persist(url, model, lambda: gate(url).run(lane, reply))
-    except Leaked:
+    except LeakedThinking:
         learned[f"ollama:{model}"].leaks_thought = True
         raise
     refuse_if_cut(messages, message.usage_metadata["input_tokens"] if message.usage_metadata else 0)

@@ -36,7 +36,7 @@ ALWAYS_PASSING = (json.JSONDecodeError, BrokenStreamError, BadVectorsError, http
 
 
 async def persist(url: str, model: str, call: Callable[[], Awaitable[T]]) -> T:
-    """Call, and retry after failures that may pass; then raise a typed error."""
+    """Call Ollama, and retry after failures that may pass; then raise a typed error."""
     now = settings()
     attempts = AsyncRetrying(
         retry=retry_if_exception(passing),

@@ -17,7 +17,7 @@ import numpy as np
 
 from mneme.models.retriever.retriever import Examples, Matrix, QueryEncoder, Weights
 
-WEIGHT = 0.2
+AGENT_WEIGHT = 0.2
 MIN_PROBABILITY = 1e-3
 """The probability below which an agent counts as improbable, however much it is."""
 WORD_BUCKETS = 1024
@@ -28,7 +28,7 @@ STEPS, LOSS_EVERY = 300, 10
 """Steps of a training, and steps between two reports of its loss."""
 FEATURE_WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+|[?!.,;:\"]")
 KIND_PREFIX = "kind/"
-OTHERS = ""
+UNSEEN_AGENT = ""
 """The name under which stands what agents are worth that no training has seen."""
 
 
@@ -55,8 +55,8 @@ class Reranker(QueryEncoder):
         if not self.kinds:
             return [{} for _ in texts]
         shares = self._shares(texts, embedded)
-        worth = WEIGHT * np.log(np.maximum(shares, MIN_PROBABILITY))
-        unknown = {OTHERS: WEIGHT * float(np.log(1 / len(self.kinds)))}
+        worth = AGENT_WEIGHT * np.log(np.maximum(shares, MIN_PROBABILITY))
+        unknown = {UNSEEN_AGENT: AGENT_WEIGHT * float(np.log(1 / len(self.kinds)))}
         return [unknown | dict(zip(self.kinds, map(float, row), strict=True)) for row in worth]
 
     def loss(self, vectors: Matrix, examples: Examples) -> float:

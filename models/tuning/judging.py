@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.models.tuning.base import Base
-from mneme.models.tuning.pairs import SYSTEM, Pair, Progress, Question, silent, with_lessons
+from mneme.models.tuning.pairs import SYSTEM_PROMPT, Pair, Progress, Question, silent, with_lessons
 
 if TYPE_CHECKING:
     import torch
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MAX_CONVERSATION_TOKENS = 1024
 """Maximum tokens of a conversation; a machine without a GPU has to compute each."""
 GENERIC = "Answer the question."
-REPLY_TOKENS = 24
+MAX_NEW_TOKENS = 24
 PROGRESS_EVERY = 20
 """Number of generic questions between two progress reports."""
 
@@ -75,7 +75,7 @@ def _chosen(base: Base, pair: Pair, asked: str, others: Sequence[str]) -> float:
 
 
 def _loss(base: Base, asked: str, answer: str) -> float:
-    tokens, before = base.tokens(SYSTEM, asked, answer, MAX_CONVERSATION_TOKENS)
+    tokens, before = base.tokens(SYSTEM_PROMPT, asked, answer, MAX_CONVERSATION_TOKENS)
     with base.torch.inference_mode(), base.precision():
         return float(loss_of(base, [tokens], [before]))
 
@@ -88,7 +88,7 @@ def _answered(base: Base, question: Question) -> float:
         said = base.model.generate(
             input_ids=ids,
             attention_mask=base.torch.ones_like(ids),
-            max_new_tokens=REPLY_TOKENS,
+            max_new_tokens=MAX_NEW_TOKENS,
             do_sample=False,
             eos_token_id=base.tokenizer.eos_token_id,
             pad_token_id=base.tokenizer.eos_token_id,

@@ -25,7 +25,7 @@ from mneme.core.errors import BadInput, StorageFailure
 from mneme.core.private import make_private_folder
 from mneme.models.tuning.base import Base
 from mneme.models.tuning.judging import loss_of
-from mneme.models.tuning.pairs import SYSTEM, Pair, Progress, Recipe, silent
+from mneme.models.tuning.pairs import SYSTEM_PROMPT, Pair, Progress, Recipe, silent
 
 TARGETS = ["v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 SAVED = "training.safetensors"
@@ -39,7 +39,7 @@ MAX_UNSAVED_SECONDS = 60.0
 MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
-class Trained(BaseModel):
+class TrainingCost(BaseModel):
     """The cost of a training."""
 
     model_config = ConfigDict(frozen=True)
@@ -78,7 +78,7 @@ class Training:
         }
         self._optimiser = torch.optim.AdamW(self._weights.values(), lr=recipe.rate)
 
-    def run(self, pairs: Sequence[Pair], mark: str = "", progress: Progress = silent) -> Trained:
+    def run(self, pairs: Sequence[Pair], mark: str = "", progress: Progress = silent) -> TrainingCost:
         """Train to the end, from where a process was killed. Blocks. Raises BadInput, StorageFailure.
 
         `mark` names the base's content: what was trained on another base, on other pairs or by another recipe
@@ -88,7 +88,7 @@ class Training:
             raise BadInput("There is nothing to train on.", "See `mneme cards consolidate --status`.")
         make_private_folder(self._folder)
         recipe, base = self._recipe, self._base
-        told = [base.tokens(SYSTEM, each.asked, each.answer, recipe.longest) for each in pairs]
+        told = [base.tokens(SYSTEM_PROMPT, each.asked, each.answer, recipe.longest) for each in pairs]
         an_epoch = -(-len(told) // recipe.batch)
         total = an_epoch * recipe.epochs
         whole = [mark, recipe.model_dump_json(), *(each.asked + each.answer for each in pairs)]
@@ -96,7 +96,7 @@ class Training:
         self._progress = progress
         losses, seconds = self._steps(told, an_epoch, total)
         epochs = [losses[start : start + an_epoch] for start in range(0, total, an_epoch)]
-        return Trained(
+        return TrainingCost(
             pairs=len(pairs),
             steps=total,
             tokens=sum(len(each) for each, _ in told) * recipe.epochs,

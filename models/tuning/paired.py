@@ -9,7 +9,7 @@ FLIPS = 20_000
 LEVEL = 0.05
 
 
-class Compared(BaseModel):
+class PairedTest(BaseModel):
     """Two means on the same questions, and the test that the second is not worse by more than a margin."""
 
     model_config = ConfigDict(frozen=True)
@@ -31,7 +31,7 @@ class Compared(BaseModel):
         )
 
 
-def not_worse(before: Sequence[float], after: Sequence[float], margin: float, seed: int = 0) -> Compared:
+def not_worse(before: Sequence[float], after: Sequence[float], margin: float, seed: int = 0) -> PairedTest:
     """Test by flipping signs whether scores are not worse than others by a margin or more, pair by pair.
 
     That no difference was found would prove nothing: of few questions none ever is. So the hypothesis that is
@@ -39,11 +39,11 @@ def not_worse(before: Sequence[float], after: Sequence[float], margin: float, se
     """
     old, new = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
     if not len(old):
-        return Compared(count=0, before=0.0, after=0.0, margin=margin, p=1.0)
+        return PairedTest(count=0, before=0.0, after=0.0, margin=margin, p=1.0)
     moved = new - old + margin
     signs = np.random.default_rng(seed).choice((-1.0, 1.0), size=(FLIPS, len(moved)))
     at_least = np.sum(signs @ np.abs(moved) >= moved.sum() - 1e-12)
-    return Compared(
+    return PairedTest(
         count=len(old),
         before=float(old.mean()),
         after=float(new.mean()),

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-SYSTEM = (
+SYSTEM_PROMPT = (
     "You are an agent of a team that keeps what it learned. Say how the task is best approached, and why."
 )
 """Said in training, in judging and in the comparison, so that no template puts a text of its own there."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from mneme.nodes import answers
-from mneme.nodes.answers import Decided
+from mneme.nodes.answers import PersonAnswer
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.context import authenticated
 from mneme.stores.access import may
@@ -74,7 +74,7 @@ async def ask_owner(state: Questions, runtime: MemoryRuntime) -> None:
 def _read(said: Any) -> Answer:
     """Read an answer; who ignores the question leaves it open."""
 
-    def fields_of(given: Decided) -> dict[str, Any]:
+    def fields_of(given: PersonAnswer) -> dict[str, Any]:
         return given.args if given.kind == "edit" else {"share": SAYS.get(given.kind)}
 
     return answers.read_answer(Answer, said, 'Say {"share": true} or {"share": false}.', fields_of)

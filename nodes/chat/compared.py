@@ -1,9 +1,11 @@
-"""Find memories that a text written by hand repeats or may contradict, without a language model."""
+"""Compare a text written by hand with the memories, and find the names in it, without a language model."""
 
 from collections.abc import Sequence
 
 from mneme.models.asking.lazily import by_rules
+from mneme.prompts.chat.evidence import names
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, compare_memories
+from mneme.prompts.chat.memory_agent.rewriting import Pair, rewrite_memory
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import MAX_LINKS, Memory, MemoryRecord, overlaps
 from mneme.stores.write_gate import SAME_FACT
@@ -15,7 +17,7 @@ MAX_SIMILAR = 12
 async def compared(
     new: Memory, memories: UserMemories, but: str = ""
 ) -> tuple[MemoryRecord | None, Sequence[MemoryRecord]]:
-    """Return the memory that a new one repeats, and those that it may contradict: the write gate.
+    """Return the memory that a new one repeats, and those that it may contradict.
 
     A memory that holds on no day of the new one's period is neither; nor do two events contradict one another
     of which none has a time.
@@ -40,6 +42,12 @@ async def compared(
         )
     ]
     return next(same, None), beside[:MAX_LINKS]
+
+
+async def names_in(text: str, known: Sequence[str] = ()) -> list[str]:
+    """Return the known names that a text still has, and the others that rules find in it."""
+    whole = await by_rules(rewrite_memory, Pair(fact=text, message="", memory=""))
+    return list(dict.fromkeys([*(each for each in known if names([each], text)), *whole.entities]))
 
 
 def _is_undated_event(memory: Memory) -> bool:

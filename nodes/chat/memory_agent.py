@@ -38,7 +38,7 @@ MAX_KNOWN = 8
 """Maximum memories that the reader of a message is shown."""
 KNOWN_CHARS = 400
 """Maximum characters of all these memories together."""
-FLOOR = 0.1
+MIN_SIMILARITY = 0.1
 """Cosine below which a memory that shares no word with a fact is not compared with it.
 
 Of 53 memories that facts in ten languages changed, one was below it (development cases, both embedders).
@@ -60,7 +60,7 @@ class Batch(NamedTuple):
 
 @counted
 async def message_router(state: State, runtime: MemoryRuntime) -> Update:
-    """Route a message and write down what should be remembered of it (message router, insert function)."""
+    """Decide what of a message is stored or forgotten, and write it down (the paper's message router)."""
     who = runtime.context.memory_agent
     own = await _read_again(state, runtime) if state.get("rereads") else None
     if state.get("rereads") and own is None:
@@ -145,13 +145,13 @@ def worth_comparing(fact: str, similar: Sequence[MemoryRecord]) -> list[MemoryRe
     return [
         each
         for each, words in zip(similar, held, strict=True)
-        if each.similarity is None or each.similarity >= FLOOR or said & words
+        if each.similarity is None or each.similarity >= MIN_SIMILARITY or said & words
     ]
 
 
 @counted
 async def conflict_router(state: State, runtime: MemoryRuntime) -> Update:
-    """Judge every candidate against the memories that it may touch (conflict router); others are unrelated.
+    """Judge how each new fact relates to memories that it may touch (conflict router); others are unrelated.
 
     A question holds as many facts as their memories have room. Beside them stand the memories that the
     message's reader was shown: what a fact changes may share neither words nor, in another language than the

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 TICK = 0.5
 """Seconds between two checks which users are due."""
-SHORT = 0.05
+START_POLL = 0.05
 """Seconds between two checks whether a run has been started."""
 MAX_THREADS = 1000
 """Maximum threads that are looked at; there are never as many workers."""
@@ -60,7 +60,7 @@ class Agenda:
         self._held.update(threads)
         try:
             while self._starting in threads:  # noqa: ASYNC110  (whoever looks from here on sees that run)
-                await asyncio.sleep(SHORT)
+                await asyncio.sleep(START_POLL)
             yield
         finally:
             self._held.subtract(threads)

@@ -15,12 +15,12 @@ from mneme.library.teams.team import CHARACTERS_PER_TOKEN, Role, empty
 from mneme.nodes.context import ledger_of
 from mneme.nodes.discussion.context import Table
 from mneme.prompts.discussion.memory_template import MAX_ENTRIES, MAX_ENTRY_CHARS, at, size, slots
-from mneme.stores.discussions.agent_memory import Carried, CarriedMemory, EndedMemory
+from mneme.stores.discussions.agent_memory import CarriedMemories, CarriedMemory, EndedMemory
 from mneme.stores.discussions.issues import issues_of
 from mneme.stores.ledger.records import Change
 from mneme.stores.write_gate import near_to_any
 
-EARLIER = "Earlier: "
+EARLIER_PREFIX = "Earlier: "
 MAX_CARRIED_SHARE = 0.5
 """Share of a memory's bound that carried entries may fill."""
 
@@ -37,7 +37,7 @@ async def carry(table: Table, last: int) -> None:
     """Keep what every agent remembers after a discussion's last turn for the next one."""
     if not table.about.carry:
         return
-    carried = Carried(ledger_of(table.runtime), table.discussions.owner, table.team.name)
+    carried = CarriedMemories(ledger_of(table.runtime), table.discussions.owner, table.team.name)
     shown = [*(each.partition("#")[0] for each in table.about.shared), *table.about.carried]
     issues = [each.about for each in issues_of(await table.conversation.all(last))]
     for role in table.team.roles:
@@ -65,7 +65,7 @@ def carried_into(template: Mapping[str, Any], memory: Mapping[str, Any], limit: 
     newest = [[(slot, each) for each in entries if isinstance(each, str) and each] for slot, entries in known]
     for layer in islice(zip_longest(*newest), MAX_ENTRIES // 2):
         for slot, entry in filter(None, layer):
-            slot.insert(0, f"{EARLIER}{entry.removeprefix(EARLIER)}"[:MAX_ENTRY_CHARS])
+            slot.insert(0, f"{EARLIER_PREFIX}{entry.removeprefix(EARLIER_PREFIX)}"[:MAX_ENTRY_CHARS])
             if size(begun) > limit:
                 slot.pop(0)
                 return begun

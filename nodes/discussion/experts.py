@@ -15,11 +15,11 @@ from mneme.stores.discussions.agent_memory import MemoryVersion
 
 MEMORY_SHARE = 0.6
 """Share of proposals and memories in the tokens that the task leaves; the newest turns get the rest."""
-SHORTEST = 160
+MIN_ENTRY_CHARS = 160
 """The characters to which entries are shortened at most: what an item is, and its choice, stand first."""
 LENGTH_STEP = 16
 """Characters to which the length of shortened entries is found."""
-REWRITTEN = 0.6
+REWRITTEN_SHARE = 0.6
 """The share of the shorter entry's words from which on an entry is another one, rewritten."""
 PROPOSALS = ("Proposals that were accepted, as last worded", "Proposals that nobody else accepted")
 TOPIC_WORD = re.compile(r"\w{3,}|\d+")
@@ -88,8 +88,8 @@ class Line(NamedTuple):
 
 def _fair_length(lines: Sequence[Line], room: float, count: Count) -> int:
     """Return the greatest length of an entry with which all have room; SHORTEST where there is none."""
-    longest = max([SHORTEST, *(len(line.entry) for line in lines)])
-    lengths = range(SHORTEST, longest + LENGTH_STEP, LENGTH_STEP)
+    longest = max([MIN_ENTRY_CHARS, *(len(line.entry) for line in lines)])
+    lengths = range(MIN_ENTRY_CHARS, longest + LENGTH_STEP, LENGTH_STEP)
     headings = sum(count(f"{heading}:\n") for heading in {line.heading for line in lines})
 
     def lacks_room(length: int) -> bool:
@@ -126,4 +126,4 @@ def _turns_of_older(entry: str, gone: Sequence[str], turns: Mapping[str, list[in
         return len(words & others) / max(min(len(words), len(others)), 1)
 
     older = max(gone, key=shared, default="")
-    return turns[older] if older and shared(older) >= REWRITTEN else []
+    return turns[older] if older and shared(older) >= REWRITTEN_SHARE else []

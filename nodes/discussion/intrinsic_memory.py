@@ -55,7 +55,7 @@ from mneme.prompts.discussion.intrinsic_memory import (
     delegate,
 )
 from mneme.prompts.prompt import Prompt
-from mneme.stores.discussions.agent_memory import Carried
+from mneme.stores.discussions.agent_memory import CarriedMemories
 from mneme.stores.discussions.discussions import Discussion, Ending, Raised, Turn, check_id
 from mneme.stores.discussions.issues import Issue
 from mneme.stores.ledger.records import Change
@@ -73,7 +73,7 @@ async def open(state: State, runtime: DiscussionRuntime) -> Update:
     discussion_id = check_id(state.get("discussion_id") or uuid4().hex)
     await _check(task, team, runtime)
     context, talks = runtime.context, discussions_of(runtime)
-    carried = Carried(ledger_of(runtime), talks.owner, team.name)
+    carried = CarriedMemories(ledger_of(runtime), talks.owner, team.name)
     brought = await carried.holding() if context.carry else {}
     begun = Discussion(  # all that it keeps to until its end, however often it is resumed
         id=discussion_id,

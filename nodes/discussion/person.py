@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from mneme.core.errors import BadInput
 from mneme.nodes import answers
-from mneme.nodes.answers import Decided
+from mneme.nodes.answers import PersonAnswer
 
 
 class PersonTurn(BaseModel):
@@ -35,7 +35,7 @@ class PersonTurn(BaseModel):
         return "" if self.message.strip() else "message: say something."
 
     @staticmethod
-    def fields_of(given: Decided) -> dict[str, Any]:
+    def fields_of(given: PersonAnswer) -> dict[str, Any]:
         """Return a client's answer as fields: words are what is said; who ignores the turn passes it."""
         if given.kind == "ignore" and not given.text:
             return {"message": "I have nothing to add.", "changes": False}
@@ -56,7 +56,7 @@ class Approval(BaseModel):
         return "approve: yes or no?" if self.approve is None else ""
 
     @staticmethod
-    def fields_of(given: Decided) -> dict[str, Any]:
+    def fields_of(given: PersonAnswer) -> dict[str, Any]:
         """Return a client's answer as fields: words are remarks; to ignore the document decides nothing."""
         if given.kind in {"edit", "ignore"}:
             return given.args

@@ -7,7 +7,7 @@ from langgraph.channels import EphemeralValue
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from mneme.core.fields import described
+from mneme.environments.fields import described
 from mneme.library.teams.team import shipped
 from mneme.models.asking.counting import Asked, added
 from mneme.nodes.discussion.context import DiscussionRuntime

@@ -5,9 +5,9 @@ from typing import Literal
 from langgraph.runtime import Runtime
 from pydantic import Field
 
-from mneme.core.fields import MAX_INT
 from mneme.nodes.context import OwnedByTeam, responder
 from mneme.nodes.shared_memory import SharesMemory
+from mneme.stores.ledger.records import MAX_INT
 
 Setting = Literal["symbolic", "visual"]
 

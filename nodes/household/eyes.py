@@ -13,16 +13,16 @@ from mneme.nodes.household.counters import Counters
 from mneme.prompts.household.sight import OTHER, Box, Class, Frame, Marked, Sight, recognise_frame
 
 if TYPE_CHECKING:  # what renders is an extra
-    from mneme.environments.household.visual.perception import Recognised
+    from mneme.environments.household.visual.perception import RecognisedBox
     from mneme.environments.household.visual.recognition import Picture
 
-SEGMENTS = "segments"
+SEGMENT_PERCEPTION = "segments"
 """Perception from segments and depth, without a model."""
 
 
 async def check_perception(context: HouseholdContext) -> None:
     """Check before the episode that the perception backend works. Raises BadInput, MnemeError."""
-    if context.perception == SEGMENTS:
+    if context.perception == SEGMENT_PERCEPTION:
         return
     if context.setting != "visual":
         raise BadInput(
@@ -47,14 +47,14 @@ class Eyes:
     @classmethod
     def of(cls, context: HouseholdContext) -> "Eyes | None":
         """Return the eyes of a run, where a model recognises frames."""
-        return None if context.perception == SEGMENTS else cls(context.perception)
+        return None if context.perception == SEGMENT_PERCEPTION else cls(context.perception)
 
-    def __call__(self, pictures: Sequence["Picture"]) -> Sequence[list["Recognised"] | None]:
+    def __call__(self, pictures: Sequence["Picture"]) -> Sequence[list["RecognisedBox"] | None]:
         """Return the objects in the boxes of each picture; none if no answer was usable."""
         if self._is_closed:
             raise CancelledError
         self._asked = asyncio.run_coroutine_threadsafe(self._all(pictures), self._loop)
-        found: Sequence[list[Recognised] | None] = self._asked.result()
+        found: Sequence[list[RecognisedBox] | None] = self._asked.result()
         return found
 
     def close(self) -> None:
@@ -68,10 +68,10 @@ class Eyes:
         """Count the frames that were to be recognised, and those without a usable answer."""
         return Counters(frames=len(self.answers) + len(self.lost), blind=len(self.lost))
 
-    async def _all(self, pictures: Sequence["Picture"]) -> Sequence[list["Recognised"] | None]:
+    async def _all(self, pictures: Sequence["Picture"]) -> Sequence[list["RecognisedBox"] | None]:
         return await asyncio.gather(*(self._recognised(picture) for picture in pictures))
 
-    async def _recognised(self, picture: "Picture") -> list["Recognised"] | None:
+    async def _recognised(self, picture: "Picture") -> list["RecognisedBox"] | None:
         given = frame_of(picture)
         try:
             answer = await ask(recognise_frame, given, self._who, lane="background")
@@ -96,13 +96,13 @@ def frame_of(picture: "Picture") -> Frame:
     )
 
 
-def _recognised(marked: Marked, kinds: dict[str, str]) -> "Recognised":
+def _recognised(marked: Marked, kinds: dict[str, str]) -> "RecognisedBox":
     """Return an answer as the world takes it: what does not belong to a class is left out."""
-    from mneme.environments.household.visual.perception import Recognised  # noqa: PLC0415  (an extra)
+    from mneme.environments.household.visual.perception import RecognisedBox  # noqa: PLC0415  (an extra)
 
     kind = kinds.get(marked.what, OTHER)
     is_held = kind == "object" and marked.relation != "-" and marked.holder >= 0
-    return Recognised.model_validate(
+    return RecognisedBox.model_validate(
         {
             "what": marked.what,
             "is_open": marked.state == "open" if kind == "container" else None,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from mneme.core.fields import MAX_INT, described
+from mneme.environments.fields import described
 from mneme.environments.household.beliefs import Beliefs
 from mneme.environments.household.episode import GOAL_CATEGORIES, MAX_AGENTS, Episode, parse_episode
 from mneme.environments.household.macro import Plan
@@ -22,6 +22,7 @@ from mneme.environments.household.world import World
 from mneme.nodes.household.context import HouseholdRuntime
 from mneme.nodes.household.counters import Counters, added
 from mneme.nodes.household.eyes import Eyes
+from mneme.stores.ledger.records import MAX_INT
 
 if TYPE_CHECKING:  # what renders is an extra
     from mneme.environments.household.visual.world import SeeingWorld

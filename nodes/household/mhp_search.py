@@ -17,7 +17,7 @@ C_INIT = 0.1
 C_BASE = 1_000_000.0
 SIMULATIONS = 100
 ROLLOUT = 5
-STEP_COST = 0.02
+SEARCH_STEP_COST = 0.02
 """Of one step, against 1 for a satisfied predicate: the published costs of a fetch, spread over its steps."""
 
 Steps = Callable[[int, int], int]
@@ -82,7 +82,7 @@ def search(situation: Situation, steps: Steps, random: Random) -> list[Subgoal]:
     for _ in range(SIMULATIONS if len(root.children) > 1 else 0):
         path = _descend(root, steps, random)
         spent = sum(branch.cost for branch in path)
-        value = len(path) - 1 - spent * STEP_COST + _rollout(path[-1].situation, steps, random)
+        value = len(path) - 1 - spent * SEARCH_STEP_COST + _rollout(path[-1].situation, steps, random)
         for branch in path:
             branch.visits += 1
             branch.value += value
@@ -161,5 +161,5 @@ def _rollout(situation: Situation, steps: Steps, random: Random) -> float:
         if not choices:
             break
         situation, cost = _pursue(situation, random.choice(choices), steps)
-        gained += 1 - cost * STEP_COST
+        gained += 1 - cost * SEARCH_STEP_COST
     return gained

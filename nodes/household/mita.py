@@ -56,9 +56,9 @@ from mneme.nodes.household.mita_memory import (
 )
 from mneme.nodes.household.mita_state import (
     FALLBACK,
-    Asked,
     DatedSynopsis,
     Progress,
+    ProposalRequest,
     Proposed,
     State,
     assess,
@@ -293,7 +293,7 @@ def negotiations(state: State, runtime: HouseholdRuntime) -> Literal["finish"] |
     return [
         Send(
             "negotiate",
-            Asked(round=state["round"], situation=situation, proposed_in=proposed_in.get(name, "")),
+            ProposalRequest(round=state["round"], situation=situation, proposed_in=proposed_in.get(name, "")),
         )
         for number, name in zip(range(len(beliefs)), AGENT_NAMES, strict=False)
         for situation in [situation_of(state, runtime, world, beliefs, number)]
@@ -301,7 +301,7 @@ def negotiations(state: State, runtime: HouseholdRuntime) -> Literal["finish"] |
 
 
 @counted
-async def negotiate(state: Asked, runtime: HouseholdRuntime) -> Update:
+async def negotiate(state: ProposalRequest, runtime: HouseholdRuntime) -> Update:
     """Negotiation: ask a member for its next action (eq. 2), where it has a choice and something is new."""
     situation = Situation.model_validate(state["situation"])
     if (clear := _evident(situation, state["proposed_in"])) is not None:

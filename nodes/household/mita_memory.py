@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from mneme.environments.household.beliefs import Beliefs, Known, satisfies, unexplored
+from mneme.environments.household.beliefs import Beliefs, Sighting, satisfies, unexplored
 from mneme.environments.household.scene import AGENT_NAMES
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.household.context import HouseholdRuntime
@@ -89,7 +89,7 @@ def passage_of(state: State, beliefs: Sequence[Beliefs], team: Beliefs) -> Passa
     )
 
 
-def _place_of(known: Known, team: Beliefs) -> int:
+def _place_of(known: Sighting, team: Beliefs) -> int:
     """Return what a thing is in or on, if the team has a name for that; else the room."""
     is_told = known.relation != "held by" and known.holder in team.things
     return known.holder if known.holder is not None and is_told else known.room

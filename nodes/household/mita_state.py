@@ -57,7 +57,7 @@ class Proposed(TypedDict):
     mark: str
 
 
-class Asked(TypedDict):
+class ProposalRequest(TypedDict):
     """What one member is given to propose from, and the mark of the situation that it last proposed in."""
 
     round: int

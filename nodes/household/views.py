@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from mneme.environments.household.beliefs import Beliefs, Known, satisfies
+from mneme.environments.household.beliefs import Beliefs, Sighting, satisfies
 from mneme.environments.household.episode import Episode, Goal, Thing
 from mneme.environments.household.macro import Macro, Plan, possible
 from mneme.environments.household.scene import AGENT_NAMES
@@ -95,7 +95,7 @@ def knowledge_of(  # noqa: PLR0913  (what may be known beyond one's own beliefs,
     )
 
 
-def _place(thing: Thing | Known) -> dict[str, Any]:
+def _place(thing: Thing | Sighting) -> dict[str, Any]:
     """Return a thing's name, and the position of its centre on the floor."""
     x, _, z = thing.center
     return {"id": thing.id, "name": thing.name, "x": x, "z": z}
@@ -119,7 +119,7 @@ def _need(goal: Goal, beliefs: Beliefs, things: Mapping[int, Thing], placed: Map
     )
 
 
-def _item(known: Known, beliefs: Beliefs, goals: Sequence[Goal]) -> Item:
+def _item(known: Sighting, beliefs: Beliefs, goals: Sequence[Goal]) -> Item:
     holder = beliefs.things.get(known.holder) if known.holder is not None else None
     held = known.relation == "held by"
     return Item(

@@ -5,7 +5,6 @@ from typing import Any, TypeVar
 from langgraph.runtime import Runtime
 from pydantic import Field
 
-from mneme.core.fields import MAX_INT
 from mneme.core.settings import read_settings
 from mneme.environments.sql_tuning.records import SCHEMA_NAMES
 from mneme.nodes.context import OwnedByTeam, ledger_of, responder, team_of
@@ -13,6 +12,7 @@ from mneme.nodes.shared_memory import SharesMemory
 from mneme.stores.cards.card import CardSettings
 from mneme.stores.cards.consolidation import ConsolidationCycle
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
+from mneme.stores.ledger.records import MAX_INT
 
 
 class TeamContext(OwnedByTeam):

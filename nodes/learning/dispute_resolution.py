@@ -12,8 +12,8 @@ from zlib import crc32
 
 from typing_extensions import TypedDict
 
-from mneme.core.fields import described
-from mneme.core.trial import Trial
+from mneme.environments.fields import described
+from mneme.environments.trial import Trial
 from mneme.environments.worlds import Task, World, find_world
 from mneme.models.asking.asking import ask
 from mneme.nodes import answers
@@ -30,7 +30,7 @@ from mneme.nodes.learning.verdicts import (
 from mneme.nodes.learning.worlds import advice_of, attempt, opened, refuse_outside, told_of
 from mneme.nodes.workflow import Plain, Typed, Update, read_input
 from mneme.prompts.learning.dispute_resolution import (
-    Carried,
+    CarriedApproach,
     Contest,
     Guideline,
     Match,
@@ -42,8 +42,8 @@ from mneme.stores.cards.disputes import Dispute, PairedTrial, Resolution, Round
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.ledger.records import Change
 
-ROUNDS = 2
-SIMILAR = 5
+MAX_ROUNDS = 2
+MAX_SIMILAR_TASKS = 5
 AS_FAST = 1.1
 """Speed-up from which an approach counts as better; below it neither does."""
 
@@ -85,7 +85,7 @@ async def choose(state: State, runtime: TeamRuntime) -> Update:
     _, dispute, card = await _disputed(state, runtime)
     rounds = len(dispute.rounds)
     found: Sequence[Task] = []
-    if rounds < ROUNDS:
+    if rounds < MAX_ROUNDS:
         found = await asyncio.to_thread(_similar, dispute, card, rounds, runtime.context)
     runtime.stream_writer({"step": "choose", "round": rounds + 1, "tasks": [each.id for each in found]})
     return {"dispute": dispute, "similar": found, "trials": [], "rounds": rounds}
@@ -109,7 +109,7 @@ def _similar(dispute: Dispute, card: Card, rounds: int, context: TeamContext) ->
     fitting = [task for task, world in worlds if all(is_about(side, world) for side in sides)]
     first_of_group = {task.group: task for task in reversed(fitting)}.values()
     others = [task for task in fitting if task not in first_of_group]
-    return [*first_of_group, *others][:SIMILAR]
+    return [*first_of_group, *others][:MAX_SIMILAR_TASKS]
 
 
 def is_about(side: Guideline, world: World) -> bool:
@@ -183,7 +183,7 @@ def is_decided(state: State) -> Literal["settle", "choose", "escalate"]:
     """Settle what is decided; try another round while one is left; then it is a person's."""
     if state["recommendation"]["recommendation"] != "escalate":
         return "settle"
-    return "choose" if state["trials"] and state["rounds"] < ROUNDS else "escalate"
+    return "choose" if state["trials"] and state["rounds"] < MAX_ROUNDS else "escalate"
 
 
 async def escalate(state: State, runtime: TeamRuntime) -> Update:
@@ -210,7 +210,7 @@ async def ask_person(state: State, runtime: TeamRuntime) -> Update:
 
 
 async def settle(state: State, runtime: TeamRuntime) -> Update:
-    """Settle the dispute: change the card as decided. Asked again, nothing happens twice."""
+    """Settle a dispute of two claims on one card: change the card as decided, once in all replays."""
     cards, dispute, card = await _disputed(state, runtime)
     if dispute.unresolved:
         made = state["recommendation"]
@@ -229,7 +229,7 @@ async def tried(world: World, task: Task, side: Guideline, who: str) -> Trial | 
     """Try an approach on a task; None where `who` could not carry its words out at all."""
     advice = advice_of(world, side.condition, side.pattern)
     if advice.is_text:
-        given = Carried(**told_of(world, task.text), condition=side.condition, pattern=side.pattern)
+        given = CarriedApproach(**told_of(world, task.text), condition=side.condition, pattern=side.pattern)
         answered = await ask(carry_out, given, who, lane="background")
         return await attempt(world, answered.value.solution) if answered.value.solution.text else None
     if not advice.feasible:

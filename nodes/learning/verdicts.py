@@ -77,7 +77,7 @@ def plainly(answer: object, dispute: Dispute, card: Card) -> Verdict:
     """
     offered = proposed(dispute, card)
 
-    def fields_of(given: answers.Decided) -> dict[str, Any]:
+    def fields_of(given: answers.PersonAnswer) -> dict[str, Any]:
         rejected = {"decision": "keep_old", "reason": "rejected"}
         fields = {"edit": given.args, "accept": dict(offered)}.get(given.kind, rejected)
         return {**fields, "reason": given.text or fields.get("reason", "")}

@@ -8,16 +8,16 @@ from langgraph.channels import EphemeralValue
 from pydantic import Field
 
 from mneme.core.errors import BadInput, Forbidden
-from mneme.core.fields import described
 from mneme.core.settings import settings
-from mneme.core.trial import Trial, failed
+from mneme.environments.fields import described
 from mneme.environments.sql_tuning.tasks import story
+from mneme.environments.trial import Trial, failed
 from mneme.environments.worlds import (
     SQL_TUNING,
     InWords,
     Solution,
     Task,
-    Told,
+    TaskInput,
     World,
     WorldKind,
     find_world,
@@ -36,7 +36,7 @@ OUTSIDE = ("workspace", "check", "database")
 """Fields that reach files, programs or servers outside of Mneme: for a person on their own machine alone."""
 
 
-class Problem(Told, total=False):
+class Problem(TaskInput, total=False):
     """A task as the graph is given it; a world reads of it what it needs."""
 
     task: Annotated[str, described("What is to be solved, in words.", "Speed up the report of sales.")]
@@ -62,7 +62,7 @@ class Problem(Told, total=False):
     scope: Annotated[str, described("Without a world: the domain that lessons hold in.", "billing")]
 
 
-class Unmeasured(World):
+class UnmeasuredWorld(World):
     """A task in words alone: nothing is run, and the leader judges."""
 
     measures = False
@@ -96,7 +96,7 @@ def posed(problem: Problem, context: TeamContext) -> tuple[str, dict[str, Any]]:
     """Return the name of a task's world, none where it is words alone, and what that reads of the task."""
     schema = cast(Mapping[str, Any], problem).get("schema_name")
     name = SQL_TUNING if schema else context.environment  # an example is measured whatever the context says
-    given = stated({each: problem.get(each) for each in Told.__annotations__})
+    given = stated({each: problem.get(each) for each in TaskInput.__annotations__})
     return name, given | context.drawn | stated({"schema_name": schema})
 
 
@@ -107,7 +107,7 @@ async def open_world(problem: Problem, context: TeamContext, snapshot: str = "")
     """
     name, given = posed(problem, context)
     if not name:
-        return Unmeasured(problem)
+        return UnmeasuredWorld(problem)
     refuse_outside(name, given)
     given |= stated({"snapshot": snapshot})
     task = Task(id=problem.get("task_id") or "task", text=problem.get("task", ""), given=given)

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput, first_fault
-from mneme.core.fields import described
+from mneme.environments.fields import described
 from mneme.environments.pddl import MAX_STEPS, SIZES, Domain, PddlWorld, Problem, example_of, generate
 from mneme.environments.turns import Turn
 from mneme.library.teams.team import load_team

@@ -25,11 +25,11 @@ from mneme.library.agents.agent import AGENTS, Agent, load_agent
 from mneme.library.agents.rubric import SINGLE_POOL
 from mneme.models.asking.asking import resolve
 from mneme.nodes.sharing.context import ScoredContext, Scoring
-from mneme.nodes.sharing.exchange import Exchange, Scored, score
+from mneme.nodes.sharing.exchange import Exchange, PairScores, score
 from mneme.nodes.sharing.pools import FrozenRubric, agents_in
 from mneme.stores.pools.live_scores import Z
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
-from mneme.stores.pools.thresholds import DEFAULT, Threshold, checksum
+from mneme.stores.pools.thresholds import DEFAULT_THRESHOLD, Threshold, checksum
 from mneme.stores.recall import QUESTION_PART_END
 from mneme.stores.write_gate import near
 
@@ -72,7 +72,7 @@ async def calibrate(  # noqa: PLR0913  (what is scored, and how)
     return Threshold.model_validate({**told, **measured, "rubric": checksum(frozen.rubric)})
 
 
-def _measured(scored: Sequence[Scored], grader: str, domain: str) -> dict[str, float]:
+def _measured(scored: Sequence[PairScores], grader: str, domain: str) -> dict[str, float]:
     """Return the threshold and how well it separates good answers from the damaged one after each.
 
     What has no score is never kept. Raises BadInput where they are not told apart.
@@ -87,7 +87,8 @@ def _measured(scored: Sequence[Scored], grader: str, domain: str) -> dict[str, f
             f"{grader} does not tell good answers of {domain} from damaged ones: {kept + refused} of "
             f"{len(scores)} are on their side of a threshold (95 %: {low:.0%} to {high:.0%}; chance: 50 %). "
             f"{why}".strip(),
-            f"Nothing was stored. Take another grader, or more --pairs; else pairs are kept above {DEFAULT}.",
+            "Nothing was stored. Take another grader, or more --pairs; else pairs are kept above "
+            f"{DEFAULT_THRESHOLD}.",
         )
     lowest, highest = best(good, bad)
     shares = {"sensitivity": kept / len(good), "specificity": refused / len(bad), "low": low, "high": high}

@@ -9,7 +9,7 @@ from mneme.stores.write_gate import near_to_any
 
 RERANKED_DEPTH = 40
 """Memories that are found where they are to be ordered anew."""
-SPARE = 5
+EXTRA_CANDIDATES = 5
 """Memories that are looked at beyond those shown, in case some are nearly the same."""
 
 
@@ -22,7 +22,7 @@ async def chosen(
     rests on something out of date.
     """
     asked = await look_up(pool, question)
-    found = await found_by(pool, question, shots + SPARE, asked)
+    found = await found_by(pool, question, shots + EXTRA_CANDIDATES, asked)
     hold = await holding(pool.ledger, pool.namespace, (each.key for each in found))
     distinct, said = list[Pooled](), [without] if without else []
     for each in found:
@@ -45,7 +45,7 @@ def reranked(found: Sequence[Pooled], favours: Mapping[str, float]) -> list[Pool
     """Return the memories, the best first: similarity plus what their agents are favoured by."""
     if not favours:
         return list(found)
-    from mneme.models.retriever.reranker import OTHERS  # noqa: PLC0415  (NumPy is slow to import)
+    from mneme.models.retriever.reranker import UNSEEN_AGENT  # noqa: PLC0415  (NumPy is slow to import)
 
-    others = favours[OTHERS]
+    others = favours[UNSEEN_AGENT]
     return sorted(found, key=lambda each: -((each.similarity or 0) + favours.get(each.pair.agent, others)))

@@ -6,12 +6,12 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 
 from mneme.core.errors import BadInput
-from mneme.core.fields import MAX_INT
 from mneme.library.agents.agent import AGENTS
 from mneme.models.retriever.retriever import Learning
 from mneme.nodes.context import OwnedByTeam, responder
 from mneme.nodes.shared_memory import SharesMemory
-from mneme.stores.pools.thresholds import DEFAULT
+from mneme.stores.ledger.records import MAX_INT
+from mneme.stores.pools.thresholds import DEFAULT_THRESHOLD
 
 Scoring = Literal["criteria", "printed"]
 Stored = Literal["question", "prompt"]
@@ -54,8 +54,8 @@ class ScoredContext(PoolContext):
         ge=0,
         le=100,
         description="A pair is stored where its score, of 100, is above this (§3.1); none: what was "
-        f"calibrated for its domain and scorer (`mneme share rubric calibrate`), else {DEFAULT}.",
-        examples=[DEFAULT],
+        f"calibrated for its domain and scorer (`mneme share rubric calibrate`), else {DEFAULT_THRESHOLD}.",
+        examples=[DEFAULT_THRESHOLD],
     )
     answerer: str = responder("Who answers the questions.")
     answerers: str = Field(

@@ -20,7 +20,7 @@ from mneme.nodes.sharing.choosing import chosen
 from mneme.nodes.sharing.context import ScoredContext, Sharing
 from mneme.nodes.sharing.pools import FrozenRubric, threshold_of, watch
 from mneme.nodes.sharing.training_wake import wake_training
-from mneme.prompts.sharing.answering import Asked
+from mneme.prompts.sharing.answering import AskedQuestion
 from mneme.prompts.sharing.answering import answer as answer_question
 from mneme.prompts.sharing.examples import Criteria, Example, told
 from mneme.prompts.sharing.scoring import Fault, Gradeable, Judgeable, score_pair, score_whole
@@ -30,7 +30,7 @@ from mneme.stores.pools.memory_pool import MAX_PAIR_CHARS, MemoryPool, Pair, Poo
 from mneme.stores.provenance import made_from
 from mneme.stores.write_gate import copies, near
 
-WHOLE = "whole"
+WHOLE_SCORE = "whole"
 """What the one number of the printed scoring stands for among points."""
 COMPOSED = "| Now, based on these question and answer, what is the answer of question:"
 """What stands before the question, as A.2 prints it: two bars, the first of which ends the last example."""
@@ -54,7 +54,7 @@ class Exchange:
         return self.prompt or self.question
 
 
-class Scored(TypedDict):
+class PairScores(TypedDict):
     """The scores of a pair, as plain values that a checkpoint holds.
 
     `score` is of 100, and none where the pair could not be scored: `rationale` says why. `points` are by
@@ -71,7 +71,7 @@ class Scored(TypedDict):
     rubric: int
 
 
-class Written(TypedDict):
+class WrittenAnswer(TypedDict):
     """An answer, its author, the answers of its examples, and the retriever that chose these."""
 
     text: str
@@ -125,9 +125,9 @@ async def answer(
             shown.pop()
 
 
-def question_of(exchange: Exchange, examples: Sequence[Pooled]) -> Asked:
+def question_of(exchange: Exchange, examples: Sequence[Pooled]) -> AskedQuestion:
     """Return a question as its agent is asked it."""
-    return Asked(
+    return AskedQuestion(
         does=exchange.agent.does,
         examples=[example_of(each.pair) for each in examples],
         leading=list(exchange.leading),
@@ -162,9 +162,9 @@ async def score(  # noqa: PLR0913, PLR0917  (what a pair is, and by what it is s
     frozen: FrozenRubric,
     context: ScoredContext,
     lane: Lane = "user",
-) -> Scored:
+) -> PairScores:
     """Score a pair by its rubric (§3.1); one that no scorer could score is not lost, but has no points."""
-    scored = Scored(
+    scored = PairScores(
         score=None,
         points={},
         most=100,
@@ -184,7 +184,7 @@ async def score(  # noqa: PLR0913, PLR0917  (what a pair is, and by what it is s
             whole = Gradeable(rubric=shown, question=question, answer=text)
             number = await ask(score_whole, whole, context.scorer, lane=lane)
             total, why = number.value.score, "One number, without a reason (A.1.5)."
-            points, by = {WHOLE: total}, number.responder
+            points, by = {WHOLE_SCORE: total}, number.responder
         else:
             criteria = Criteria([*rubric.of(exchange.agent.name)])
             scored["most"] = sum(each.points for each in criteria.root)
@@ -220,8 +220,8 @@ async def keep_good(  # noqa: PLR0913, PLR0917  (what a pair is, and where it go
     runtime: Runtime[Sharing],
     pool: MemoryPool,
     exchange: Exchange,
-    written: Written,
-    scored: Scored,
+    written: WrittenAnswer,
+    scored: PairScores,
     once: str | None = None,
 ) -> Outcome:
     """Store a scored pair above the threshold, and wake the training, also for one that the pool has already.
@@ -246,7 +246,7 @@ async def keep_good(  # noqa: PLR0913, PLR0917  (what a pair is, and where it go
         score=total,
         retriever=written["retriever"],
         rubric=scored["rubric"],
-        scoring="printed" if scored["points"].keys() == {WHOLE} else "criteria",
+        scoring="printed" if scored["points"].keys() == {WHOLE_SCORE} else "criteria",
     )
     info = runtime.execution_info
     change = Change(

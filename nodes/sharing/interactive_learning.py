@@ -26,14 +26,14 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, BadInput, PromptTooLong
-from mneme.core.fields import described
+from mneme.environments.fields import described
 from mneme.library.agents.agent import AGENTS, DOMAINS, Agent, agents_of
 from mneme.models.asking.asking import ask as ask_model
 from mneme.models.asking.asking import resolve
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.sharing import exchange as exchanging
 from mneme.nodes.sharing.context import GrowthContext, GrowthRuntime
-from mneme.nodes.sharing.exchange import Exchange, Written
+from mneme.nodes.sharing.exchange import Exchange, WrittenAnswer
 from mneme.nodes.sharing.pools import agents_in, pool_of, rubric_of, threshold_of, who_answers
 from mneme.nodes.workflow import Typed, Update, counted, read_input
 from mneme.prompts.sharing.standard_answers import Standard, ask_for
@@ -122,7 +122,7 @@ class State(Wanted, Result, total=False):
     exchanges: list[Dealt]
 
 
-class Chosen(TypedDict):
+class QuestionRequest(TypedDict):
     """One standard answer of this round, its agent, and the questions that are known for it."""
 
     domain: str
@@ -132,7 +132,7 @@ class Chosen(TypedDict):
     known: list[str]
 
 
-class Replied(Written):
+class GrowthReply(WrittenAnswer):
     """An answer of a growth, and the prompt kept with it; `failed` says why there is none."""
 
     failed: str
@@ -240,7 +240,7 @@ def each_standard(state: State) -> list[Send] | str:
 
 
 @counted
-async def ask(state: Chosen, runtime: GrowthRuntime) -> Update:
+async def ask(state: QuestionRequest, runtime: GrowthRuntime) -> Update:
     """Ask for a question that a standard answer answers (§3.3)."""
     agent = members_of(state["domain"], runtime.context)[state["agent"]]
     given = Standard(does=agent.does, questions=agent.questions, answer=state["answer"], known=state["known"])
@@ -310,9 +310,9 @@ async def exchange(state: Dealt, runtime: GrowthRuntime) -> Update:
 
 
 @task
-async def _reply(state: Dealt, asked: Exchange, pool: MemoryPool, context: GrowthContext) -> Replied:
+async def _reply(state: Dealt, asked: Exchange, pool: MemoryPool, context: GrowthContext) -> GrowthReply:
     """Let an agent answer; the standard answer itself is only to be scored."""
-    replied = Replied(text=state["standard"], by="user", seen=[], retriever=0, failed="", prompt="")
+    replied = GrowthReply(text=state["standard"], by="user", seen=[], retriever=0, failed="", prompt="")
     if state["is_standard"]:
         return replied
     number, found = await exchanging.examples_for(pool, asked, context, state["standard"])
@@ -321,7 +321,7 @@ async def _reply(state: Dealt, asked: Exchange, pool: MemoryPool, context: Growt
         answered, shown = await exchanging.answer(asked, found, who, "background")
     except (BadAnswer, PromptTooLong) as unusable:
         return {**replied, "failed": str(unusable)}
-    return Replied(
+    return GrowthReply(
         text=answered.value,
         by=answered.responder,
         seen=[each.pair.answer for each in shown],

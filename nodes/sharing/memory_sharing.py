@@ -19,13 +19,13 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
-from mneme.core.fields import described
+from mneme.environments.fields import described
 from mneme.models.asking.counting import NOTHING, Asked, added
 from mneme.nodes.messages import ChatMessages, said_in
 from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.nodes.sharing import exchange
 from mneme.nodes.sharing.context import SharingRuntime
-from mneme.nodes.sharing.exchange import Exchange, Scored, Written
+from mneme.nodes.sharing.exchange import Exchange, PairScores, WrittenAnswer
 from mneme.nodes.sharing.pools import agent_of, pool_of, rubric_of, who_answers
 from mneme.nodes.workflow import Typed, Update, counted, read_input
 from mneme.stores.pools.memory_pool import MAX_PAIR_CHARS, MAX_TURNS, Pooled
@@ -56,7 +56,7 @@ class Shown(TypedDict):
     similarity: float
 
 
-class Result(Scored, total=False):
+class Result(PairScores, total=False):
     """The answer, what the pair is worth, and whether it is remembered."""
 
     answer: str
@@ -162,7 +162,7 @@ async def store(state: State, runtime: SharingRuntime) -> Update:
     }
     if state["score"] is None:
         return update | {"why": f"Not stored: {state['rationale']}"}
-    written = Written(
+    written = WrittenAnswer(
         text=state["answer"],
         by=state["answered_by"],
         seen=[each.pair.answer for each in state.get("examples") or []],

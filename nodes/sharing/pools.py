@@ -20,7 +20,7 @@ from mneme.stores.pools.live_scores import LiveScores, is_worse
 from mneme.stores.pools.memory_pool import MemoryPool
 from mneme.stores.pools.retrievers import UNTRAINED, Retrievers
 from mneme.stores.pools.rubrics import Rubrics, RubricVersion
-from mneme.stores.pools.thresholds import DEFAULT, Thresholds, checksum, key_of
+from mneme.stores.pools.thresholds import DEFAULT_THRESHOLD, Thresholds, checksum, key_of
 from mneme.stores.pools.tuned import PoolModels
 
 if TYPE_CHECKING:  # slow to import
@@ -81,12 +81,12 @@ async def threshold_of(runtime: "Runtime[Sharing]", domain: str, scorer: str) ->
     key = key_of(frozen.rubric.name, scorer, context.scoring)
     found = await Thresholds(ledger_of(runtime), team_of(runtime)).find(key)
     if found is None:
-        return DEFAULT, ""
+        return DEFAULT_THRESHOLD, ""
     said = f"The threshold {found.threshold}, calibrated for {scorer},"
     if found.rubric == checksum(frozen.rubric):
         return found.threshold, f"{said} is used."
     again = f"`mneme share rubric calibrate {frozen.rubric.name}`"
-    return DEFAULT, f"{said} is void, since the rubric changed; calibrate anew: {again}"
+    return DEFAULT_THRESHOLD, f"{said} is void, since the rubric changed; calibrate anew: {again}"
 
 
 def pool_of(runtime: "Runtime[Pools]", domain: str) -> MemoryPool:

@@ -25,7 +25,7 @@ import numpy as np
 from mneme.models.retriever.retriever import Examples, Matrix, QueryEncoder
 from mneme.nodes.sharing.choosing import found_by
 from mneme.nodes.sharing.pools import LookUp
-from mneme.stores.pools.lessons import MARGIN, HeldOut, RetrieverLesson
+from mneme.stores.pools.lessons import GRADE_MARGINS, HeldOut, RetrieverLesson
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.pools.retrievers import Gain, Judged
 from mneme.stores.write_gate import near, near_to_any
@@ -37,11 +37,11 @@ EXAMPLES_PER_PROMPT = 3
 HELD_OUT_MOST = 128
 MAY_LOSE = 0.02
 """Share of the first three that a version may lose where it is not shown to gain."""
-WEIGHT = {"likelihood": 1.0, "probability": 0.3, "grade": 0.1}
+MEASURE_WEIGHTS = {"likelihood": 1.0, "probability": 0.3, "grade": 0.1}
 """How much of the loss a question's grades are: what is said weighs less than what is measured."""
 SHARPNESS = 3.0
 """Nats between the best and the worst candidate of a question in what the retriever is to learn."""
-DRAWS = 2000
+BOOTSTRAP_SAMPLES = 2000
 """Number of bootstrap samples for an interval."""
 
 Vectors = Mapping[str, Sequence[float]]
@@ -104,11 +104,11 @@ class Material:
         """Return a lesson's candidates with their share of usefulness; none where grades tell nothing."""
         there = [each for each in lesson.candidates if each.key in self.memories]
         grades = np.array([each.contradiction for each in there])
-        margin = max((MARGIN[each.measure] for each in there), default=0.0)
+        margin = max((GRADE_MARGINS[each.measure] for each in there), default=0.0)
         if len(there) <= 1 or np.ptp(grades) < margin:
             return []
         weights = np.exp(-SHARPNESS * (grades - grades.min()) / np.ptp(grades))
-        weights *= min(WEIGHT[each.measure] for each in there) / weights.sum()
+        weights *= min(MEASURE_WEIGHTS[each.measure] for each in there) / weights.sum()
         return [(each.key, float(w)) for each, w in zip(there, weights, strict=True)]
 
     def embedded(self, keys: Sequence[str]) -> Matrix:
@@ -182,7 +182,7 @@ def gain(fresh: Sequence[float], old: Sequence[float]) -> Gain:
     if not differences.size:
         return Gain(mean=0.0, low=0.0, high=0.0)
     chance = np.random.default_rng(0)
-    drawn = chance.choice(differences, size=(DRAWS, differences.size)).mean(axis=1)
+    drawn = chance.choice(differences, size=(BOOTSTRAP_SAMPLES, differences.size)).mean(axis=1)
     low, high = np.percentile(drawn, (2.5, 97.5))
     return Gain(mean=float(differences.mean()), low=float(low), high=float(high))
 

@@ -39,7 +39,7 @@ from mneme.nodes.sharing.exchange import Exchange, example_of, question_of
 from mneme.nodes.sharing.pools import agents_in, opened, pool_named, retrievers_of, rubric_of
 from mneme.nodes.sharing.retriever_judging import HELD_OUT_MOST, Material, better, judge
 from mneme.nodes.workflow import Plain, Typed, Update
-from mneme.prompts.sharing.answering import Asked, answer
+from mneme.prompts.sharing.answering import AskedQuestion, answer
 from mneme.prompts.sharing.grading import Comparison, grade_contradiction
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.lessons import HELD_OUT, Graded, Measure, RetrieverLesson, RetrieverLessons, labelled
@@ -50,7 +50,7 @@ MAX_GRADED_PER_TRAINING = 32
 """Memories that one training grades anew; while more wait, another follows."""
 LAP = 5
 """Steps from one training's beginning to the end of the graph."""
-REPLAYED = 256
+REPLAYED_LESSONS = 256
 """Latest lessons that a training goes through; so its time does not grow with the pool."""
 MIN_HELD_OUT = 8
 """Held-out memories below which no version can be judged."""
@@ -159,7 +159,7 @@ async def _graded(
     return labelled(lesson.model_copy(update={"ungraded": failed}), graded, runtime.context.labels), who
 
 
-async def _asked(memory: Pooled, runtime: PoolRuntime) -> Asked | None:
+async def _asked(memory: Pooled, runtime: PoolRuntime) -> AskedQuestion | None:
     """Return the memory's question as its agent is asked it; None where that agent is not known here."""
     pair = memory.pair
     own = {each.name: each for each in agents_in(runtime.context.agent)}
@@ -174,9 +174,9 @@ async def _asked(memory: Pooled, runtime: PoolRuntime) -> Asked | None:
 
 
 async def contradiction_probability(
-    memory: Pooled, asked: Asked | None, candidate: Pooled, who: str
+    memory: Pooled, asked: AskedQuestion | None, candidate: Pooled, who: str
 ) -> tuple[float, Measure, str]:
-    """Return p(¬Y) of eq. 1: measured where possible, else as the grader says."""
+    """Return p(¬Y) of eq. 1, the probability that an answer does not follow from an example."""
     pair, example = memory.pair, example_of(candidate.pair)
     if asked is not None:
         shown = asked.model_copy(update={"examples": [example]})
@@ -192,7 +192,7 @@ async def train(state: State, runtime: PoolRuntime) -> Update:
     """Retriever training: learn from graded memories; judge the new version by those held out."""
     pool = pool_named(runtime, state["pool"])
     retrievers, lessons = await retrievers_of(pool), RetrieverLessons(pool)
-    waiting = [*await lessons.on("graded", REPLAYED), *await lessons.on("refused", REPLAYED)]
+    waiting = [*await lessons.on("graded", REPLAYED_LESSONS), *await lessons.on("refused", REPLAYED_LESSONS)]
     new, why = [each.key for each in waiting], "No new memory has candidates."
     if new:
         material = await _material(pool, retrievers, waiting)
@@ -211,8 +211,8 @@ async def train(state: State, runtime: PoolRuntime) -> Update:
 async def _material(pool: MemoryPool, retrievers: Retrievers, new: Sequence[RetrieverLesson]) -> Material:
     """Collect the new lessons, and the latest of those that earlier versions learned."""
     lessons, known = RetrieverLessons(pool), {each.key: each for each in reversed(new)}
-    learned = await retrievers.learned(REPLAYED)
-    keys = list(dict.fromkeys([*known, *learned]))[:REPLAYED]
+    learned = await retrievers.learned(REPLAYED_LESSONS)
+    keys = list(dict.fromkeys([*known, *learned]))[:REPLAYED_LESSONS]
     known |= {each.key: each for each in await lessons.of([key for key in keys if key not in known])}
     held = await lessons.held_out(HELD_OUT_MOST)
     questions = await lessons.questions.vectors([*dict.fromkeys([*keys, *(each.key for each in held)])])

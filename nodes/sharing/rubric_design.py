@@ -12,11 +12,11 @@ from pydantic import BaseModel, Field, ValidationError
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput, first_fault
-from mneme.core.fields import described
+from mneme.environments.fields import described
 from mneme.library.agents.agent import DOMAINS, agents_of
 from mneme.library.agents.rubric import SINGLE_POOL, Rubric
 from mneme.models.asking.asking import ask
-from mneme.nodes.answers import Decided, Listed, action, ask_person, read_answer
+from mneme.nodes.answers import Listed, PersonAnswer, action, ask_person, read_answer
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.sharing.context import DesignRuntime
 from mneme.nodes.sharing.pools import rubrics_of
@@ -125,7 +125,7 @@ def plainly(said: object, domain: str) -> Review:
     Words without a decision are wishes for another draft; ignored is rejected: nothing is frozen.
     """
 
-    def fields_of(given: Decided) -> dict[str, Any]:
+    def fields_of(given: PersonAnswer) -> dict[str, Any]:
         decision = {"accept": "approve", "edit": "edit", "respond": "redraft"}.get(given.kind, "reject")
         words = {"wishes" if decision == "redraft" else "reason": given.text}
         return {**given.args, "decision": decision, **words}

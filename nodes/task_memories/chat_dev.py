@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from mneme.core.errors import BadAnswer
 from mneme.environments.turns import Turn
 from mneme.models.asking.asking import ask
-from mneme.nodes.task_memories.interface import Held, Shown, Task, TaskMemory
+from mneme.nodes.task_memories.interface import Held, ShownContext, Task, TaskMemory
 from mneme.prompts.task_memories.task_memories import Phase, summarise_phase
 
 PHASE = 10
@@ -41,7 +41,7 @@ class ChatDev(TaskMemory):
             return counted
         return {**counted, "summary": answered.value.summary}
 
-    def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
+    def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> ShownContext:
         """Show the summary that was made for this prompt, else the turns."""
         summary = str(held.get("summary", ""))
         if not summary:

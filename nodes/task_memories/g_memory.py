@@ -45,7 +45,7 @@ REVISED_EVERY = 5
 MERGED_EVERY = 20
 USED = {True: 1, False: -2}
 REMOVED, REMOVED_WHEN_FULL = -1, -3
-POINTS = 5
+REVISED_TRIALS = 5
 """Trials that a revision draws."""
 SUCCESSES, FAILURES = 3, 1
 """Trials nearest to a drawn one that it is compared with."""
@@ -128,7 +128,7 @@ class GMemory(Recollecting):
         A success beside a failure first, in pairs; then the successes together; failures alone teach nothing.
         """
         trials = self.services.trials
-        drawn = Random(f"insights {trial.id}").choices(await trials.latest(count), k=POINTS)  # noqa: S311
+        drawn = Random(f"insights {trial.id}").choices(await trials.latest(count), k=REVISED_TRIALS)  # noqa: S311
         for point, chosen in enumerate(drawn):
             succeeded = await trials.nearest(chosen.goal, SUCCESSES, shelf="succeeded")
             failed = await trials.nearest(chosen.goal, FAILURES, shelf="failed")

@@ -18,7 +18,7 @@ from mneme.stores.task_memories.trials import Trials
 
 MAX_RECOLLECTION_SHARE = 0.5
 """The most that a recollection may take of what the task leaves of the window: turns need room, too."""
-SHORTEST = 20
+MIN_TEXT_CHARS = 20
 REST_LEFT_OUT = "(The rest is left out.)"
 Held = dict[str, Any]
 """A memory's state during a task: plain JSON, part of the graph's state. Empty at the start."""
@@ -57,7 +57,7 @@ class Role:
     template: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Shown(NamedTuple):
+class ShownContext(NamedTuple):
     """Content that an agent is shown beside its task: the memory's text, and the visible turns, in order."""
 
     memory: str
@@ -85,7 +85,7 @@ class MemoryServices:
     roles: Mapping[str, Role] = field(default_factory=dict)
     complaints: list[str] = field(default_factory=list)
 
-    def within(self, task: Task, memory: str, turns: Sequence[Turn]) -> Shown:
+    def within(self, task: Task, memory: str, turns: Sequence[Turn]) -> ShownContext:
         """Return the memory and the newest turns that the window has room for (algorithm 1).
 
         A memory that fills the window by itself loses its end. Raises PromptTooLong where the task does not
@@ -95,7 +95,7 @@ class MemoryServices:
         while self.count(memory) > room:
             memory = memory[: len(memory) * 9 // 10]
         window = f_context(task.text, memory, [str(turn) for turn in turns], self.window, self.count)
-        return Shown(memory, list(turns[window.first :]))
+        return ShownContext(memory, list(turns[window.first :]))
 
     def shortened(self, task: Task, texts: Sequence[str]) -> str:
         """Return as many of the texts, from the first, as a recollection has room for."""
@@ -110,7 +110,7 @@ class MemoryServices:
         needed = sum(self.count(text) for text in texts)
         if needed <= self.window:
             return list(texts)
-        rooms = [max(SHORTEST, int(len(text) * self.window / needed)) for text in texts]
+        rooms = [max(MIN_TEXT_CHARS, int(len(text) * self.window / needed)) for text in texts]
         return [
             text if len(text) <= room else f"{text[:room]} …" for text, room in zip(texts, rooms, strict=True)
         ]
@@ -136,7 +136,7 @@ class TaskMemory:
         """Get ready for one more context."""
         return held
 
-    def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
+    def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> ShownContext:
         """Return this agent's current context. Raises BadInput where task and memory fill the window."""
         return self.services.within(task, "", turns)
 

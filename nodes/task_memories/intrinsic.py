@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from mneme.environments.turns import Turn
 from mneme.library.teams.team import empty
 from mneme.nodes.task_memories.f_memory_update import Agent, f_memory_update
-from mneme.nodes.task_memories.interface import Held, Shown, Task, TaskMemory
+from mneme.nodes.task_memories.interface import Held, ShownContext, Task, TaskMemory
 from mneme.stores.discussions.agent_memory import AgentMemory
 from mneme.stores.ledger.records import Change, Source, team_namespace
 
-SENTENCES = re.compile(r"(?<=\.)\s+")
+SENTENCE_GAP = re.compile(r"(?<=\.)\s+")
 LISTING = re.compile(r"valid actions\b", re.IGNORECASE)
 """What is possible at a moment is no fact to keep: the newest turns show it as long as it holds."""
 
@@ -34,7 +34,7 @@ class Intrinsic(TaskMemory):
             held[agent] = {"memory": known.memory, "version": known.version}
         return held
 
-    def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
+    def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> ShownContext:
         """Show the agent its own memory, and the newest turns that fit."""
         known = held.get(agent)
         return self.services.within(
@@ -74,5 +74,5 @@ def _output(turn: Turn) -> str:
         return turn.thought or turn.output
     if turn.failed:
         return f"Action failed: {turn.output}. {turn.outcome}"
-    seen = [] if LISTING.match(turn.outcome) else SENTENCES.split(turn.outcome)
+    seen = [] if LISTING.match(turn.outcome) else SENTENCE_GAP.split(turn.outcome)
     return "\n".join([f"Action worked: {turn.output}.", *(f"Observed: {each}" for each in seen)])

@@ -13,7 +13,7 @@ from typing import Any
 
 from mneme.environments.turns import Turn
 from mneme.models.asking.asking import ask
-from mneme.nodes.task_memories.interface import FinishedTask, Held, Shown, Task, TaskMemory
+from mneme.nodes.task_memories.interface import FinishedTask, Held, ShownContext, Task, TaskMemory
 from mneme.prompts.prompt import Prompt
 from mneme.prompts.task_memories.task_memories import Comparison, Course, rate_relevance, summarise_trial
 from mneme.stores.ledger.records import Change, Source
@@ -21,7 +21,7 @@ from mneme.stores.task_memories.trials import TrialRecord
 
 MEMORY_FIELD = "memory"
 FADING = 5.0
-THRESHOLD = 0.3
+MIN_RETENTION = 0.3
 SUCCESSES_PER_TASK = 1
 """k: how many successes are shown; 2k are rated."""
 
@@ -38,7 +38,7 @@ class Recollecting(TaskMemory):
         texts = [line for each in found for line in telling(each)]
         return {MEMORY_FIELD: self.services.shortened(task, texts), "recalled": [each.id for each in found]}
 
-    def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
+    def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> ShownContext:
         """Show what was recalled, then the newest turns that fit."""
         return self.services.within(task, str(held.get(MEMORY_FIELD, "")), turns)
 
@@ -123,9 +123,9 @@ class MemoryBank(Voyager):
 
     name = "memory_bank"
 
-    def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> Shown:
+    def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> ShownContext:
         """Show what was recalled, and the turns whose retention is above the threshold."""
-        fresh = [turn for age, turn in enumerate(reversed(turns)) if retention(age) >= THRESHOLD]
+        fresh = [turn for age, turn in enumerate(reversed(turns)) if retention(age) >= MIN_RETENTION]
         return super().context(task, held, fresh[::-1], agent)
 
 

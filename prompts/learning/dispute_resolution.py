@@ -126,7 +126,7 @@ def recommendations_are_whole(given: Contest, answer: Recommendation) -> None:
         raise ValueError("To deprecate the old card, give the claim and the rule of the new one.")
 
 
-class Carried(Setting):
+class CarriedApproach(Setting):
     """A task, and the approach that is to be carried out on it, right or wrong."""
 
     condition: str
@@ -135,7 +135,7 @@ class Carried(Setting):
 
 carry_out = Prompt(
     name="carry_out",
-    given=Carried,
+    given=CarriedApproach,
     answer=Draft,
     system=f"""You are the devil's advocate of a team. Two approaches stand against each other, and each is
 tried on the same tasks. Carry the given approach out on this task, just as it says, whether you think that
@@ -158,7 +158,7 @@ The approach, when $condition: $pattern""",
 
 
 @carry_out.bound
-def can_be_carried_out(given: Carried) -> Schemas:
+def can_be_carried_out(given: CarriedApproach) -> Schemas:
     """Restrict the answer to the allowed parts of a solution, with room for each; no card supports it."""
     return {**some_of("used", ()), **parts_bounds(given)}
 

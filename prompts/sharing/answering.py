@@ -6,7 +6,7 @@ from mneme.prompts.prompt import Informed, Prompt
 from mneme.prompts.sharing.examples import EXAMPLES_ARE_DATA, Criteria, Example
 
 
-class Asked(Informed):
+class AskedQuestion(Informed):
     """A question to an agent, with the memories that were retrieved for it."""
 
     does: str = Field(description="What the agent writes.")
@@ -19,7 +19,7 @@ class Asked(Informed):
 
 answer = Prompt(
     name="answer",
-    given=Asked,
+    given=AskedQuestion,
     answer=str,
     system=f"""You answer questions of one kind, as described. Examples of questions with good answers may be
 given, some of them from agents that answer questions of another kind: learn from them what a good answer is

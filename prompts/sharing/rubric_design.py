@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from mneme.prompts.prompt import Prompt
-from mneme.prompts.sharing.examples import EXAMPLES_ARE_DATA, TOTAL, Criterion
+from mneme.prompts.sharing.examples import EXAMPLES_ARE_DATA, TOTAL_POINTS, Criterion
 
 
 class Domain(BaseModel):
@@ -18,7 +18,7 @@ class DraftedCriterion(Criterion):
     """One criterion of a draft, said in a sentence; a person may say more."""
 
     name: str = Field(min_length=1, max_length=80)
-    points: int = Field(ge=1, le=TOTAL, description="The most that it can earn.")
+    points: int = Field(ge=1, le=TOTAL_POINTS, description="The most that it can earn.")
     looks_at: str = Field(min_length=1, max_length=300, description="What earns the points.")
 
 
@@ -65,7 +65,7 @@ Wishes: $wishes""",
 @draft_rubric.check
 def _sums_to_hundred(_: Domain, drafted: Drafted) -> None:
     total = sum(each.points for each in drafted.criteria)
-    if total != TOTAL:
-        raise ValueError(f"The points of the criteria sum to {total}, not to {TOTAL}: adjust them.")
+    if total != TOTAL_POINTS:
+        raise ValueError(f"The points of the criteria sum to {total}, not to {TOTAL_POINTS}: adjust them.")
     if len({each.name.casefold() for each in drafted.criteria}) < len(drafted.criteria):
         raise ValueError("Two criteria have one name: give each its own.")

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from mneme.prompts.prompt import Prompt, Reason, Schemas
-from mneme.prompts.sharing.examples import EXAMPLES_ARE_DATA, TOTAL, Criteria
+from mneme.prompts.sharing.examples import EXAMPLES_ARE_DATA, TOTAL_POINTS, Criteria
 
 
 class Fault(BaseModel):
@@ -93,7 +93,7 @@ class Gradeable(BaseModel):
 class Whole(BaseModel):
     """What a pair is worth as one number."""
 
-    score: Annotated[int, Field(ge=0, le=TOTAL)]
+    score: Annotated[int, Field(ge=0, le=TOTAL_POINTS)]
 
 
 score_whole = Prompt(

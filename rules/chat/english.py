@@ -40,7 +40,7 @@ REFERS, VERBATIM, ANNOUNCING = pattern("referring"), pattern("verbatim"), patter
 CAPITAL = rf"(?!I['’ ]|(?:{WEEKDAY.pattern}|(?<=\w )(?:{DAY.pattern}))\b)[A-Z][\w'’-]*"
 NAME = re.compile(f"{CAPITAL}(?: {CAPITAL})*")
 """A month is taken for a person where it begins a sentence: `April is our landlady`, but `In April`."""
-TAG = re.compile(r", \w+\?+$")  # `No jokes, ok?`
+TAG_QUESTION = re.compile(r", \w+\?+$")  # `No jokes, ok?`
 OPENING = REACTION | {"so", "and", "but", "now", "then", "btw", "also", "kindly"}
 ALWAYS_ASKING = frozenset(words("is are does"))
 INVERTED = ALWAYS_ASKING | frozenset(words("can could would should"))
@@ -98,7 +98,7 @@ def _announced(read: Sequence[str]) -> Iterator[str]:
 
 def asks(sentence: str) -> bool:
     """Return whether a sentence is a question or sets a task."""
-    said = TAG.sub("", sentence).rstrip(")\"'”’ ")
+    said = TAG_QUESTION.sub("", sentence).rstrip(")\"'”’ ")
     opened = _opened(said)
     first, second, *_ = read = [core(each) for each in words(opened)[:9]] + ["", ""]
     if first in {"can", "could", "will"} and second in {"you", "u"} and STANDING.search(opened):

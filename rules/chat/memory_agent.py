@@ -12,7 +12,7 @@ from mneme.rules.chat.comparison import corrected, correction, count, relations,
 from mneme.rules.chat.english import CLAUSES, IS, MAX_READ, asks, entities_of, says, statements
 from mneme.rules.registry import rule
 
-FORGET = re.compile(
+FORGET_WISH = re.compile(
     r"(?i)^\W*(?:(?:please|can you|could you|you can|now|oh|ok|and|also|so|but|btw|just|actually|hey|sorry"
     r"|i want you to|i(?: would|['’]?d) like you to)[, ]+)*(?:forget|(?:don['’]t|stop|no longer) remember\w*"
     r"|(?:delete|erase)(?= .*\b(?:about|memor\w+|remember\w*|told|said|know)\b))\b(?!-| (?:to|it|about it)\b)"
@@ -56,7 +56,7 @@ rule(reading.read_message)(read_message)
 
 def _wishes(message: str) -> list[str]:
     """Return the sentences that want something forgotten and tell nothing else."""
-    wishes = {each: FORGET.sub("", each) for each in sentences(message) if FORGET.search(each)}
+    wishes = {each: FORGET_WISH.sub("", each) for each in sentences(message) if FORGET_WISH.search(each)}
     return [
         each
         for each, wish in wishes.items()
@@ -75,7 +75,7 @@ def compare_memories(given: comparing.Comparing) -> comparing.Judgements:
         for n, fact in enumerate(given.facts)
         for at, how, old, new in relations(fact.content, fact.said, given.memories, turns)
     ]
-    return comparing.Judgements(judgements=found[: comparing.MAX_PAIRS])
+    return comparing.Judgements(judgements=found[: comparing.MAX_JUDGEMENTS])
 
 
 @rule(rewriting.rewrite_memory)
@@ -89,7 +89,7 @@ def rewrite_memory(given: rewriting.Pair) -> rewriting.Rewritten:
 @rule(forgetting.choose_forgotten)
 def choose_forgotten(given: forgetting.Forgetting) -> forgetting.Forgotten:
     """Choose the memories with a statement that says all of what the message wants forgotten."""
-    said = [TOLD_ALL.sub(" ", FORGET.sub("", each)) for each in _wishes(given.message)]
+    said = [TOLD_ALL.sub(" ", FORGET_WISH.sub("", each)) for each in _wishes(given.message)]
     told = {at: _statements(memory) for at, memory in enumerate(given.memories[: given.known])}
     stays = {at: [part for part in told[at] if not any(_is_wish(part, each) for each in said)] for at in told}
     left = {at: stay for at, stay in stays.items() if len(stay) < len(told[at])}

@@ -23,12 +23,12 @@ from mneme.rules.household.errands import HANDS, Aim, Errands
 from mneme.rules.household.search_routes import NEVER, Route, Routes, insertions, without
 
 SAMPLES = 32
-DRAWS = np.arange(SAMPLES)
-PASSES = 2
+SAMPLE_IDS = np.arange(SAMPLES)
+ROUTE_PASSES = 2
 """Number of passes over all changes of the routes."""
 SOON = 0.1
 """Weight of the mean step of a find beside the end: early finds improve later plans."""
-KEEPING = 0.5
+MIN_STEPS_TO_REDIRECT = 0.5
 """Minimum steps saved for which the manager redirects a member."""
 
 Numbers = NDArray[np.float64]
@@ -88,7 +88,7 @@ class JointRoutes(Routes):
             self._helps.append(nearest)
         plan = _plan(self._routes, self._delivers)
         best, tried = self._end(plan), {plan}
-        for _ in range(PASSES):
+        for _ in range(ROUTE_PASSES):
             before = best
             for routes, delivers in self._changes():
                 plan = _plan(routes, delivers)
@@ -120,9 +120,9 @@ class JointRoutes(Routes):
             chances = {places[stop]: share for stop, share in where.shares[name].items() if stop in places}
             for _ in range(count if chances else 0):
                 drawn = _drawn(chances, chance)
-                np.add.at(finds, (drawn, DRAWS), 1)
+                np.add.at(finds, (drawn, SAMPLE_IDS), 1)
                 if name in self.errands.targets:  # else it is a target that nobody has seen
-                    np.add.at(loads, (drawn, DRAWS), 1)
+                    np.add.at(loads, (drawn, SAMPLE_IDS), 1)
         return finds, loads
 
     def _changes(self) -> Iterator[tuple[list[Route], list[bool]]]:
@@ -154,7 +154,7 @@ class JointRoutes(Routes):
         for reached, done, homeward in (trail.rows for trail in trails):
             stop = np.maximum((reached <= last).sum(axis=0) - 1, 0)  # where the last find turns it home
             turns = np.where(stop < len(reached) - 1, last, 0.0)  # from the end of its route it goes at once
-            ends = np.maximum(ends, np.maximum(done[stop, DRAWS], turns) + homeward[stop, DRAWS])
+            ends = np.maximum(ends, np.maximum(done[stop, SAMPLE_IDS], turns) + homeward[stop, SAMPLE_IDS])
         return float(ends.sum()) / SAMPLES + soon - bonus
 
     def _bonus(self, routes: Sequence[Stops], delivers: Sequence[bool]) -> float:
@@ -164,7 +164,7 @@ class JointRoutes(Routes):
             self._workers, self._wishes, routes, delivers, strict=True
         ):
             first = self.errands.targets_of(worker) if puts else [self.stops[each] for each in route[:1]]
-            bonus += KEEPING * (worker.promised in first) + worth * (wish in first)
+            bonus += MIN_STEPS_TO_REDIRECT * (worker.promised in first) + worth * (wish in first)
         return bonus
 
     def _trail(self, number: int, route: Stops, delivers: bool) -> Trail:

@@ -23,9 +23,9 @@ NEVER = 400
 """The step at which a place on no route counts as reached."""
 SOONER = 0.05
 """Weight of the mean over the places beside the end."""
-PASSES = 3
+STOP_PASSES = 3
 """Number of passes in which every stop is tried elsewhere."""
-KEEPING = 2.0
+MIN_STEPS_TO_TURN = 2.0
 """Minimum steps saved for which a member changes its direction."""
 LOOKING_AROUND = 2
 """Steps for each container that a room is expected to have."""
@@ -130,7 +130,7 @@ class Routes:
                 trails.append(trail)
             kept += bool(route) and self.stops[route[0]] == self._promised[number]
         mean = SOONER * float(sum(map(mul, ends, self._gains)))
-        return self._expected_end(ends, trails) + mean - KEEPING * kept
+        return self._expected_end(ends, trails) + mean - MIN_STEPS_TO_TURN * kept
 
     def _follow(self, number: int, route: Route, ends: list[int]) -> Trail:
         """Note for each stop when what is there would be home; return how far home it is for what is held."""
@@ -180,7 +180,7 @@ class Routes:
         for stop in order:
             self._routes = min(insertions(self._routes, stop), key=self._cost)
         best = self._cost(self._routes)
-        for _ in range(PASSES):
+        for _ in range(STOP_PASSES):
             before = best
             for stop in order:
                 routes = min(insertions(without(self._routes, stop), stop), key=self._cost)

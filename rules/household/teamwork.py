@@ -24,7 +24,7 @@ HEEDING, INSISTING = 1.0, 3.0
 """Maximum cost in steps of following a proposal once, and a proposal made again and again."""
 
 
-class Valued(NamedTuple):
+class OptionValue(NamedTuple):
     """An option's number, the target that it claims for itself, and its gain."""
 
     number: int
@@ -84,13 +84,13 @@ def _of_routes(errands: Errands, team: Sequence[Report]) -> Iterator[dict[Aim, f
         yield values
 
 
-def _best(member: Report, values: dict[Aim, float]) -> list[Valued]:
+def _best(member: Report, values: dict[Aim, float]) -> list[OptionValue]:
     """Return a member's options, the best first; of those with the same claim the best alone.
 
     Rather wait than do what brings nothing.
     """
     valued = [
-        Valued(
+        OptionValue(
             number,
             option.claim,
             WAITING if option.kind == "wait" else values.get(Aim(option.kind, option.target or -1), -1.0),

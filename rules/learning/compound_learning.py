@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import yaml
 
-from mneme.core.trial import Trial
+from mneme.environments.trial import Trial
 from mneme.prompts.learning.compound_learning import challenge, decide, research
 from mneme.prompts.learning.compound_learning import compile as compiling
 from mneme.prompts.learning.compound_learning.challenge import Objection, Objections, Review

@@ -6,7 +6,7 @@ from mneme.prompts.learning import dispute_resolution as questions
 from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.prompts.learning.compound_learning.task import about
 from mneme.prompts.learning.dispute_resolution import (
-    Carried,
+    CarriedApproach,
     ConditionalRule,
     Contest,
     Guideline,
@@ -52,6 +52,6 @@ def resolve_dispute(given: Contest) -> Recommendation:
 
 
 @rule(questions.carry_out)
-def carry_out(given: Carried) -> Draft:
+def carry_out(given: CarriedApproach) -> Draft:
     """Carry nothing out: an approach in words needs an agent that reads."""
     return Draft(rationale="An approach in words needs a model.")

@@ -30,7 +30,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.query import Ranking, section_name
 from mneme.stores.ledger.records import Change, Value, Version, Write, team_namespace
 from mneme.stores.shelf import RecordKind, Shelf
-from mneme.stores.write_gate import CARDS
+from mneme.stores.write_gate import CARD_GATE
 
 Status = Literal["provisional", "verified", "deprecated", "disputed", "archived"]
 Standing = Literal["provisional", "verified"]
@@ -42,7 +42,7 @@ QUARANTINE = 0.5
 """Confidence below which cards are excluded from retrieval (§5)."""
 SHARER = "another organisation"
 """Who made a card that was shared without names."""
-DERIVED = ("success", "standing", "proven", "renewed", "expires")
+DERIVED_FIELDS = ("success", "standing", "proven", "renewed", "expires")
 """Numbers that retrieval reads, kept beside a card in its record; they follow from the card."""
 
 
@@ -181,7 +181,7 @@ class Lesson(Part):
 def flags_of(lesson: Lesson) -> list[str]:
     """Return the doubts about the texts that an agent may read, as "where: what: the words"."""
     said = lesson.model_dump(include={*Lesson.model_fields, "deprecated_because"})
-    return [f"{where}: {doubt}" for where, text in _texts("", said) for doubt in CARDS.doubts(text)]
+    return [f"{where}: {doubt}" for where, text in _texts("", said) for doubt in CARD_GATE.doubts(text)]
 
 
 def _texts(path: str, value: object) -> Iterator[tuple[str, str]]:
@@ -194,7 +194,7 @@ def _texts(path: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 class Card(Lesson):
-    """A knowledge card: a lesson with its standing.
+    """A knowledge card: a lesson with its scope, evidence and status.
 
     >>> import mneme
     >>> with mneme.open() as memory:
@@ -256,7 +256,7 @@ class Card(Lesson):
 
 def without_derived(value: Value) -> Value:
     """Return a card's fields without the numbers that are kept beside them."""
-    return {name: item for name, item in value.items() if name not in DERIVED}
+    return {name: item for name, item in value.items() if name not in DERIVED_FIELDS}
 
 
 class CardVersion(Frozen):
@@ -332,7 +332,7 @@ class Consolidation(Frozen):
 SECONDS_A_DAY = 86_400
 SIMILARITY = 0.40
 """The weight of the cosine with the task."""
-STANDING = {"verified": 1.0, "disputed": 0.5}
+STATUS_WEIGHTS = {"verified": 1.0, "disputed": 0.5}
 """Weight of a card's status in ranking; 0 for a provisional card or one out of use."""
 Decision = tuple[Card, str] | None
 """What a card becomes and why; None where it stays as it is."""
@@ -361,7 +361,7 @@ def derived(card: Card, settings: CardSettings) -> Value:
     ends = {"expires": card.expires_at.timestamp() / SECONDS_A_DAY} if card.expires_at else {}
     return {
         **ends,
-        "standing": STANDING.get(card.status, 0.0),
+        "standing": STATUS_WEIGHTS.get(card.status, 0.0),
         "success": rate * successes / (successes + settings.saturation),
         "proven": 1.0 if card.status == "verified" and is_proven else 0.0,
         "renewed": (card.renewed_at or card.provenance.created_at).timestamp() / SECONDS_A_DAY,

@@ -35,7 +35,7 @@ CARD_FIELDS = (
     *("failure_modes", "provenance", "confidence", "tags", "scope"),
 )
 """The paper's order; what it does not have follows."""
-FORMER = ("history", "signature")
+FORMER_FIELDS = ("history", "signature")
 """Fields that earlier versions wrote beside a card's."""
 IMPORTED_FIELDS = (*Lesson.model_fields, "owner", "expires_at", "valid_for")
 """What of a card an import takes from a file, where the card is known."""
@@ -151,7 +151,7 @@ def load(text: str) -> list[Card]:
         raise BadInput(
             f"A YAML file of cards may have {MAX_CARD_FILE_CHARS} characters; this one has {len(text)}."
         )
-    cards = list(read_documents(text, Card, "The card", ignored=FORMER))
+    cards = list(read_documents(text, Card, "The card", ignored=FORMER_FIELDS))
     counted = Counter(card.id for card in cards)
     if twice := [name for name, count in counted.items() if count > 1]:
         raise BadInput(f"The card {twice[0]} is there twice.")

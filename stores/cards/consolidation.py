@@ -15,16 +15,16 @@ from mneme.stores.cards.lifecycle import archived
 from mneme.stores.cards.metrics import Metrics
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Write, team_namespace
-from mneme.stores.tuned_models import Archive, Archived, TunedModels
+from mneme.stores.tuned_models import Archive, ArchiveWrites, TunedModels
 
-HELD_OUT = 0.20
+HELD_OUT_SHARE = 0.20
 """The share of the verified cards that no model is trained on."""
 
 
 def is_held_out(card: Card) -> bool:
     """Return whether a card is held out, by a digest of its id, so that the choice never changes."""
     digest = hashlib.sha256(card.id.encode()).digest()
-    return int.from_bytes(digest[:8], "big") < HELD_OUT * 2**64
+    return int.from_bytes(digest[:8], "big") < HELD_OUT_SHARE * 2**64
 
 
 def is_good(card: Card, limits: Consolidation) -> bool:
@@ -107,7 +107,7 @@ class ConsolidationCycle(TunedModels):
 
     async def _learned(
         self, tag: str, keep: Sequence[str], only: Sequence[str] | None, change: Change
-    ) -> Archived:
+    ) -> ArchiveWrites:
         """Return the archived cards that were in service: each can be restored; its versions say why."""
         records = self._cards.records
         reason = f"{CONSOLIDATED.format(tag=tag)}: {change.reason}"
@@ -118,7 +118,7 @@ class ConsolidationCycle(TunedModels):
 
         decided = [records.decided(head, decide, change) for head in await records.heads()]
         writes = [write for write in decided if write is not None]
-        return Archived([str(write.key) for write in writes], len(writes), writes)
+        return ArchiveWrites([str(write.key) for write in writes], len(writes), writes)
 
     async def _brought_back(self, undone: Archive, change: Change) -> Sequence[Write]:
         """Return the writes that restore archived cards; a card that changed since then stays as it is."""

@@ -109,7 +109,7 @@ def reinforced(card: Card, outcome: TaskOutcome, reason: str, settings: CardSett
 
 
 def promoted(card: Card, approval: Approval, reason: str, settings: CardSettings) -> Decision:
-    """Verify a card, which is its promotion. Raises BadInput with every reason against it."""
+    """Verify a card that meets its rubric: promotion. Raises BadInput with every reason against it."""
     if card.status == "verified":
         return None
     against = against_promotion(card, approval, settings)

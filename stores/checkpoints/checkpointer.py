@@ -14,9 +14,9 @@ from mneme.core.errors import BadInput, needs
 from mneme.core.settings import read_settings
 from mneme.stores.checkpoints.erasing import unpack
 from mneme.stores.checkpoints.files import RUN, open_file, readable
-from mneme.stores.checkpoints.threads import Kept, Place, put_back, threads_of
+from mneme.stores.checkpoints.threads import Place, ThreadSummary, put_back, threads_of
 from mneme.stores.database import Cursor, Database
-from mneme.stores.ledger.addresses import POSTGRES
+from mneme.stores.ledger.addresses import POSTGRES_SCHEMES
 
 if TYPE_CHECKING:  # slow to import
     from mneme.stores.checkpoints.saver import Checkpoints
@@ -68,7 +68,7 @@ def _opened(location: str, turns: int) -> "Checkpoints":
 
 def _database(location: str) -> tuple[Database, str]:
     """Open the database with its tables; return it, and the run that a checkpoint is of as SQL."""
-    if location.startswith(POSTGRES):
+    if location.startswith(POSTGRES_SCHEMES):
         with needs("A Postgres database for checkpoints", "postgres"):
             from mneme.stores.checkpoints import postgres  # noqa: PLC0415  (an extra)
         return postgres.open_postgres(location), postgres.RUN
@@ -115,7 +115,7 @@ async def opened_checkpointer(*, to_read: bool = False) -> AsyncIterator["Checkp
             yield saver
 
 
-async def kept_threads() -> Sequence[Kept]:
+async def kept_threads() -> Sequence[ThreadSummary]:
     """Return all threads with checkpoints, the latest written last."""
     return await read_checkpoints(threads_of)
 

@@ -14,7 +14,7 @@ from typing import Any
 import ormsgpack
 
 from mneme.stores.checkpoints.threads import MSGPACK, SUM, Value, intact
-from mneme.stores.users.traces import Told
+from mneme.stores.users.traces import Origins
 
 JSON_KIND = "json"
 EXTENSIONS = range(8)
@@ -24,8 +24,8 @@ ERASED = "[erased]"
 BLANK: Mapping[str, Any] = {"additional_kwargs": {}, "response_metadata": {}, "tool_calls": []}
 """Fields of a message in which a model's words can stand beside the text."""
 PEOPLE = ("human", "user", "HumanMessageChunk")
-MODELS = ("ai", "assistant", "AIMessageChunk")
-TEXT_FIELDS = ("message", "content", "text", "quote")
+MODEL_ROLES = ("ai", "assistant", "AIMessageChunk")
+ERASED_FIELDS = ("message", "content", "text", "quote")
 """Names of fields that hold what somebody said, as a text."""
 NAME_FIELDS = ("entities", "relations")
 """Names of fields beside them, of a memory, that go with them."""
@@ -69,7 +69,7 @@ def _as_extension(value: Any) -> ormsgpack.Ext:
 class Eraser:
     """Texts to erase: the messages that told something, replies to them, and replies that repeat it."""
 
-    def __init__(self, told: Told, repeats: Callable[[str], bool]) -> None:
+    def __init__(self, told: Origins, repeats: Callable[[str], bool]) -> None:
         self._told, self._repeats = told, repeats
         self._ids, self._said = set(told.messages), set[str]()
         self.finds = 0
@@ -109,7 +109,7 @@ class Eraser:
         """Record a message; a person's words are searched for everywhere else, too."""
         text = _text(message)
         if text not in self._said and not _is_reply(message):
-            self._told |= Told(turns=frozenset({text}))
+            self._told |= Origins(turns=frozenset({text}))
         self.finds += 1
         self._ids.add(str(message.get("id") or ""))
         self._said.add(text)
@@ -135,10 +135,10 @@ class Eraser:
             return value | {"content": self._erase()} | blank
         if isinstance(value, dict):
             cleaned = {
-                name: self._erase() if name in TEXT_FIELDS and self._is_said(each) else self.clean(each)
+                name: self._erase() if name in ERASED_FIELDS and self._is_said(each) else self.clean(each)
                 for name, each in value.items()
             }
-            is_erased = any(cleaned.get(name) == ERASED for name in TEXT_FIELDS)
+            is_erased = any(cleaned.get(name) == ERASED for name in ERASED_FIELDS)
             return cleaned | {name: [] for name in NAME_FIELDS if is_erased and value.get(name)}
         if isinstance(value, list):
             return [self.clean(each) for each in value]
@@ -166,7 +166,7 @@ def _message(value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, Extension):
         parts = value.inside if isinstance(value.inside, list) else [value.inside]
         return next(filter(None, (_message(each) for each in parts if isinstance(each, dict))), None)
-    is_message = isinstance(value, dict) and "content" in value and _maker(value) in (*PEOPLE, *MODELS)
+    is_message = isinstance(value, dict) and "content" in value and _maker(value) in (*PEOPLE, *MODEL_ROLES)
     return value if is_message else None
 
 
@@ -175,7 +175,7 @@ def _maker(message: Mapping[str, Any]) -> Any:
 
 
 def _is_reply(message: Mapping[str, Any]) -> bool:
-    return _maker(message) in MODELS
+    return _maker(message) in MODEL_ROLES
 
 
 def _text(message: Mapping[str, Any]) -> str:

@@ -29,11 +29,11 @@ MAX_PROBLEMS = 20
 """Maximum problems that a check lists."""
 ROOM = 4 * 2**20
 """Bytes that must be free for the shared memory that SQLite makes beside a file to read it."""
-RESTORE = "Restore a backup, or move {path}* away to begin without conversations."
+CHECKPOINTS_HINT = "Restore a backup, or move {path}* away to begin without conversations."
 
 MADE = "made"
 REMEDY = "Restore a backup. Or go on with what is there: `mneme repair`."
-KEYS = {
+PRIMARY_KEYS = {
     "checkpoints": ("thread_id", "checkpoint_ns", "checkpoint_id"),
     "writes": ("thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "idx"),
     "items": ("thread_id", "channel", "number"),
@@ -43,7 +43,7 @@ KEYS = {
 
 def _trigger(table: str) -> str:
     """Return the trigger that counts a row, unless it replaces one or is ignored."""
-    same = " AND ".join(f"{column} = NEW.{column}" for column in KEYS[table])
+    same = " AND ".join(f"{column} = NEW.{column}" for column in PRIMARY_KEYS[table])
     return f"""CREATE TRIGGER IF NOT EXISTS {table}_counted BEFORE INSERT ON {table}
         WHEN NOT EXISTS (SELECT 1 FROM {table} WHERE {same})
         BEGIN UPDATE counted SET rows = rows + 1 WHERE name IN ('{table}', '{MADE}'); END"""
@@ -55,9 +55,9 @@ SET_UP = (
     *(
         f"""INSERT OR IGNORE INTO counted SELECT '{table}', count(*) FROM {table}
         WHERE NOT EXISTS (SELECT 1 FROM counted WHERE name = '{table}')"""
-        for table in KEYS
+        for table in PRIMARY_KEYS
     ),
-    *map(_trigger, KEYS),
+    *map(_trigger, PRIMARY_KEYS),
 )
 ROWS_MADE = f"SELECT rows FROM counted WHERE name = '{MADE}'"
 UNCOUNT = "UPDATE counted SET rows = rows - ? WHERE name = ?"
@@ -87,7 +87,7 @@ def open_file(path: Path) -> Sqlite:
             raise BadInput(f"{path} is not an SQLite file.", "Set MNEME_CHECKPOINTS to another file.")
     remedy = f"`mneme verify` lists all damage. Restore a backup, or move {path}* away ({NOTE_SUFFIX} too)."
     with ExitStack() as opened:
-        database = Sqlite(path, remedy, kept_of(path))
+        database = Sqlite(path, remedy, kept_of(path), ROWS_MADE)
         opened.callback(database.close)
         with database.reading() as cursor:
             _check(cursor, path, remedy)
@@ -157,7 +157,7 @@ def check_sqlite(path: Path) -> list[str]:
         return [f"{refusal} {refusal.hint}"]
     told = (f"{each} {REMEDY}" for each in missing)
     damage = [f"{path}: {row[0]}" for row in rows if row[0] != "ok"]
-    return [*damage, *([RESTORE.format(path=path)] if damage else []), *told]
+    return [*damage, *([CHECKPOINTS_HINT.format(path=path)] if damage else []), *told]
 
 
 def accept_missing(path: Path) -> list[str]:
@@ -166,11 +166,11 @@ def accept_missing(path: Path) -> list[str]:
     with _reading(path) as cursor:
         if not missing_rows(cursor, path, before):
             return []
-    with closing(Sqlite(path, RESTORE.format(path=path))) as database, database.writing() as cursor:
+    with closing(Sqlite(path, CHECKPOINTS_HINT.format(path=path))) as database, database.writing() as cursor:
         for statement in SET_UP:
             cursor.execute(statement)
         found = missing_rows(cursor, path, before)
-        for table in KEYS:
+        for table in PRIMARY_KEYS:
             cursor.execute(f"UPDATE counted SET rows = (SELECT count(*) FROM {table}) WHERE name = '{table}'")
         cursor.execute("UPDATE counted SET rows = max(rows, ?) WHERE name = ?", (before, MADE))
     return found
@@ -180,7 +180,7 @@ def accept_missing(path: Path) -> list[str]:
 def _reading(path: Path) -> Iterator[Cursor]:
     with (
         readable(path) as file,
-        closing(Sqlite(file, RESTORE.format(path=path))) as database,
+        closing(Sqlite(file, CHECKPOINTS_HINT.format(path=path))) as database,
         database.reading(snapshot=True) as cursor,
     ):
         yield cursor

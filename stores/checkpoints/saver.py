@@ -30,24 +30,24 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
     writes_sort_key,
 )
-from langgraph.checkpoint.base import id as ids
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import ERROR
 from langgraph.types import Overwrite, Send
 from pydantic import BaseModel
 
 from mneme.core.errors import BadInput, Damaged
-from mneme.stores.checkpoints.files import KEYS, ROWS_MADE, UNCOUNT
+from mneme.stores.checkpoints.files import PRIMARY_KEYS, UNCOUNT
 from mneme.stores.checkpoints.threads import (
     CHECKPOINT_COLUMNS,
     COUNT,
     MSGPACK,
     SUM,
-    VALUES,
+    VALUE_COLUMNS,
     At,
-    Kept,
-    Known,
+    CheckpointHead,
     Past,
     Place,
+    ThreadSummary,
     Value,
     before_latest,
     before_turns,
@@ -61,14 +61,13 @@ from mneme.stores.checkpoints.threads import (
     unused,
     uses_deltas,
 )
-from mneme.stores.database import Cursor, Database, Worker, note_written, upsert
+from mneme.stores.database import Cursor, Database, Worker, upsert
+from mneme.stores.internals import follow_id
 from mneme.stores.ledger.reading import each_value
 
 T = TypeVar("T")
 Change = Callable[[str, bytes], bytes]
 """Returns the bytes that replace a value's, given its kind and bytes; or the same bytes."""
-LAST_TIME = "_last_v6_timestamp"
-"""Where LangGraph notes the time in the last id that it made, which the next one follows."""
 KEEP_LATEST = "keep_latest"
 DELETE = ("delete", "delete_all")  # LangGraph's base class uses the first word, its server the second.
 
@@ -116,10 +115,8 @@ class Checkpoints(BaseCheckpointSaver[str]):
         """Return a checkpoint, the latest where none is named. Raises Damaged."""
         given = RunnableConfig(configurable={"checkpoint_ns": "", **config["configurable"]})
         found = next(self.list(given, limit=1), None)
-        # The checkpoint with the highest id is the latest, and an id begins with the time: what this process
-        # makes follows this one also where the clock was set back since.
-        if found and (last := ticks(found.checkpoint["id"])) > (vars(ids)[LAST_TIME] or 0):
-            vars(ids)[LAST_TIME] = last
+        if found:
+            follow_id(ticks(found.checkpoint["id"]))
         return found
 
     async def alist(
@@ -230,14 +227,22 @@ class Checkpoints(BaseCheckpointSaver[str]):
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Save what a task wrote, to be part of the checkpoint after this one."""
+        """Save what a task wrote, to be part of the checkpoint after this one.
+
+        Of one that failed or was stopped no output is saved: LangGraph takes a task with output for finished,
+        so a run that goes on would end where the output does not say what comes next.
+        """
         given = config["configurable"]
         place = Place(str(given["thread_id"]), given.get("checkpoint_ns", ""), given["checkpoint_id"])
         statement = _PUT_WRITE if all(channel in WRITES_IDX_MAP for channel, _ in writes) else _ADD_WRITE
-        stored = ((channel, self.serde.dumps_typed(plain(value))) for channel, value in writes)
+        failed_at = next((number for number, (channel, _) in enumerate(writes) if channel == ERROR), 0)
+        stored = (
+            (WRITES_IDX_MAP.get(channel, number), channel, self.serde.dumps_typed(plain(value)))
+            for number, (channel, value) in enumerate(writes)
+            if number >= failed_at or channel in WRITES_IDX_MAP
+        )
         rows = [
-            (*place, task_id, WRITES_IDX_MAP.get(channel, number), task_path, channel, *summed(*kept))
-            for number, (channel, kept) in enumerate(stored)
+            (*place, task_id, number, task_path, channel, *summed(*kept)) for number, channel, kept in stored
         ]
         with self._writing(place.thread_id) as cursor:
             cursor.executemany(statement, rows)
@@ -248,7 +253,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
     def delete_thread(self, thread_id: str) -> None:
         """Erase a thread: its bytes are gone from a file and from its write-ahead log."""
         with self._writing(str(thread_id), erases=True) as cursor:
-            for table in KEYS:
+            for table in PRIMARY_KEYS:
                 self._delete(cursor, table, _THREAD, [(str(thread_id),)])
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
@@ -320,7 +325,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
 
         return await self._worker.to_the_end(keep)
 
-    def _prune(self, cursor: Cursor, thread: str, known: Sequence[Known], past: Past) -> int:
+    def _prune(self, cursor: Cursor, thread: str, known: Sequence[CheckpointHead], past: Past) -> int:
         """Drop the past of a thread; return how many checkpoints that were."""
         kept = {each.at for each in known} - past.old
         written = cursor.execute(_WRITTEN, (thread,)).fetchall()
@@ -346,7 +351,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
         """Read in the database; all statements of one piece of work see one state."""
         return await self._worker.read(work)
 
-    async def threads(self) -> Sequence[Kept]:
+    async def threads(self) -> Sequence[ThreadSummary]:
         """Return all threads, those written last at the end."""
         return await self.read(threads_of)
 
@@ -359,7 +364,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
 
         def rewrite() -> int:
             with self._writing(thread_id) as cursor:
-                return sum(_rewrite(cursor, thread_id, table, change) for table in VALUES)
+                return sum(_rewrite(cursor, thread_id, table, change) for table in VALUE_COLUMNS)
 
         return await self._worker.to_the_end(rewrite)
 
@@ -383,8 +388,6 @@ class Checkpoints(BaseCheckpointSaver[str]):
             for thread in sorted(threads) if self.database.taken else ():  # all take them in one order
                 cursor.execute(self.database.taken, (thread,))
             yield cursor
-            made = cursor.execute(ROWS_MADE).fetchone()[0] if self.database.kept else 0
-        note_written(self.database.kept, made)
         if erases:
             self.database.erased()
 
@@ -420,7 +423,7 @@ def _values(cursor: Cursor, thread: str) -> list[Value]:
 
 def _rewrite(cursor: Cursor, thread: str, table: str, change: Change) -> int:
     """Replace a thread's values in one table by `change`; return the number of changed values."""
-    column, keys = VALUES[table], KEYS[table]
+    column, keys = VALUE_COLUMNS[table], PRIMARY_KEYS[table]
     asked = f"SELECT type, {column}, {', '.join(keys)} FROM {table} WHERE {_THREAD}"
     stored = (row for row in cursor.execute(asked, (thread,)).fetchall() if row[1])
     pairs = ((kind.partition(SUM)[0], data, change(kind, bytes(data)), key) for kind, data, *key in stored)

@@ -54,7 +54,7 @@ class Place(NamedTuple):
     checkpoint_id: str
 
 
-VALUES = {"checkpoints": "checkpoint", "writes": "value", "items": "value"}
+VALUE_COLUMNS = {"checkpoints": "checkpoint", "writes": "value", "items": "value"}
 """The columns that hold what a thread is about."""
 CHECKPOINT_COLUMNS = {
     "checkpoints": (*Place._fields, "parent_checkpoint_id", "type", "checkpoint", "metadata"),
@@ -112,7 +112,7 @@ def intact(stored: Value) -> Value:
     return kind, data
 
 
-class Kept(NamedTuple):
+class ThreadSummary(NamedTuple):
     """A thread with checkpoints: the metadata of the latest, their number, and the time of the last write."""
 
     id: str
@@ -121,10 +121,10 @@ class Kept(NamedTuple):
     at: datetime
 
 
-def threads_of(cursor: Cursor) -> list[Kept]:
+def threads_of(cursor: Cursor) -> list[ThreadSummary]:
     """Return all threads, those written last at the end."""
     return [
-        Kept(thread, metadata_of(text), count, time_of(checkpoint))
+        ThreadSummary(thread, metadata_of(text), count, time_of(checkpoint))
         for thread, text, count, checkpoint in cursor.execute(_THREADS).fetchall()
     ]
 
@@ -151,7 +151,7 @@ def ticks(checkpoint: str) -> int:
     return 0
 
 
-class Known(NamedTuple):
+class CheckpointHead(NamedTuple):
     """A checkpoint without its state."""
 
     namespace: str
@@ -174,10 +174,10 @@ class Known(NamedTuple):
         return (self.metadata.get("parents") or {}).get("")
 
 
-def known_in(cursor: Cursor, thread: str) -> list[Known]:
+def known_in(cursor: Cursor, thread: str) -> list[CheckpointHead]:
     """Return the checkpoints of a thread."""
     rows = cursor.execute(_KNOWN, (thread,)).fetchall()
-    return [Known(namespace, id, parent, metadata_of(text)) for namespace, id, parent, text in rows]
+    return [CheckpointHead(namespace, id, parent, metadata_of(text)) for namespace, id, parent, text in rows]
 
 
 class Past(NamedTuple):
@@ -187,12 +187,12 @@ class Past(NamedTuple):
     is_before: Callable[[str, str], bool]
 
 
-def uses_deltas(known: Sequence[Known]) -> bool:
+def uses_deltas(known: Sequence[CheckpointHead]) -> bool:
     """Return whether the state is stored as differences: its latest checkpoint needs the older ones."""
     return any("counters_since_delta_snapshot" in each.metadata for each in known)
 
 
-def before_turns(known: Sequence[Known], turns: int) -> Past | None:
+def before_turns(known: Sequence[CheckpointHead], turns: int) -> Past | None:
     """Return what the last turns of a thread do not need; None if it has no more turns than that."""
     roots = [each for each in known if not each.namespace]
     inputs = sorted((each.id for each in roots if each.metadata.get("source") == "input"), reverse=True)
@@ -201,7 +201,7 @@ def before_turns(known: Sequence[Known], turns: int) -> Past | None:
     first, latest = inputs[turns - 1], _latest(known)
     begun_from = {each.parent for each in roots if each.id >= first}
 
-    def is_old(each: Known) -> bool:
+    def is_old(each: CheckpointHead) -> bool:
         if each.is_call:
             return each.root is not None and each.root < first and each.root not in begun_from
         return each.id not in begun_from if not each.namespace else each.id < latest[each.namespace]
@@ -209,7 +209,7 @@ def before_turns(known: Sequence[Known], turns: int) -> Past | None:
     return Past({each.at for each in known if each.id < first and is_old(each)}, lambda _, id: id < first)
 
 
-def before_latest(known: Sequence[Known]) -> Past:
+def before_latest(known: Sequence[CheckpointHead]) -> Past:
     """Return all but the latest checkpoint of each namespace, and all checkpoints of ended calls."""
     latest = _latest(known)
     called = {each.id for each in known if not each.namespace} - {latest.get("")}
@@ -222,7 +222,7 @@ def before_latest(known: Sequence[Known]) -> Past:
     return Past({each.at for each in known if is_before(*each.at)}, is_before)
 
 
-def _latest(known: Sequence[Known]) -> dict[str, str]:
+def _latest(known: Sequence[CheckpointHead]) -> dict[str, str]:
     return {each.namespace: each.id for each in sorted(known, key=lambda each: each.id)}
 
 

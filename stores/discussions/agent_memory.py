@@ -19,7 +19,7 @@ from mneme.stores.ledger.records import Change, Namespace, Version, check_namesp
 from mneme.stores.provenance import made_from, outdated, pairs_in
 from mneme.stores.shelf import RecordKind, Shelf
 
-KEY = "memory"
+MEMORY_KEY = "memory"
 
 
 class TurnMemory(BaseModel, frozen=True):
@@ -59,7 +59,7 @@ class AgentMemory:
     async def begin(self, memory: dict[str, Any], *, change: Change) -> MemoryVersion:
         """Store M_{n,0}; begun again, it stays as it is."""
         return await self._kept.insert(
-            TurnMemory(turn=0, memory=memory), change=change, key=KEY, idempotency_key="begin"
+            TurnMemory(turn=0, memory=memory), change=change, key=MEMORY_KEY, idempotency_key="begin"
         )
 
     async def update(
@@ -68,12 +68,12 @@ class AgentMemory:
         """Store M_{n,m}, once for a turn: repeated, it returns what was stored then. Raises Conflict."""
         value, once = TurnMemory(turn=turn, memory=memory), f"turn {turn}"
         return await self._kept.update(
-            KEY, value, change=change, expected_version=expected_version, idempotency_key=once
+            MEMORY_KEY, value, change=change, expected_version=expected_version, idempotency_key=once
         )
 
     async def now(self) -> MemoryVersion:
         """Return the memory as it is. Raises NotFound."""
-        return await self._kept.get(KEY)
+        return await self._kept.get(MEMORY_KEY)
 
     async def at_turn(self, turn: int) -> MemoryVersion:
         """Return the memory as it was after that turn of the discussion. Raises NotFound."""
@@ -86,7 +86,7 @@ class AgentMemory:
 
     async def history(self) -> Sequence[MemoryVersion]:
         """Return every M_{n,m}, oldest first. Raises NotFound."""
-        return await self._kept.versions(KEY)
+        return await self._kept.versions(MEMORY_KEY)
 
     async def diff(self, older: int, newer: int) -> str:
         """Return what changed in the memory between two turns, as a unified diff. Raises NotFound."""
@@ -118,7 +118,7 @@ class CarriedMemory(EndedMemory):
         return cls.model_validate({**version.value, **told})
 
 
-class Carried(Shelf[EndedMemory, CarriedMemory]):
+class CarriedMemories(Shelf[EndedMemory, CarriedMemory]):
     """The carried memories of one team, by its name and by agent; they reach no other owner or team."""
 
     def __init__(self, ledger: Ledger, owner: str, team: str) -> None:

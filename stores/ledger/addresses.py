@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
 from mneme.core.errors import BadInput
 
-POSTGRES = ("postgresql://", "postgres://")
+POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 QDRANT = ("http://", "https://")
 
 
@@ -27,7 +27,7 @@ class Place:
     @property
     def folder(self) -> Path | None:
         """The folder of the log; None where it is in Postgres."""
-        return None if self.log.startswith(POSTGRES) else Path(self.log)
+        return None if self.log.startswith(POSTGRES_SCHEMES) else Path(self.log)
 
     @property
     def shown(self) -> str:
@@ -45,12 +45,12 @@ def place_of(location: str) -> Place:
             "Set MNEME_INDEX to its URL, and MNEME_LEDGER to a folder or a Postgres URL. What the server "
             "holds is taken over when the new ledger is opened for the first time.",
         )
-    if log.startswith(POSTGRES) and not index:
+    if log.startswith(POSTGRES_SCHEMES) and not index:
         raise BadInput(
             "A ledger in Postgres needs an index that all processes share.",
             "Set MNEME_INDEX to the URL of a Qdrant server.",
         )
-    return Place(log if log.startswith(POSTGRES) else str(Path(log).expanduser().resolve()), index)
+    return Place(log if log.startswith(POSTGRES_SCHEMES) else str(Path(log).expanduser().resolve()), index)
 
 
 class Address(BaseModel):

@@ -33,13 +33,13 @@ DATE_WEIGHT = 0.2
 KIND_WEIGHT = 0.05
 LENDERS = 5
 """Number of records that lend; with more of them nothing more was found."""
-REACH = 2
+LENDING_TURNS = 2
 """How far a record lends; three and four found no more."""
 MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
-TIMES = frozenset([*MONTHS, "today", "yesterday", "last", "this"])
+DATE_WORDS = frozenset([*MONTHS, "today", "yesterday", "last", "this"])
 """One of these, or a year, is in each name of a period."""
 TIMELESS = "semantic"
 """The kind of record that "when" does not ask for: a standing fact."""
@@ -93,7 +93,7 @@ def hints_of(question: str, today: date) -> Hints:
     """Read the hints of a question; `today` is what yesterday, last month and the like count from."""
     words = words_in(question)
     asks_when = "when" in words or question.lower().startswith("what date")
-    may_name_one = words & TIMES or "19" in question or "20" in question
+    may_name_one = words & DATE_WORDS or "19" in question or "20" in question
     return Hints(words, tuple(_periods(question, today)) if may_name_one else (), asks_when)
 
 
@@ -149,7 +149,7 @@ def blended(cursor: Cursor, read: Read, pool: Mapping[str, Scores], query: Query
     scoring = _Scoring(cursor, read, pool, query, hints)
     own = {each.record: each for each in scoring.weigh(scoring.promising())}
     lenders = [each for each in sorted(own.values(), reverse=True)[:LENDERS] if each.thread]
-    sides = around(cursor, [each.head for each in lenders], REACH)
+    sides = around(cursor, [each.head for each in lenders], LENDING_TURNS)
     beside = {record for two in sides for side in two for record in side} - own.keys()
     every = own | {each.record: each for each in scoring.weigh(beside)}
     lent = dict.fromkeys(own, 0.0)

@@ -12,7 +12,7 @@ from typing import Any
 from mneme.core.errors import MnemeError
 from mneme.stores.database import Cursor, Database, Sqlite, kept_of, noted
 from mneme.stores.ledger.log import LOG_COLUMNS, Transaction
-from mneme.stores.ledger.reading import SUM, chained, is_whole, state_of
+from mneme.stores.ledger.reading import DIGEST_BYTES, chained, is_whole, state_of
 from mneme.stores.ledger.records import Version, gaps
 
 READ = {table: f"SELECT {', '.join(columns)} FROM ledger_{table}" for table, columns in LOG_COLUMNS.items()}
@@ -20,7 +20,7 @@ DERIVED = ("heads", "receipts", "sources", "tombstones")
 
 
 @dataclass
-class Replayed:
+class LogReplay:
     """What the entries of a log hold, and what is wrong with them, in words.
 
     `heads` has the last version of each record that is whole, `known` the numbers of all that are or are
@@ -33,12 +33,12 @@ class Replayed:
     broken: list[tuple[str, int]] = field(default_factory=list)
     gone: int = 0
     seq: int = 0
-    chain: bytes = bytes(SUM)
+    chain: bytes = bytes(DIGEST_BYTES)
 
 
-def replay(transaction: Transaction, entries: Iterable[tuple[Any, ...]]) -> Replayed:
+def replay(transaction: Transaction, entries: Iterable[tuple[Any, ...]]) -> LogReplay:
     """Add to an empty log what is whole of the entries of another."""
-    found = Replayed()
+    found = LogReplay()
     for seq, kind, record, number, nonce, body, digest, stored in entries:
         before, is_erased = found.chain, body is nonce is None
         found.seq, found.chain, missing = seq, stored, seq - found.seq - 1
@@ -90,7 +90,7 @@ def _checks(cursor: Cursor, written: int, *, is_file: bool) -> Iterator[list[str
     if is_file:
         yield [row[0] for row in cursor.execute("PRAGMA integrity_check").fetchall() if row != ("ok",)]
     state = state_of(cursor)
-    transaction = Transaction(cursor, state._replace(seq=0, chain=bytes(SUM)))
+    transaction = Transaction(cursor, state._replace(seq=0, chain=bytes(DIGEST_BYTES)))
     found = replay(transaction, cursor.execute(f"{READ['entries']} ORDER BY seq"))
     yield found.problems
     if (found.seq, found.chain) != (written := max(written, state.seq), state.chain):

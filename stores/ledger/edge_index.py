@@ -18,6 +18,8 @@ import logging
 import os
 import shutil
 import threading
+import time
+import weakref
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
@@ -52,11 +54,13 @@ from mneme.stores.ledger.reading import State, check_embedder, current_state, ve
 COPY = "index-"
 FOLLOW_SECONDS = 0.5
 """Seconds between two checks whether another process has written."""
+REST = 9
+"""How many times as long as it took to build a copy anew its process rests, before it does so again."""
 KEPT_VERSIONS = 4096
 """Number of versions that a copy caches in memory after they were read."""
 
 log = logging.getLogger(__name__)
-SCHEMAS = {"keyword": edge.KeywordIndexParams, "float": edge.FloatIndexParams}
+INDEX_PARAMS = {"keyword": edge.KeywordIndexParams, "float": edge.FloatIndexParams}
 
 
 @contextmanager
@@ -94,8 +98,8 @@ class EdgeEngine(Engine):
         """Open the shard in a folder, or make one of a dimension in an empty folder."""
         self.path, self.folder, self.lock = path, path.parent, lock
         self._known, self.scopes = set[str](), list[str]()
-        # To parse a version takes as long as to find it. What is kept goes with the copy, which is built anew
-        # after an erasure: a search that began before it, and so may read what was erased, has the old copy.
+        # To parse a version takes as long as to find it. What is kept goes with an erasure, and again with
+        # this copy, which is built anew then: a search that began before may read what was erased.
         self.read = lru_cache(KEPT_VERSIONS)(version_in)
         with guarded():
             self.shard = edge.EdgeShard.load(str(path)) if dimension is None else _made(path, dimension)
@@ -116,6 +120,8 @@ class EdgeEngine(Engine):
         if found.gone:
             self.shard.update(edge.UpdateOperation.delete_points([*found.gone]))
         self.upsert([*found.points, stamp_of(found.state)])
+        if found.erases:
+            self.read = lru_cache(KEPT_VERSIONS)(version_in)
         self.state = found.state
 
     @guarded()
@@ -159,7 +165,7 @@ class EdgeEngine(Engine):
 
     @guarded()
     def index_field(self, path: str, schema: Literal["keyword", "float"]) -> None:
-        self.shard.update(edge.UpdateOperation.create_field_index(path, SCHEMAS[schema]()))
+        self.shard.update(edge.UpdateOperation.create_field_index(path, INDEX_PARAMS[schema]()))
 
     @guarded()
     def page(self, after: Any, name: str = "") -> tuple[list[Point], Any]:
@@ -214,9 +220,12 @@ class EdgeIndex:
             self.follow()
 
     def erased(self) -> None:
-        """Rebuild this copy without the erased records, and remove the copies that nobody has open."""
+        """Remove the erased records from this copy, and the copies that nobody has open.
+
+        What an engine removes stays in its files. They are replaced in the background, once for all erasures
+        of the moment: each time everything is copied, and the engine lets no other thread run meanwhile.
+        """
         self.written()
-        self._remove_remains()
         for path in copies_in(self._folder):
             if (lock := _lock(path)) is not None:
                 shutil.rmtree(path, ignore_errors=True)
@@ -239,7 +248,7 @@ class EdgeIndex:
             with self._following:
                 self._catch_up(new)
                 self._copy = new
-            shutil.rmtree(former.path, ignore_errors=True)  # a search under way has its files open still
+            weakref.finalize(former, _remove, former.shard, former.path)  # when no search uses it any more
 
     def verify(self) -> list[str]:
         """Compare the copies that nobody has open, and that of this process, with the log."""
@@ -283,10 +292,13 @@ class EdgeIndex:
 
     def _look(self) -> None:
         """Follow the writes and erasures of other processes in the background, so that searches need not."""
+        rested = 0.0
         while not self._ended.wait(FOLLOW_SECONDS):
             try:
                 self.follow()
-                self._remove_remains()
+                if (began := time.monotonic()) >= rested:
+                    self._remove_remains()
+                    rested = time.monotonic() + REST * (time.monotonic() - began)
             except MnemeError as failure:
                 log.debug("The index could not follow the log, and does so with the next search: %s", failure)
 
@@ -341,6 +353,13 @@ class EdgeIndex:
         if not is_shared(self._folder):
             close_all_to_others(shard)
         return copy
+
+
+def _remove(shard: edge.EdgeShard, path: Path) -> None:
+    """Close a shard, then remove its files: without them it would take the engine 0.1 s to fail to close."""
+    with suppress(MnemeError), guarded():
+        shard.close()
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def _lock(copy: Path) -> int | None:

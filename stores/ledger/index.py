@@ -35,7 +35,7 @@ from mneme.stores.ledger.query import (
     scope_of,
 )
 from mneme.stores.ledger.reading import (
-    SUM,
+    DIGEST_BYTES,
     Read,
     State,
     each_value,
@@ -148,7 +148,7 @@ def agrees(cursor: Cursor, stamp: State | None) -> str:
     if any(getattr(stamp, name) != getattr(state, name) for name in ("ledger", "embedder", "dimension")):
         return "it is of another ledger, or has the vectors of another embedder"
     row = cursor.execute("SELECT chain FROM ledger_entries WHERE seq = ?", (stamp.seq,)).fetchone()
-    chain = row[0] if row else b"" if stamp.seq else bytes(SUM)
+    chain = row[0] if row else b"" if stamp.seq else bytes(DIGEST_BYTES)
     if bytes(chain) != stamp.chain:
         return (
             f"it has followed the log to entry {stamp.seq}, and the log, which ends at {state.seq} now, "
@@ -164,7 +164,7 @@ def differences(cursor: Cursor, points: Iterable[Point]) -> list[str]:
     missing, more = expected.keys() - found.keys(), found.keys() - expected.keys()
     wrong = [record for record in expected.keys() & found.keys() if _differs(expected[record], found[record])]
     counted = (("lacks", missing), ("has too many:", more), ("has wrong:", wrong))
-    return [f"the index {what} {len(ids)} records" for what, ids in counted if ids]
+    return [f"the index {what} {len(ids)} record{'s' * (len(ids) > 1)}" for what, ids in counted if ids]
 
 
 def _differs(point: Point, found: Point) -> bool:

@@ -42,19 +42,19 @@ from mneme.stores.ledger.transfer import Import, ImportReport
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-PAGE_SIZE = 500
+HISTORIES_PER_PAGE = 500
 CLOSING_SECONDS = 2.0
 """Seconds that background work has to end when a ledger is closed."""
 
 
-class Stated(TypedDict):
+class WriteFields(TypedDict):
     """Fields that every write states."""
 
     change: Change
     idempotency_key: NotRequired[str | None]
 
 
-class Expecting(Stated):
+class Expecting(WriteFields):
     """Fields of a write to an existing record."""
 
     expected_version: int
@@ -160,8 +160,8 @@ class Ledger(Search):
     async def _histories(self, where: Where, order: Order = CREATED) -> AsyncIterator[list[Version]]:
         """Yield the histories of records in the order of their creation; some are read at a time."""
         ids = await self.read(reading.column, "h.record", where, order)
-        for start in range(0, len(ids), PAGE_SIZE):
-            page = await self.read(reading.histories, ids[start : start + PAGE_SIZE])
+        for start in range(0, len(ids), HISTORIES_PER_PAGE):
+            page = await self.read(reading.histories, ids[start : start + HISTORIES_PER_PAGE])
             for versions in page.values():
                 yield versions
 
@@ -172,7 +172,7 @@ class Ledger(Search):
         *,
         text: str,
         key: str | None = None,
-        **stated: Unpack[Stated],
+        **stated: Unpack[WriteFields],
     ) -> Version:
         """Add a record. Raises Conflict where the key is taken, live or retired."""
         write = make_write(event="insert", namespace=namespace, key=key, value=value, text=text, **stated)
@@ -207,7 +207,7 @@ class Ledger(Search):
         key: str,
         to_version: int,
         expected_version: int | None,
-        **stated: Unpack[Stated],
+        **stated: Unpack[WriteFields],
     ) -> Write:
         """Return the write of a rollback: a version that equals an older one. Raises Conflict, NotFound."""
         history = await self.history(namespace, key)
@@ -231,8 +231,6 @@ class Ledger(Search):
         """Erase every record below a prefix, retired ones too; return how many. `dropped` ones go as well."""
         where = where_below(check_namespace(namespace_prefix), retired=True)
         heads = await self.read(reading.records, where)
-        if not (heads or dropped):
-            return 0
         marks = await self.forget_records(heads, reason=reason, actor=actor, dropped=dropped)
         return sum(each is not None for each in marks)
 
@@ -247,14 +245,16 @@ class Ledger(Search):
     ) -> list[Forgotten | None]:
         """Erase these records and their histories in one transaction, then from the index: forgetting.
 
-        The numbers of their versions are not used again: a later record of that key goes on after them. The
-        embedded index is built anew without them: some seconds for 20,000 records. Return a note of each;
-        None where somebody else was first, whose note stays. `rewritten` records lose their history too, but
-        stay, with the value given, as they were first written; they must be records that search does not look
-        at. Raises Conflict where one of them has been written to since it was read. `dropped` records leave
-        no tombstone: a later record of the same key begins with version 1 again. So they must be records that
-        no earlier reader changes, such as old answers.
+        The numbers of their versions are not used again: a later record of that key goes on after them. Files
+        of the embedded index are replaced in the background (see `edge_index`). Return a note of each; None
+        where somebody else was first, whose note stays. `rewritten` records lose their history too, but stay,
+        with the value given, as they were first written; they must be records that search does not look at.
+        Raises Conflict where one of them has been written to since it was read. `dropped` records leave no
+        tombstone: a later record of the same key begins with version 1 again. So they must be records that no
+        earlier reader changes, such as old answers.
         """
+        if not (heads or rewritten or dropped):
+            return []
         mark = Forgotten(at=self._clock.now(), reason=reason, actor=actor)
         work = partial(forget, heads=heads, rewritten=rewritten, dropped=dropped, mark=mark)
         marks = await self._written(work, erases=True)

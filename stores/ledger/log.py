@@ -30,11 +30,11 @@ from uuid import uuid4
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random
 
 from mneme.core.errors import Conflict, Damaged, NotFound
-from mneme.stores.database import REPAIR, Cursor, Database, Sqlite, Worker, make, note_written, upsert
-from mneme.stores.ledger.query import FORMAT, scope, scope_of
+from mneme.stores.database import REPAIR, Cursor, Database, Sqlite, Worker, make, upsert
+from mneme.stores.ledger.query import LEDGER_FORMAT, scope, scope_of
 from mneme.stores.ledger.reading import (
+    DIGEST_BYTES,
     NOT_FORGOTTEN,
-    SUM,
     State,
     chained,
     check_embedder,
@@ -225,7 +225,6 @@ def transact(database: Database, works: Sequence[Work[Any]]) -> list[Any]:
         if transaction.state != state:
             changed = "format = ?, embedder = ?, dimension = ?, seq = ?, chain = ?, indexed = ?"
             cursor.execute(f"UPDATE ledger_state SET {changed}", [*transaction.state[1:]])
-    note_written(database.kept, transaction.state.seq)
     return results
 
 
@@ -253,7 +252,7 @@ def make_tables(cursor: Cursor, database: Database | type[Sqlite], embedder: str
     make(cursor, database, LOG_TABLES)
     cursor.execute(
         "INSERT INTO ledger_state VALUES (1, ?, ?, ?, ?, 0, ?, 0) ON CONFLICT (one) DO NOTHING",
-        (uuid4().hex, FORMAT, embedder, dimension, bytes(SUM)),
+        (uuid4().hex, LEDGER_FORMAT, embedder, dimension, bytes(DIGEST_BYTES)),
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from mneme.core.errors import Damaged, LedgerMismatch, NotWritable, StorageFailure, needs
-from mneme.stores.database import REPAIR, Database, Sqlite, kept_of, note_written, noted, storage_errors
+from mneme.stores.database import REPAIR, Database, Sqlite, kept_of, noted, storage_errors
 from mneme.stores.ledger.addresses import Place, place_of
 from mneme.stores.ledger.checking import problems_of
 from mneme.stores.ledger.edge_index import EdgeIndex, copies_in
@@ -28,7 +28,7 @@ from mneme.stores.ledger.folder import (
     unseal,
 )
 from mneme.stores.ledger.log import Log, make_tables, write_log
-from mneme.stores.ledger.query import FORMAT
+from mneme.stores.ledger.query import LEDGER_FORMAT
 from mneme.stores.ledger.reading import check_embedder, current_state
 from mneme.stores.ledger.upgrading import JOURNAL, is_older, remove_older, upgrade
 
@@ -135,7 +135,7 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
             break
         folder.share()
         if folder.log.exists():  # else who had it alone ended before there was one
-            return Sqlite(folder.log, kept=kept_of(folder.path))
+            return _log_in(folder)
         time.sleep(0.02)
     else:  # somebody has a log open that was deleted
         raise folder.in_use()
@@ -151,7 +151,7 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
             write_log(path, (embedder, dimension), lambda transaction: None)
         is_trusted = True
     with ExitStack() as opened:
-        database = Sqlite(folder.log, kept=kept_of(folder.path))
+        database = _log_in(folder)
         opened.callback(database.close)
         is_trusted = is_trusted and current_state(database).seq >= noted(database.kept)
         if not is_trusted and (wrong := problems_of(database)):
@@ -159,13 +159,16 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
             raise Damaged(f"The ledger's log {database.place} is damaged: {wrong[0]}{more}.", REPAIR)
         remove_older(folder)
         unseal(folder.path)
+        folder.note_format(LEDGER_FORMAT, embedder, dimension)
         with database.writing() as cursor:
             make_tables(cursor, database, embedder, dimension)
-        folder.note_format(FORMAT, embedder, dimension)
-        note_written(database.kept, current_state(database).seq)  # an earlier version noted no number
         opened.pop_all()
     folder.share()
     return database
+
+
+def _log_in(folder: Folder) -> Sqlite:
+    return Sqlite(folder.log, kept=kept_of(folder.path), written="SELECT seq FROM ledger_state")
 
 
 def open_to_read(location: str, embedder: str = "", dimension: int = 0, api_key: str = "") -> Store:

@@ -26,7 +26,7 @@ Payload = dict[str, Any]
 Mark = Literal["+", "-", "x"]
 Operator = Literal["eq", "ne", "gt", "gte", "lt", "lte", "in"]
 Mode = Literal["dense", "bm25", "hybrid", "blend"]
-OPERATORS = tuple(f"${name}" for name in get_args(Operator))
+FILTER_OPERATORS = tuple(f"${name}" for name in get_args(Operator))
 Path = tuple[str, ...]
 Test = tuple[Path, str, Any]
 RANGES = ("gt", "gte", "lt", "lte")
@@ -42,7 +42,7 @@ CHANGED = "updated"
 """The field that says when a record was last changed, in days since 1970."""
 MAX_QUERY = 8000
 """Characters of a query that are compared: what is longer is a document, and would take others' time."""
-FORMAT = 3  # of ledgers; `upgrading` brings the older ones to it
+LEDGER_FORMAT = 3  # of ledgers; `upgrading` brings the older ones to it
 
 
 class Condition(NamedTuple):
@@ -224,7 +224,7 @@ def _number(value: Mapping[str, Any], name: str, default: float) -> float:
 
 def conditions(filter: Mapping[str, Any] | None) -> tuple[Condition, ...]:
     """Translate a filter, or say what the engine cannot test."""
-    tests = tests_of(filter or {}, OPERATORS)
+    tests = tests_of(filter or {}, FILTER_OPERATORS)
     return tuple(
         Condition(path, cast(Operator, name[1:]), _operand(name, given)) for path, name, given in tests
     )

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 from mneme.core.errors import Damaged, LedgerMismatch
 from mneme.stores.database import REPAIR, Cursor, Database
-from mneme.stores.ledger.query import FORMAT, LAST, Where, passes, scope_of
+from mneme.stores.ledger.query import LAST, LEDGER_FORMAT, Where, passes, scope_of
 from mneme.stores.ledger.records import Version, gaps, microseconds, tombstone_id
 
 MAX_MARKS = 500
 """Maximum values in one statement."""
-SHORT = 4096
+MAX_CACHED_CHARS = 4096
 """Characters of the longest version that is kept in memory."""
-SUM = 16
+DIGEST_BYTES = 16
 """Bytes of a digest and of a checksum."""
 NO_LIMIT = 10**9
 SQL = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
@@ -102,11 +102,11 @@ def current_state(database: Database) -> State:
         return state_of(cursor)
 
 
-def check_format(place: object, format: int, oldest: int = FORMAT) -> None:
+def check_format(place: object, format: int, oldest: int = LEDGER_FORMAT) -> None:
     """Refuse a ledger that this version cannot read or upgrade. Raises LedgerMismatch."""
-    if format > FORMAT:
+    if format > LEDGER_FORMAT:
         raise LedgerMismatch(
-            f"{place} has the ledger format {format}; this version reads up to {FORMAT}.",
+            f"{place} has the ledger format {format}; this version reads up to {LEDGER_FORMAT}.",
             "Install the version of Mneme that wrote it, or a newer one.",
         )
     if format < oldest:
@@ -139,7 +139,7 @@ def each_value(cursor: Cursor, statement: str, values: Iterable[str], *given: An
 
 def digest_of(nonce: bytes, body: str) -> bytes:
     """Return the digest of a body; without the nonce, erased with it, nobody can guess at the body."""
-    return hashlib.sha256(nonce + body.encode()).digest()[:SUM]
+    return hashlib.sha256(nonce + body.encode()).digest()[:DIGEST_BYTES]
 
 
 def is_whole(nonce: bytes | None, body: str | None, digest: bytes) -> bool:
@@ -150,7 +150,7 @@ def is_whole(nonce: bytes | None, body: str | None, digest: bytes) -> bool:
 def chained(before: bytes, entry: tuple[int, str, str, int], digest: bytes) -> bytes:
     """Return the checksum of an entry (its sequence number, kind, record and number) and all before it."""
     what = "".join(f"{each} " for each in entry).encode()
-    return hashlib.sha256(before + what + digest).digest()[:SUM]
+    return hashlib.sha256(before + what + digest).digest()[:DIGEST_BYTES]
 
 
 def version_in(nonce: bytes, body: str, digest: bytes) -> Version | None:
@@ -162,7 +162,7 @@ def versions_in(rows: Iterable[Sequence[Any]], read: Read = version_in) -> list[
     """Return the versions in entries, of which `BODY` was read; `read` may keep those. Raises Damaged."""
     found = list[Version]()
     for seq, record, nonce, body, digest, *_ in rows:
-        take = read if len(body or "") <= SHORT else version_in
+        take = read if len(body or "") <= MAX_CACHED_CHARS else version_in
         if (version := take(nonce, body, digest)) is None:
             raise Damaged(
                 f"Entry {seq} of the ledger's log, of record {record}, is damaged or missing.", REPAIR

@@ -19,6 +19,8 @@ Value = dict[str, JsonValue]
 LEDGER = uuid.UUID("6d6e656d-652d-5c6c-a564-6765722d7631")  # root of every id; never change it
 LOCAL = "local"
 """The one person on a server without keys, and whoever uses the command line without a server."""
+MAX_INT = 2**53 - 1
+"""The largest number that every JSON reader takes exactly."""
 MAX_NAME_CHARS = 256
 MAX_NAMESPACE_DEPTH = 16
 MAX_VALUE_DEPTH = 64
@@ -70,7 +72,7 @@ class Change(BaseModel):
     undoes: int | None = Field(None, description="The version that this change takes back.")
 
 
-class Named(BaseModel):
+class NamedRecord(BaseModel):
     """What names its record by namespace and key."""
 
     model_config = ConfigDict(frozen=True)
@@ -84,7 +86,7 @@ class Named(BaseModel):
         return record_id(self.namespace, self.key)
 
 
-class Version(Named):
+class Version(NamedRecord):
     """One state of a record; versions are only ever added."""
 
     version: int = Field(ge=1)
@@ -140,7 +142,7 @@ class Hit(NamedTuple):
     parts: dict[str, float]
 
 
-class Write(Named):
+class Write(NamedRecord):
     """A requested change of one record: see `make_write`.
 
     `expected_version` is the version the writer has seen; an insert expects none. `text` of None

@@ -49,7 +49,7 @@ from mneme.stores.ledger.reading import (
     heads_of,
     state_of,
 )
-from mneme.stores.ledger.upgrading import FORMER, Manifest, bring_in
+from mneme.stores.ledger.upgrading import FORMER_FORMAT, Manifest, bring_in
 
 OLDEST = (1, 19)  # conditional upserts and IDF over a part of the collection
 CREATE_ATTEMPTS = 5
@@ -60,7 +60,7 @@ RETRY_SECONDS = 0.3
 """Seconds before another node is asked: meanwhile the nodes notice that one is down."""
 READY_SECONDS = 3
 """Maximum seconds that a node may take to report that it is ready."""
-ROUNDS = 4
+ATTEMPTS_PER_NODE = 4
 """Number of attempts at each of several nodes."""
 
 log = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class Nodes:
 
     def call(self, method: str, path: str, body: Any = None, **params: str) -> Any:
         """Return the answer to a request, of the first node that gives one. Raises StorageFailure."""
-        for left in reversed(range(ROUNDS * len(self._urls) if len(self._urls) > 1 else 1)):
+        for left in reversed(range(ATTEMPTS_PER_NODE * len(self._urls) if len(self._urls) > 1 else 1)):
             asked = self._current
             try:
                 answer = self._client.request(method, self._urls[asked] + path, json=body, params=params)
@@ -389,7 +389,7 @@ class ServerIndex(Engine):
         points = [(point.id, point.payload) for point in self.points(older)]
         manifests = [payload["manifest"] for _, payload in points if "manifest" in payload]
         if manifests:
-            check_format(older, Manifest.model_validate_json(manifests[0]).format, FORMER)
+            check_format(older, Manifest.model_validate_json(manifests[0]).format, FORMER_FORMAT)
             commit(self._database, partial(bring_in, points=points))
             log.warning("The collection %s was taken over, and can be deleted now.", older)
 

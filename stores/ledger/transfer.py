@@ -16,7 +16,7 @@ from mneme.stores.ledger.records import Namespace, Value, Version, check, micros
 
 Written = Callable[[Callable[[Transaction], int | None]], Awaitable[int | None]]
 """Writes to a log, and lets the index follow."""
-BATCH_SIZE = 200
+IMPORT_BATCH_SIZE = 200
 
 
 class Line(Version):
@@ -56,7 +56,7 @@ class Import:
         records = (
             [*numbered] for _, numbered in groupby(self._parsed(lines), key=lambda each: each[1].record)
         )
-        while batch := [*islice(records, BATCH_SIZE)]:
+        while batch := [*islice(records, IMPORT_BATCH_SIZE)]:
             await self._bring_in(batch)
         self.report.refused.sort(key=lambda refused: refused.line)
         return self.report

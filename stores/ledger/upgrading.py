@@ -20,13 +20,13 @@ from mneme.stores.database import storage_errors
 from mneme.stores.ledger.checking import problems_in
 from mneme.stores.ledger.folder import GENERATIONS, MAKING, MANIFEST, Folder
 from mneme.stores.ledger.log import Transaction, write_log
-from mneme.stores.ledger.query import FORMAT, Payload
+from mneme.stores.ledger.query import LEDGER_FORMAT, Payload
 from mneme.stores.ledger.reading import check_format
 from mneme.stores.ledger.records import Version
 
 JOURNAL = "versions.journal"
-RESTORE = "Restore it from a backup: `mneme restore`."
-FORMER = 2
+RESTORE_HINT = "Restore it from a backup: `mneme restore`."
+FORMER_FORMAT = 2
 """The format that can be upgraded."""
 
 log = logging.getLogger(__name__)
@@ -91,12 +91,12 @@ def upgrade(folder: Folder) -> None:
     manifests = [manifest for path in copies if (manifest := read_manifest(path)) is not None]
     newest = max(manifests, key=lambda manifest: manifest.generation, default=None)
     if newest is None:
-        raise LedgerMismatch(f"{copies[0]} is missing or damaged; nothing was touched.", RESTORE)
-    check_format(folder.path, newest.format, FORMER)
+        raise LedgerMismatch(f"{copies[0]} is missing or damaged; nothing was touched.", RESTORE_HINT)
+    check_format(folder.path, newest.format, FORMER_FORMAT)
     journal = folder.path / f"generation-{newest.generation:06d}" / JOURNAL
-    if newest.format > FORMER or not journal.exists():
-        raise StorageFailure(f"The ledger's log in {folder.path} is missing.", RESTORE)
-    log.warning("The ledger at %s is being upgraded to format %s, once.", folder.path, FORMAT)
+    if newest.format > FORMER_FORMAT or not journal.exists():
+        raise StorageFailure(f"The ledger's log in {folder.path} is missing.", RESTORE_HINT)
+    log.warning("The ledger at %s is being upgraded to format %s, once.", folder.path, LEDGER_FORMAT)
     with storage_errors(f"read {journal}"):
         points = journal_points(journal.read_bytes())
     with folder.new_log() as path:
@@ -106,7 +106,7 @@ def upgrade(folder: Folder) -> None:
                 f"The ledger's file {journal} is damaged: {wrong[0]}; nothing was changed.",
                 "`mneme repair` of the version that wrote it says what is lost. Or restore a backup.",
             )
-    folder.note_format(FORMAT, newest.embedder, newest.dimension)
+    folder.note_format(LEDGER_FORMAT, newest.embedder, newest.dimension)
 
 
 def read_manifest(path: Path) -> Manifest | None:
@@ -127,7 +127,7 @@ def journal_points(text: bytes) -> list[tuple[str, Payload]]:
         except ValueError:
             is_whole = False
         if is_whole and broken:
-            raise Damaged(f"Line {broken} of the journal is damaged; nothing was changed.", RESTORE)
+            raise Damaged(f"Line {broken} of the journal is damaged; nothing was changed.", RESTORE_HINT)
         if is_whole:
             point, payload, left = json.loads(line[9:])
             found.append((point, payload))

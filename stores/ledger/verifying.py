@@ -29,16 +29,20 @@ MAX_UNREADABLE_ROWS = 1000
 """Rows that cannot be read, one after the other, after which a table counts as ended."""
 
 
-class Verified(BaseModel):
-    """The result of a verification; everything is whole if there are no problems."""
+class VerifyReport(BaseModel):
+    """The result of a verification; everything is whole if there are no problems.
+
+    `hint` is what to do where not all could be read, for example while the index's server is away.
+    """
 
     location: str
     records: int = 0
     versions: int = 0
     problems: list[str] = []
+    hint: str = ""
 
 
-class Repaired(BaseModel):
+class RepairReport(BaseModel):
     """What a repair built anew, what is lost, and where the damaged files are; `old` is empty for nothing."""
 
     location: str
@@ -48,7 +52,7 @@ class Repaired(BaseModel):
     old: str = ""
 
 
-async def verify(location: str, api_key: str = "") -> Verified:
+async def verify(location: str, api_key: str = "") -> VerifyReport:
     """Read everything in a ledger and compare it; others may go on meanwhile.
 
     Raises LedgerMismatch, and Damaged where the ledger is gone.
@@ -56,21 +60,22 @@ async def verify(location: str, api_key: str = "") -> Verified:
     return await asyncio.to_thread(_verify, location, api_key)
 
 
-def _verify(location: str, api_key: str = "") -> Verified:
+def _verify(location: str, api_key: str = "") -> VerifyReport:
     place = place_of(location)
     if place.folder is not None:
         refuse_gone(place.folder)
     try:
         store = open_to_read(location, api_key=api_key)
     except Damaged as damage:
-        return Verified(location=place.shown, problems=[str(damage)])
-    found = Verified(location=place.shown)
+        return VerifyReport(location=place.shown, problems=[str(damage)])
+    found = VerifyReport(location=place.shown)
     try:
         found.problems += problems_of(store.log.database)
         found.records, found.versions = count_of(store.log.database)
         found.problems += [] if found.problems else store.index.verify()
     except MnemeError as failure:
-        found.problems.append(f"{failure} {failure.hint}".strip())
+        found.problems.append(str(failure))
+        found.hint = failure.hint
     finally:
         store.close()
     return found
@@ -84,7 +89,7 @@ def count_of(database: Database) -> tuple[int, int]:
         return records, versions
 
 
-async def repair(location: str, embedder: Embedder, api_key: str = "") -> Repaired:
+async def repair(location: str, embedder: Embedder, api_key: str = "") -> RepairReport:
     """Build the index of a ledger anew from its log, and a damaged log from the entries that are whole.
 
     What is whole stays as it is. The damaged files are set aside. Raises LedgerInUse, LedgerMismatch,
@@ -102,7 +107,7 @@ async def repair(location: str, embedder: Embedder, api_key: str = "") -> Repair
         finally:
             await ledger.close()
         found = await verify(location, api_key)
-    return Repaired(**found.model_dump(exclude={"problems"}), lost=lost, old=old)
+    return RepairReport(**found.model_dump(exclude={"problems", "hint"}), lost=lost, old=old)
 
 
 async def vacuum(location: str, embedder: Embedder, api_key: str = "") -> None:
@@ -125,7 +130,7 @@ def _repair_log(folder: Folder, wrong: list[str]) -> tuple[list[str], str]:
         unseal(folder.path)
         with folder.new_log() as path:
             lost = _rewritten(folder, path)
-            old = folder.set_aside(f"is damaged ({wrong[0]}), and has been built anew")
+            old = folder.set_aside(f"has been built anew ({wrong[0]})")
         write_durably(kept_of(folder.path), "")  # what is lost is said, and missed no more
         return lost, str(old)
     finally:

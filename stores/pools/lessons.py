@@ -23,7 +23,7 @@ from mneme.stores.shelf import Shelf, kind_of
 HELD_OUT = 5
 """Every fifth answer is never trained on, with all its questions: by those a retriever is judged."""
 HELD_SHELF = "held"
-MARGIN = {"likelihood": 0.01, "probability": 0.05, "grade": 0.05}
+GRADE_MARGINS = {"likelihood": 0.01, "probability": 0.05, "grade": 0.05}
 """What grades must differ by to mean something: a likelihood is measured, a grade is a guess in words."""
 Status = Literal["waiting", "graded", "learned", "refused", "skipped"]
 Measure = Literal["likelihood", "probability", "grade"]
@@ -79,7 +79,7 @@ def labelled(lesson: RetrieverLesson, candidates: list[Graded], v: int) -> Retri
     half = min(v, len(ordered)) // 2
     if half == 0:
         return graded.model_copy(update={"status": "skipped"})
-    margin = max(MARGIN[each.measure] for each in ordered)
+    margin = max(GRADE_MARGINS[each.measure] for each in ordered)
     if ordered[-1].contradiction - ordered[0].contradiction < margin:
         return graded
     middle = (ordered[0].contradiction + ordered[-1].contradiction) / 2
@@ -91,7 +91,7 @@ def labelled(lesson: RetrieverLesson, candidates: list[Graded], v: int) -> Retri
 
 
 LESSON = kind_of(RetrieverLesson, part=lambda lesson: lesson.status)
-QUESTION = kind_of(HeldOut, text=lambda held: held.question)
+HELD_OUT_KIND = kind_of(HeldOut, text=lambda held: held.question)
 
 
 class RetrieverLessons(Shelf[RetrieverLesson, RetrieverLesson]):
@@ -99,7 +99,7 @@ class RetrieverLessons(Shelf[RetrieverLesson, RetrieverLesson]):
 
     def __init__(self, pool: MemoryPool) -> None:
         super().__init__(pool.ledger, (*pool.below, "lessons"), LESSON)
-        self.questions = Shelf(pool.ledger, (*pool.below, "questions"), QUESTION)
+        self.questions = Shelf(pool.ledger, (*pool.below, "questions"), HELD_OUT_KIND)
 
     async def open_all(self, pairs: Sequence[Pooled], *, change: Change) -> None:
         """Store the lessons of memories that have a question, once; all questions are embedded together."""

@@ -20,9 +20,9 @@ from mneme.stores.ledger.log import retry_on_conflict
 from mneme.stores.ledger.query import Mode
 from mneme.stores.ledger.records import Change, Namespace, Version, team_namespace
 from mneme.stores.shelf import RecordKind, Shelf
-from mneme.stores.write_gate import PAIRS, SAME_ANSWER, SAME_QUESTION, may_be_reworded, near
+from mneme.stores.write_gate import PAIR_GATE, SAME_ANSWER, SAME_QUESTION, may_be_reworded, near
 
-MAX_PAIR_CHARS = PAIRS.max_chars
+MAX_PAIR_CHARS = PAIR_GATE.max_chars
 """Characters of a prompt or an answer: an example has to fit into another agent's prompt."""
 MAX_TURNS = 20
 """Turns that may lead up to a question."""

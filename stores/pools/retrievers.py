@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # slow to import
 SERVING = "serving"
 UNTRAINED = 0
 """The number of the retriever that is the untrained embedder."""
-PAGE_SIZE = 8
+VERSIONS_PER_PAGE = 8
 """Versions that are read at once where it is not known how many it takes."""
 FILES = 20
 """Versions back to which a pool can be rolled: a projection has 0.05 MB, an encoder 90 MB."""
@@ -119,7 +119,7 @@ class Retrievers(Shelf[Retriever, Retriever]):
         No more versions are read than it takes: each names all that it learned.
         """
         keys, passed = dict[str, None](), 0
-        while len(keys) < most and (found := await self.latest(PAGE_SIZE, offset=passed)):
+        while len(keys) < most and (found := await self.latest(VERSIONS_PER_PAGE, offset=passed)):
             for each in reversed(found):
                 keys |= dict.fromkeys(reversed(each.memories))
             passed += len(found)

@@ -14,7 +14,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Version, team_namespace
 from mneme.stores.shelf import RecordKind, Shelf
 
-DEFAULT = 70
+DEFAULT_THRESHOLD = 70
 """The score, of 100, above which pairs are kept where nothing was calibrated."""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.memory_pool import MemoryPool
-from mneme.stores.tuned_models import Archived, TunedModels
+from mneme.stores.tuned_models import ArchiveWrites, TunedModels
 
 GROWN = 200
 """New memories from which on a consolidation is due."""
@@ -33,6 +33,6 @@ class PoolModels(TunedModels):
 
     async def _learned(
         self, tag: str, keep: Sequence[str], only: Sequence[str] | None, change: Change
-    ) -> Archived:
+    ) -> ArchiveWrites:
         """Return the memories that a model learned, which stay."""
-        return Archived([*(only or ())], await self._pool.count())
+        return ArchiveWrites([*(only or ())], await self._pool.count())

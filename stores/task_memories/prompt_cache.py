@@ -21,7 +21,7 @@ class CachedAnswer(BaseModel):
     draft: dict[str, Any]
 
 
-class Prompted(BaseModel):
+class CacheEntry(BaseModel):
     """A prompt with its answer, as they are stored."""
 
     prompt: str
@@ -32,7 +32,7 @@ class PromptCache:
     """The answers of one team; the first answer to a prompt stays."""
 
     def __init__(self, ledger: Ledger, team: str) -> None:
-        kind = kind_of(Prompted)
+        kind = kind_of(CacheEntry)
         self._kept = Shelf(ledger, team_namespace(team, "task_memory", "prompt_cache"), kind)
 
     async def get(self, prompt: str) -> CachedAnswer | None:
@@ -43,7 +43,7 @@ class PromptCache:
     async def add(self, prompt: str, answer: CachedAnswer) -> bool:
         """Keep an answer; return False where the prompt has one already."""
         change = Change(reason="answered", actor="prompt cache", source=Source(tasks=[answer.task]))
-        return await self._kept.add_new(_key(prompt), Prompted(prompt=prompt, answer=answer), change=change)
+        return await self._kept.add_new(_key(prompt), CacheEntry(prompt=prompt, answer=answer), change=change)
 
 
 def _key(prompt: str) -> str:

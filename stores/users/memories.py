@@ -28,7 +28,7 @@ from mneme.stores.ledger.records import (
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.shelf import RecordKind, Shelf, check_readable, read_one, readable
 from mneme.stores.users.memory import RULES, Kind, Memory, MemoryRecord, valid_at
-from mneme.stores.users.traces import InboxTraces, Told, named, told_by
+from mneme.stores.users.traces import InboxTraces, Origins, named, told_by
 
 ATTENDED = ("flag", "unclear", "asks", "may_contradict")
 """The fields of which `Memory.attention` is made."""
@@ -299,12 +299,12 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
             raise missing(self.namespace, key)
         return mark
 
-    async def told(self, keys: Sequence[str]) -> Told:
+    async def told(self, keys: Sequence[str]) -> Origins:
         """Return the sources of these memories, with the messages that the inbox has. Raises NotFound."""
-        known = Told()
+        known = Origins()
         for key in keys:
             known |= told_by(await self.ledger.history(self.namespace, key))
-        known |= Told(texts=frozenset(named(each, self.user) for each in known.texts))
+        known |= Origins(texts=frozenset(named(each, self.user) for each in known.texts))
         return await InboxTraces(self.ledger, self.user).about({*keys}, known)
 
     async def forget_all(self, *, reason: str, actor: str) -> int:

@@ -37,13 +37,13 @@ from mneme.stores.shelf import Shelf, kind_of, readable
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory, MemoryRecord
 from mneme.stores.users.traces import named
-from mneme.stores.write_gate import FACTS
+from mneme.stores.write_gate import FACT_GATE
 
 Compare = Callable[[Memory, UserMemories, str], Awaitable[tuple[MemoryRecord | None, Sequence[MemoryRecord]]]]
 """Returns which memory of a place is repeated, and which may be contradicted; never the record of the key."""
 Sharing = Literal["never", "ask", "always"]
 WRITE_TRIES = 5
-UNSPACED = re.compile(f"(?:{HAN.pattern}|{KANA.pattern})+")
+UNSPACED_TEXT = re.compile(f"(?:{HAN.pattern}|{KANA.pattern})+")
 """Chinese or Japanese, which has no spaces: it is looked for as it stands."""
 ENDING_LETTERS = 1, 3
 """Letters at most in which a word of another language may end otherwise, and its other form."""
@@ -78,7 +78,7 @@ class Policy(BaseModel):
             words[word[:STEM_LETTERS]].add(word)
 
         def says(word: str) -> bool:
-            if UNSPACED.fullmatch(word):
+            if UNSPACED_TEXT.fullmatch(word):
                 return word in plain
             known = words.get(folded(word)[:STEM_LETTERS], ())
             return stems_of(word) <= stems or any(_is_form(folded(word), each) for each in known)
@@ -94,7 +94,7 @@ def marks_of(subject: str) -> list[str]:
 
 def _spaced(text: str) -> str:
     """Return a text in which what has no spaces stands by itself."""
-    return UNSPACED.sub(r" \g<0> ", unicodedata.normalize("NFKC", text))
+    return UNSPACED_TEXT.sub(r" \g<0> ", unicodedata.normalize("NFKC", text))
 
 
 def _is_form(one: str, other: str) -> bool:
@@ -105,7 +105,7 @@ def _is_form(one: str, other: str) -> bool:
     return alike >= STEM_LETTERS and shorter <= ENDING_LETTERS[0] and longer <= ENDING_LETTERS[1]
 
 
-class Shared(NamedTuple):
+class ShareWrites(NamedTuple):
     """The writes that share a memory: none if `known` says it already; and the memories `beside` it."""
 
     writes: Sequence[Write]
@@ -176,7 +176,7 @@ def linked(memory: Memory, beside: Sequence[MemoryRecord]) -> Memory:
     return memory.model_copy(update={"may_contradict": [each.key for each in beside]})
 
 
-async def shared(facts: TeamFacts, memory: Memory, change: Change, compare: Compare) -> Shared:
+async def shared(facts: TeamFacts, memory: Memory, change: Change, compare: Compare) -> ShareWrites:
     """Return what tells a team a memory: what was made of the same before says so from now on.
 
     An organisation that asks for what its teams know gets it as a proposal.
@@ -190,7 +190,7 @@ async def shared(facts: TeamFacts, memory: Memory, change: Change, compare: Comp
     if earlier:
         known = earlier if earlier.memory.timed == memory.timed else None
     if known:
-        return Shared([], known, beside)
+        return ShareWrites([], known, beside)
     key, version = (earlier.key, earlier.version) if earlier else (uuid4().hex, None)
     writes = [facts.write(key, linked(memory, beside), change, version)]
     reference = f"{record_id(facts.namespace, key)}@{(version or 0) + 1}"
@@ -198,7 +198,7 @@ async def shared(facts: TeamFacts, memory: Memory, change: Change, compare: Comp
     for organisation in roles().asked_by(facts.user) if facts.place == "facts" else ():
         proposals = TeamFacts(facts.ledger, organisation, "proposals")
         writes += (await shared(proposals, memory, onward, compare)).writes
-    return Shared(writes, None, beside)
+    return ShareWrites(writes, None, beside)
 
 
 class OwnMemories(UserMemories):
@@ -208,7 +208,7 @@ class OwnMemories(UserMemories):
         super().__init__(ledger, user)
         self._who, self._compare = who, compare
 
-    async def share(self, key: str, team: str, change: Change) -> tuple[TeamFacts, Shared, MemoryRecord]:
+    async def share(self, key: str, team: str, change: Change) -> tuple[TeamFacts, ShareWrites, MemoryRecord]:
         """Make a memory a fact of a team, or a proposal where the role allows no more, and ask no longer.
 
         Return where it stands, how it was written, and what says it there now.
@@ -231,7 +231,7 @@ class OwnMemories(UserMemories):
 
     async def _shared(
         self, team: str, memory: Memory, at: datetime, reference: str, change: Change
-    ) -> tuple[TeamFacts, Shared, Sequence[Write]]:
+    ) -> tuple[TeamFacts, ShareWrites, Sequence[Write]]:
         """Return where a version of a memory is shared, what writes it there, and the note in the audit."""
         facts = TeamFacts(self.ledger, team, "facts" if may(self._who, team, "promote") else "proposals")
         doubts = [f"It {each}." for each in _doubts(memory)]
@@ -290,7 +290,7 @@ class OwnMemories(UserMemories):
 def _doubts(memory: Memory) -> Iterator[str]:
     """Yield the write gate's doubts about all that a team would be told, each once."""
     texts = [memory.content, *memory.entities, *memory.relations]
-    yield from dict.fromkeys(doubt for each in texts for doubt in FACTS.doubts(each))
+    yield from dict.fromkeys(doubt for each in texts for doubt in FACT_GATE.doubts(each))
 
 
 def _told(writes: Sequence[Write]) -> tuple[str, ...]:

@@ -26,15 +26,15 @@ def named(text: str, owner: str) -> str:
 
 
 @dataclass(frozen=True)
-class Told:
+class Origins:
     """The ids of messages; the texts and quotes of a memory in any version; messages as they were sent."""
 
     messages: frozenset[str] = frozenset()
     texts: frozenset[str] = frozenset()
     turns: frozenset[str] = frozenset()
 
-    def __or__(self, other: "Told") -> "Told":
-        return Told(self.messages | other.messages, self.texts | other.texts, self.turns | other.turns)
+    def __or__(self, other: "Origins") -> "Origins":
+        return Origins(self.messages | other.messages, self.texts | other.texts, self.turns | other.turns)
 
     def is_in(self, text: str) -> bool:
         """Return whether a text is or contains one of these.
@@ -55,7 +55,7 @@ class Told:
         return frozenset(text for text in ended if len(text) >= MIN_CHARS and " " in text)
 
 
-def told_by(history: Sequence[Version]) -> Told:
+def told_by(history: Sequence[Version]) -> Origins:
     """Return the sources and texts of all versions of a memory; unreadable ones are passed over."""
     messages: set[str] = set()
     texts: set[str] = set()
@@ -66,7 +66,7 @@ def told_by(history: Sequence[Version]) -> Told:
             if isinstance(said, dict):
                 messages.add(str(said.get("message_id") or ""))
                 texts.update(str(said.get(name) or "").strip() for name in ("content", "quote"))
-    return Told(frozenset(messages - {""}), frozenset(texts - {""}))
+    return Origins(frozenset(messages - {""}), frozenset(texts - {""}))
 
 
 class Traces(NamedTuple):
@@ -82,13 +82,13 @@ class InboxTraces:
     def __init__(self, ledger: Ledger, user: str) -> None:
         self._ledger, self._namespace = ledger, user_namespace(user, "inbox")
 
-    async def about(self, keys: Set[str], known: Told) -> Told:
+    async def about(self, keys: Set[str], known: Origins) -> Origins:
         """Add to what is known of memories the messages whose outcome names one, and what they all said."""
         heads = await self._heads()
         about = {head.key for head in heads if head.key in known.messages or keys & _concerned(head)}
-        return known | Told(frozenset(about), turns=frozenset(await self._said(about)))
+        return known | Origins(frozenset(about), turns=frozenset(await self._said(about)))
 
-    async def find(self, told: Told) -> Traces:
+    async def find(self, told: Origins) -> Traces:
         """Find the records in which something of it stands.
 
         Closed messages only record work that is done, so all of them are forgotten, with the turns before
@@ -115,7 +115,7 @@ def _concerned(head: Version) -> set[str]:
     return {each["key"] for each in outcome["operations"]} if outcome else set()
 
 
-def _tells(head: Version, told: Told) -> bool:
+def _tells(head: Version, told: Origins) -> bool:
     return head.key in told.messages or told.is_in(str(head.value["message"]))
 
 

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
 from mneme.core.errors import BadInput, ModelUnavailable
-from mneme.evals.chat.msc import AGENTS, Name
+from mneme.evals.chat.msc import VERSIONS, Name
 from mneme.graphs.baselines.memory_agent_v1 import builder as version_1
 from mneme.graphs.memory_agent import builder as ours
 from mneme.graphs.remember import builder as remember
@@ -45,7 +45,7 @@ async def tell(
     ledger: Ledger, message: str, arm: Name = "ours", context: MemoryContext = RULES, **given: Any
 ) -> dict[str, Any]:
     told = cast(Message, {"message": message, **given})
-    return await AGENTS[arm].compile(store=LedgerStore(ledger)).ainvoke(told, context=context)
+    return await VERSIONS[arm].compile(store=LedgerStore(ledger)).ainvoke(told, context=context)
 
 
 async def contents(ledger: Ledger, user: str = "local") -> list[str]:
@@ -70,7 +70,7 @@ async def test_rules_keep_all_of_the_papers_table_1_and_correct_the_breed(bundle
     assert all(each["rationale"] for each in told)
 
 
-@pytest.mark.parametrize(("arm", "retrieval"), [*((each, "fixed") for each in AGENTS), ("v1", "agent")])
+@pytest.mark.parametrize(("arm", "retrieval"), [*((each, "fixed") for each in VERSIONS), ("v1", "agent")])
 async def test_every_version_inserts_updates_and_discards(
     bundled: Ledger, arm: Name, retrieval: Literal["fixed", "agent"]
 ) -> None:

@@ -56,7 +56,7 @@ async def test_a_correction_keeps_the_rest_of_the_memory_and_the_messages_own_wo
 async def test_a_memory_that_the_reader_was_shown_is_compared_whatever_its_language(
     edge_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mneme.nodes.chat.memory_agent.FLOOR", 1.1)  # the embedder knows no Spanish
+    monkeypatch.setattr("mneme.nodes.chat.memory_agent.MIN_SIMILARITY", 1.1)  # the embedder knows no Spanish
     for each in ("The user lives in Burgos.", "The user eats meat every day."):
         await known(edge_ledger, Memory(content=each))
     message = "Sigo en Burgos, pero la carne ya no la toco."

@@ -32,7 +32,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return thread
 
     async def start(_: Ledger, context: dict[str, Any]) -> None:
-        await asyncio.sleep(waking.SHORT)
+        await asyncio.sleep(waking.START_POLL)
         users.append(context["user"])
 
     monkeypatch.setattr(waking, "TICK", 0.01)

@@ -109,7 +109,7 @@ def test_the_log_says_which_program_read_and_wrote_what(
     text = "The staging server is called heron."
     ask(console_server, user, "POST", "memories", "editor", json={"content": text})
     ask(console_server, user, "GET", "memories/search", "mcp", params={"query": "Which server is staging?"})
-    ask(console_server, user, "GET", "recall", "openai", params={"question": "Which server is staging?"})
+    ask(console_server, user, "GET", "recall", "openai", params={"query": "Which server is staging?"})
     read_by(console_server, user, 2)
     opened(page, console_server, user, "access")
     programs = page.get_by_role("group", name="By program")

@@ -114,5 +114,5 @@ def test_a_reviewer_decides_on_a_proposed_fact(page: Page, tmp_path: Path) -> No
         other.get_by_role("button", name="Turn down").click()
         expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
         expect(page.get_by_role("link", name="Reviews", exact=True)).to_be_visible()
-        seen = httpx.get(f"{api}/recall", headers=hers, params={"question": text, "teams": "analysts"}).json()
+        seen = httpx.get(f"{api}/recall", headers=hers, params={"query": text, "teams": "analysts"}).json()
         assert [each["text"] for each in seen if each["origin"].startswith("analysts")] == [text]

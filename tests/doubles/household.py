@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mneme.environments.household.beliefs import Known
+from mneme.environments.household.beliefs import Sighting
 from mneme.environments.household.episode import Episode
 from mneme.nodes.household.context import HouseholdContext
 from mneme.prompts.household.household import Container, Door, Item, Need, Option, Room, Worker
@@ -76,9 +76,9 @@ def passage() -> Passage:
     )
 
 
-def seen(thing: int, name: str, step: int, **more: Any) -> Known:
+def seen(thing: int, name: str, step: int, **more: Any) -> Sighting:
     box = {"center": (0, 0, 0), "size": (1, 1, 1), "is_open": None, "room": 1, "holder": None}
-    return Known.model_validate(
+    return Sighting.model_validate(
         {
             "id": thing,
             "name": name,

@@ -17,7 +17,7 @@ from mneme.rules.chat import chatbot, memory_agent
 
 LOADED = (main, chat, share, workflows, graph, remember, chatbot, memory_agent, sharing)
 
-minilm.THREADS = 1  # a process that is forked from this one has none of its threads
+minilm.INFERENCE_THREADS = 1  # a process that is forked from this one has none of its threads
 asyncio.run(open_embedder("bundled"))
 settings.cache_clear()
 assert not settings.cache_info().currsize, "each command reads its own environment"

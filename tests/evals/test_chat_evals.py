@@ -9,7 +9,7 @@ from rich.console import Console
 
 from mneme.core.errors import BadInput, ModelUnavailable, StorageFailure
 from mneme.evals.chat import contradictions, latency, msc
-from mneme.evals.chat.contradictions import Case, Done, Expected, as_row, pair, score, summarise
+from mneme.evals.chat.contradictions import Case, Done, Expectation, as_row, pair, score, summarise
 from mneme.evals.measuring import share
 from mneme.evals.report import Report, open_journal, table
 from mneme.prompts.chat.chatbot import reply
@@ -22,13 +22,13 @@ from tests.doubles.served import served
 from tests.evals.runs import ollama, raw_results
 
 LLAMA = "ollama:llama3.1:8b"
-INSERT = Expected(operation=["insert"], contains=["piano"])
-UPDATE = Expected(operation=["update"], target=0, contains=["Rome"], keeps=["Ana"], drops=["Oslo"])
+INSERT = Expectation(operation=["insert"], contains=["piano"])
+UPDATE = Expectation(operation=["update"], target=0, contains=["Rome"], keeps=["Ana"], drops=["Oslo"])
 MOVED = Done(operation="update", target=0, before="Ana lives in Oslo.", content="Ana lives in Rome.")
 LEARNT = Done(operation="insert", content="The user plays the piano.")
 
 
-def case(*expect: Expected, memories: tuple[str, ...] = ("Ana lives in Oslo.",)) -> Case:
+def case(*expect: Expectation, memories: tuple[str, ...] = ("Ana lives in Oslo.",)) -> Case:
     return Case(id="x", category="any", memories=list(memories), message="…", expect=list(expect))
 
 
@@ -68,19 +68,19 @@ class TestScoring:
         assert right(given, MOVED.model_copy(update={"content": "ANA LIVES IN ROME"}))
 
     def test_one_updated_memory_may_answer_two_expectations_but_an_insert_only_one(self) -> None:
-        age = Expected(operation=["update"], target=0, contains=["rome"])
+        age = Expectation(operation=["update"], target=0, contains=["rome"])
         assert right(case(UPDATE, age), MOVED)
         assert not right(case(INSERT, INSERT), LEARNT)
 
     def test_either_operation_is_right_where_both_are_accepted(self) -> None:
-        either = Expected(operation=["insert", "update"], target=0, contains=["Rome"], keeps=["Ana"])
+        either = Expectation(operation=["insert", "update"], target=0, contains=["Rome"], keeps=["Ana"])
         assert right(case(either), MOVED)
         assert right(case(either), Done(operation="insert", content="She moved to Rome."))
         assert not right(case(either))
 
     def test_the_pairing_favours_the_operation_whose_words_are_right(self) -> None:
         other = Done(operation="insert", content="The user sings.")
-        sings = Expected(operation=["insert"], contains=["sings"])
+        sings = Expectation(operation=["insert"], contains=["sings"])
         assert all(p.right for p in pair([sings, INSERT], [LEARNT, other]))
 
     def test_what_is_right_and_what_should_be_stored_is_counted(self) -> None:
@@ -143,7 +143,7 @@ class TestContradictionFile:
             contradictions.load(path)
 
     def test_the_shipped_sets_are_read(self) -> None:
-        for path in (contradictions.DEFAULT, contradictions.DEFAULT.with_name("hard.jsonl")):
+        for path in (contradictions.LABELLED_FILE, contradictions.LABELLED_FILE.with_name("hard.jsonl")):
             assert len(contradictions.load(path)) >= 300
 
     def test_an_absent_or_empty_file_is_said_so(self, tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ import pytest
 from mneme.core.errors import BadInput
 from mneme.evals.compare.code import CODE, cost
 from mneme.evals.compare.evaluation import Options, run, table_of, tasks_of
-from mneme.evals.compare.finding import FAMILIES, KNOWN, memory_named
+from mneme.evals.compare.finding import COURSE_FAMILIES, NAMED_MEMORIES, memory_named
 from mneme.evals.compare.memory import UNKNOWN, Event, Family, Memory, Outcome, Score, Situation
 from mneme.evals.compare.playing import Costs, fitted
 from mneme.evals.compare.public import of_folder
 from mneme.evals.compare.rivals import RIVAL_MEMORIES
-from mneme.evals.compare.work import WANTED
+from mneme.evals.compare.work import REQUIRED_GAIN
 from mneme.evals.measuring import holm
 from mneme.models.asking.counting import tokens
 from tests.doubles.ollama_streams import Answer
@@ -52,7 +52,7 @@ def done(scores: Sequence[Score]) -> float:
     return sum(each.outcome.success for each in scores) / len(scores)
 
 
-@pytest.mark.parametrize("family", FAMILIES.values(), ids=[*FAMILIES])
+@pytest.mark.parametrize("family", COURSE_FAMILIES.values(), ids=[*COURSE_FAMILIES])
 def test_only_who_remembers_does_the_work(family: Family) -> None:
     """A reader of all that was said is far ahead of one who has nothing; the same seed is the same course."""
     known = [each for seed in range(4) for each in Perfect().play(family, seed)]
@@ -66,7 +66,7 @@ def test_only_who_remembers_does_the_work(family: Family) -> None:
 def test_a_conversation_asks_about_now_then_and_what_was_to_be_forgotten() -> None:
     asked, right = list[str](), set[bool]()
     for seed in range(6):
-        course = FAMILIES["conversation"].make(seed, SIZE)
+        course = COURSE_FAMILIES["conversation"].make(seed, SIZE)
         step, said = next(course), ""
         while True:
             if isinstance(step, Situation):
@@ -85,15 +85,15 @@ def test_the_lesson_of_one_piece_of_code_misleads_where_the_data_is_not_alike() 
     for shape in (functions["a look-up in a list"], pipelines["a search of the whole file for each key"]):
         numbers, lists = (partial(cost, shape, data, "seed") for data in shape.data)
         table, halving = shape.remedies
-        assert numbers() / numbers(table) > WANTED and numbers() / numbers(halving) > WANTED
-        assert lists() / lists(table) == 0 and lists() / lists(halving) > WANTED
+        assert numbers() / numbers(table) > REQUIRED_GAIN and numbers() / numbers(halving) > REQUIRED_GAIN
+        assert lists() / lists(table) == 0 and lists() / lists(halving) > REQUIRED_GAIN
         assert numbers("two threads") == numbers(), "it fits no shape"
 
 
 async def test_every_memory_plays_within_the_budget_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
     options = Options(work=["home"], courses=1, tasks=4, tokens=[60], jobs=1, out=tmp_path)
     report = await run(options)
-    assert {row["memory"] for row in report.rows} == {*KNOWN}
+    assert {row["memory"] for row in report.rows} == {*NAMED_MEMORIES}
     assert all(row["shown"] <= 60 * row["recalls"] for row in report.rows)
     assert all(len(row["tasks"]) == 4 for row in report.rows)
     by_name = {row["memory"]: row for row in report.rows}

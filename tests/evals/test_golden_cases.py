@@ -13,7 +13,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from mneme.core.errors import BadInput
 from mneme.evals.discussion.judges import judge_as_printed
 from mneme.evals.prompts.cases import CASE_KINDS, Golden, Property, all_questions, file_of, filled, read_cases
-from mneme.models.asking.asking import REPLY_TOKENS, TEXT_TOKENS
+from mneme.models.asking.asking import MIN_REPLY_ROOM, TEXT_TOKENS
 from mneme.models.asking.counting import tokens_of
 from mneme.models.asking.replies import objects
 from mneme.prompts.chat.paper_versions import choose_tools
@@ -55,7 +55,7 @@ def test_a_case_fits_the_context(key: Key) -> None:
 def tokens_needed(golden: Golden) -> int:
     """Return the tokens of a prompt and of the room that it must leave for the reply."""
     system, user = golden.question.wording(golden.given)
-    kept = TEXT_TOKENS if golden.question.answer is str else REPLY_TOKENS
+    kept = TEXT_TOKENS if golden.question.answer is str else MIN_REPLY_ROOM
     return tokens_of([SystemMessage(system), HumanMessage(user)]) + kept
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from rich.console import Console
 
 from mneme.cli.doctor import Finding, examine
-from mneme.client.measured import FILE, Fitness, keep_measured, measured_models
+from mneme.client.measured import MEASURED_FILE, Fitness, keep_measured, measured_models
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.evals.prompts import evaluation
@@ -213,10 +213,10 @@ def test_other_weights_are_another_model() -> None:
 
 async def test_a_damaged_file_does_not_stop_the_doctor() -> None:
     settings().home.mkdir(parents=True, exist_ok=True)
-    (settings().home / FILE).write_text("{")
+    (settings().home / MEASURED_FILE).write_text("{")
     found: dict[str, Finding] = {each.what: each async for each in examine()}
     assert found["measured models"].state == "warning"
-    assert FILE in found["measured models"].detail
+    assert MEASURED_FILE in found["measured models"].detail
 
 
 async def test_whether_a_worked_example_helps_is_measured_without_it(

@@ -18,7 +18,7 @@ from mneme.environments.pddl import generate_suite
 from mneme.evals.options import Identity
 from mneme.evals.pddl import evaluation
 from mneme.evals.pddl.evaluation import LABELS, PAPER_ROWS, report
-from mneme.evals.report import ROOT, Journal, Report, code_digest
+from mneme.evals.report import SOURCE_ROOT, Journal, Report, code_digest
 
 RULES = Identity(responder="rules")
 
@@ -220,7 +220,7 @@ def kept(out: Path) -> list[dict[str, Any]]:
 
 def start(*words: str) -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-m", "mneme", "eval", "pddl", "--agents", "rules", *words]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(command, cwd=SOURCE_ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 async def test_an_interrupted_evaluation_goes_on(tmp_path: Path) -> None:

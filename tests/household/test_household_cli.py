@@ -3,10 +3,7 @@
 import json
 import re
 import shutil
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
-from functools import partial
 from importlib.metadata import EntryPoint, EntryPoints
 from io import StringIO
 from itertools import pairwise
@@ -29,8 +26,10 @@ from mneme.core.errors import BadInput, NotFound
 from mneme.core.settings import settings
 from mneme.environments.household import generate, save_episode
 from mneme.environments.household.episode import parse_episode
-from mneme.stores.checkpoints.checkpointer import latest_values, open_checkpointer
+from mneme.stores.access import known_id
+from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from tests.doubles.command_line import Done, Running, run_mneme
+from tests.doubles.household_runs import changed, checkpoints_of, copied, lines
 from tests.doubles.ollama import Model, Reply
 from tests.doubles.quiet import quiet
 from tests.doubles.served import served
@@ -67,19 +66,6 @@ def written(home: Path, name: str) -> str:
     file = home / f"{name}-lines.jsonl"
     file.write_text(mneme(home, "replay", name, "--json").stdout)
     return str(file)
-
-
-def changed(home: Path, sql: str) -> None:
-    """Change the checkpoints as another program could."""
-    with closing(sqlite3.connect(home / "checkpoints.sqlite")) as connection, connection:
-        connection.execute(sql)
-
-
-def copied(trace: Path, other: Path, **more: str) -> None:
-    """Copy a run, with something more in its first line."""
-    begun, *others = trace.read_text().splitlines()
-    other.parent.mkdir(exist_ok=True)
-    other.write_text("\n".join([json.dumps(json.loads(begun) | more), *others, ""]))
 
 
 class TestRuns:
@@ -262,10 +248,6 @@ class TestRuns:
         assert "\ndone in" in shown.stdout
 
 
-def lines(trace: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in trace.read_text().splitlines()]
-
-
 class TestKilled:
     """A run that is killed goes on under the same name, to the same end."""
 
@@ -280,6 +262,20 @@ class TestKilled:
         assert {**ended(mneme(home, *play)), "name": "tea", "trace": tea["trace"]} == tea
         assert lines(Path(written(home, "killed")))[1:] == lines(Path(tea["trace"]))[1:]
         assert "is over" in mneme(home, *play, status=1).stderr
+
+    async def test_one_that_has_no_next_step_is_begun_anew(self, tea: dict[str, Any], home: Path) -> None:
+        """Earlier versions left one that was stopped within a step so."""
+        name = "household/left/1"
+        async with open_checkpointer(str(home / "checkpoints.sqlite")) as saver:
+            (kept,) = [each for each in await saver.threads() if "household/tea/" in str(each.metadata)]
+            await saver.acopy_thread(kept.id, known_id(name))
+            metadata = {"thread_name": name, "household_run": kept.metadata["household_run"]}
+            config: Any = {"configurable": {"thread_id": known_id(name)}, "metadata": metadata}
+            graph = graphs.load("mita").builder.compile(checkpointer=saver)
+            await graph.aupdate_state(config, {"over": False}, as_node="finish")
+            assert (await graph.aget_state(config)).tasks == ()
+        play = ("run", "--task", "Prepare Tea", "--seed", "24", "--id", "left", *RULES, "--json")
+        assert {**ended(mneme(home, *play)), "name": "tea", "trace": tea["trace"]} == tea
 
     def test_what_an_earlier_version_wrote_into_a_file_is_replayed_and_gone_on_with(
         self, home: Path, tea: dict[str, Any]
@@ -303,13 +299,6 @@ class TestKilled:
         shutil.copy(tea["trace"], here / "household" / "tea.jsonl")
         for went_on in range(1, len(values["lines"])):
             assert [*told_by(metadata, values | {"lines": values["lines"][went_on:]})] == whole
-
-
-async def checkpoints_of(home: Path, run: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the metadata and the values of the latest checkpoint of a run."""
-    async with open_checkpointer(str(home / "checkpoints.sqlite")) as saver:
-        names = {each.metadata["thread_name"].split("/")[1]: each for each in await saver.threads()}
-        return names[run].metadata, await saver.read(partial(latest_values, thread=names[run].id))
 
 
 class TestDamage:

@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mneme.api.household import played
-from mneme.api.household_runs import BEGUN, Run, told_by
+from mneme.api.household_runs import RUN_METADATA, Run, told_by
 from mneme.core.errors import BadInput
 from mneme.environments.household import (
     Action,
     Beliefs,
-    Ended,
     Episode,
     Event,
     Frame,
     Macro,
+    MacroEnd,
     Plan,
     Trace,
     World,
@@ -218,7 +218,7 @@ def test_an_agent_that_gets_nowhere_is_stuck() -> None:
         turn = plan.next(observation, beliefs, world.layout)
         assert isinstance(turn, Action)
         plan.took(turn, observation, beliefs)
-    assert plan.next(observation, beliefs, world.layout) == Ended(ok=False, why="stuck")
+    assert plan.next(observation, beliefs, world.layout) == MacroEnd(ok=False, why="stuck")
 
 
 def test_waiting_ends_and_a_message_interrupts() -> None:
@@ -431,5 +431,5 @@ def test_no_trace_and_no_json_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("made_up", ["tea", 5, "[]", "{}"])
 def test_a_run_that_somebody_made_up_is_listed_as_unreadable(made_up: object) -> None:
-    told = partial(told_by, {"thread_name": "household/tea/1", BEGUN: made_up}, {"over": True})
+    told = partial(told_by, {"thread_name": "household/tea/1", RUN_METADATA: made_up}, {"over": True})
     assert played(Run("tea", told)).outcome == "unreadable"

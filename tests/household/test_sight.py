@@ -34,7 +34,7 @@ from mneme.environments.household.episode import GOAL_CATEGORIES
 from mneme.environments.household.generator import generate
 from mneme.environments.household.visual.camera import View
 from mneme.environments.household.visual.film import Sights
-from mneme.environments.household.visual.perception import Recognised
+from mneme.environments.household.visual.perception import RecognisedBox
 from mneme.environments.household.visual.recognition import PICTURE, Picture, classes_of, look_of
 from mneme.environments.household.visual.world import SeeingWorld
 from mneme.evals.prompts.cases import file_of, read_cases
@@ -153,8 +153,8 @@ async def test_a_team_whose_eyes_are_a_model_does_its_task(double: OllamaDouble)
 def all_as(what: str) -> Any:
     """Take every box for one class."""
 
-    def recognise(pictures: list[Picture]) -> list[list[Recognised]]:
-        return [[Recognised(what=what) for _ in picture.boxes] for picture in pictures]
+    def recognise(pictures: list[Picture]) -> list[list[RecognisedBox]]:
+        return [[RecognisedBox(what=what) for _ in picture.boxes] for picture in pictures]
 
     return recognise
 

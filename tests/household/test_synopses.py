@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from mneme.environments.household.beliefs import Beliefs, Known
+from mneme.environments.household.beliefs import Beliefs, Sighting
 from mneme.nodes.household.mita_memory import RECENT, kept_short, outdated_in
 from mneme.nodes.household.mita_state import DatedSynopsis, State, in_words
 from mneme.prompts.household.household import Container
@@ -57,7 +57,7 @@ def test_a_synopsis_says_all_that_was_found_checked_and_is_under_way() -> None:
     assert "unchecked" not in made.narrative.lower() and "stove" not in made.narrative
 
 
-def dated(step: int, narrative: str, *things: Known) -> DatedSynopsis:
+def dated(step: int, narrative: str, *things: Sighting) -> DatedSynopsis:
     known = Beliefs(agent=-1, step=step, rooms={1: "kitchen"}, things={each.id: each for each in things})
     told = Synopsis(narrative=narrative).model_dump(mode="json")
     return DatedSynopsis(step=step, change="c", synopsis=told, known=known.model_dump(mode="json"))
@@ -100,7 +100,7 @@ PLATES = """{"id": "p", "source": "test", "apartment": "p", "category": "Wash Di
 "11": ["on", 4]}, "doors": [], "open": [], "seed": 0}"""
 
 
-def outdated(*things: Known, did: Sequence[str] = ()) -> re.Pattern[str]:
+def outdated(*things: Sighting, did: Sequence[str] = ()) -> re.Pattern[str]:
     """Return what of a narrative is outdated where the team knows these things, and who did last what."""
     team, episode = Beliefs(agent=0, things={each.id: each for each in things}), json.loads(PLATES)
     members = [
@@ -141,7 +141,7 @@ ONLY_THE_GLASS = "Alice waits; only <waterglass> (6) is left, which must not go 
     ("Alice waits for the apple.", [seen(9, "apple", 4, **ON)], False),
 ])  # fmt: skip
 def test_what_was_open_is_dropped_whole_once_it_is_not(
-    sentence: str, things: Sequence[Known], is_kept: bool
+    sentence: str, things: Sequence[Sighting], is_kept: bool
 ) -> None:
     team = Beliefs(agent=-1, step=9, rooms={1: "kitchen"}, things={each.id: each for each in things})
     told = dated(4, f"It rained. {sentence}", *([GLASS] if sentence == ONLY_THE_GLASS else []))

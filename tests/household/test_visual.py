@@ -13,7 +13,7 @@ from mneme.environments.household.layout import flat
 from mneme.environments.household.visual.camera import FIELD, Pose, View, render
 from mneme.environments.household.visual.perception import SECTORS
 from mneme.environments.household.visual.solids import person, still_life
-from mneme.environments.household.visual.world import TURN, SeeingWorld
+from mneme.environments.household.visual.world import TURN_DEGREES, SeeingWorld
 from mneme.graphs.mita import builder as mita
 from mneme.nodes.household.context import HouseholdContext
 from tests.doubles.apartment import (
@@ -105,7 +105,7 @@ def test_looking_round_costs_steps_and_finds_what_is_there() -> None:
     beliefs.update(world.observe(0))
     assert not world.observe(0).looked and STUDY not in beliefs.room_seen
     steps = explore(world, STUDY, beliefs)
-    assert SECTORS - FIELD / TURN <= steps - 2 <= SECTORS, "two steps to the middle, then a turn each"
+    assert SECTORS - FIELD / TURN_DEGREES <= steps - 2 <= SECTORS, "two steps to the middle, then a turn each"
     assert world.observe(0).looked and {PEAR, CUPBOARD} <= beliefs.things.keys()
     assert (beliefs.things[PEAR].relation, beliefs.things[PEAR].holder) == ("on", DESK)
     assert beliefs.things[PEAR].room == STUDY and WINE not in beliefs.things

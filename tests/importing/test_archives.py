@@ -87,7 +87,7 @@ def test_files_that_are_no_export_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_large_file_is_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(files, "CHUNK", 1000)
+    monkeypatch.setattr(files, "CHUNK_CHARS", 1000)
     given = [{"number": number, "words": "é [{]} \\" * 40} for number in range(3000)]
     file = written(tmp_path / "large.json", given)
     tracemalloc.start()

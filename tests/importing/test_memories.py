@@ -18,7 +18,7 @@ from mneme.api.memories import Memories
 from mneme.core.errors import BadInput
 from mneme.importing import langmem, mem0
 from mneme.importing.item import Item, Reading
-from mneme.importing.writing import Written, write
+from mneme.importing.writing import MemoryCounts, write
 from mneme.stores.ledger.ledger import Ledger
 from tests.importing.exports import texts, written
 
@@ -60,7 +60,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-async def imported(reading: Reading, memories: Memories) -> Written:
+async def imported(reading: Reading, memories: Memories) -> MemoryCounts:
     """Write what was read, and return the last report."""
     return [each async for each in write(reading.chosen(None, None).items, "Mem0", memories)][-1]
 
@@ -75,9 +75,9 @@ async def test_a_store_of_mem0_is_taken_over_with_its_times_and_only_once(
         mem0.read(store)
     assert "--of and one of: alice (2), bob (1)" in refused.value.hint
 
-    assert await imported(mem0.read(store, "alice"), local) == Written(memories=2, imported=2)
-    assert await imported(mem0.read(store, "alice"), local) == Written(memories=2, known=2)
-    assert await imported(mem0.read(store, "bob"), bob) == Written(memories=1, imported=1)
+    assert await imported(mem0.read(store, "alice"), local) == MemoryCounts(memories=2, imported=2)
+    assert await imported(mem0.read(store, "alice"), local) == MemoryCounts(memories=2, known=2)
+    assert await imported(mem0.read(store, "bob"), bob) == MemoryCounts(memories=1, imported=1)
 
     denver, rex = await local.list()
     assert (denver.memory.content, rex.memory.content) == ("Lives in Denver", "Has a dog called Rex")
@@ -93,7 +93,7 @@ async def test_a_store_of_mem0_is_taken_over_with_its_times_and_only_once(
     await local.update(denver.key, "Lives in Boulder")
     await local.forget(rex.key)
     again = await imported(mem0.read(store, "alice"), local)
-    assert again == Written(memories=2, known=1, differing=1, forgotten=1), (
+    assert again == MemoryCounts(memories=2, known=1, differing=1, forgotten=1), (
         "what is changed or erased stays so"
     )
     assert [each.memory.content for each in await local.list()] == ["Lives in Boulder"]
@@ -219,8 +219,8 @@ def test_langmem_is_read_from_postgres_without_writing(postgres_url: str) -> Non
 async def test_langmem_goes_into_the_ledger(tmp_path: Path, edge_ledger: Ledger) -> None:
     items = [{"namespace": ["m"], "key": key, "value": value} for key, value in VALUES.items()]
     file, memories = str(written(tmp_path / "items.json", items)), Memories(edge_ledger, "local")
-    assert await imported(langmem.read(file), memories) == Written(memories=5, imported=5)
+    assert await imported(langmem.read(file), memories) == MemoryCounts(memories=5, imported=5)
     assert [each.memory.content for each in await memories.list()] == WORDS
     items[0]["value"] = {"content": "User prefers light mode."}
     written(tmp_path / "items.json", items)
-    assert await imported(langmem.read(file), memories) == Written(memories=5, known=5, differing=1)
+    assert await imported(langmem.read(file), memories) == MemoryCounts(memories=5, known=5, differing=1)

@@ -14,8 +14,8 @@ from mneme.api.rendering import row_of
 from mneme.cli.learning.consolidation import figures
 from mneme.core.errors import BadInput, ModelUnavailable
 from mneme.core.settings import settings
-from mneme.core.trial import Solution, Trial
 from mneme.environments import worlds
+from mneme.environments.trial import Solution, Trial
 from mneme.environments.workspace.world import tactics
 from mneme.environments.worlds import WORLD_PLUGINS, Task, World, WorldKind
 from mneme.graphs.consolidation import builder

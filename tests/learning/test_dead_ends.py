@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from mneme.core.trial import Trial
 from mneme.environments.sql_tuning.tasks import TuningTask, tasks
+from mneme.environments.trial import Trial
 from mneme.environments.worlds import Task, find_world
 from mneme.graphs.compound_learning import builder as compound_learning
 from mneme.nodes.learning.compound_learning.monitor import fell_short

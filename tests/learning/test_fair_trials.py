@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mneme.core.errors import BadInput
-from mneme.core.trial import Trial
+from mneme.environments.trial import Trial
 from mneme.environments.workspace.description import Described
 from mneme.environments.workspace.kind import WorkspaceKind
 from mneme.environments.worlds import Solution, Task, World
@@ -16,7 +16,7 @@ from mneme.nodes.learning.compound_learning.monitor import keep, record_of
 from mneme.nodes.learning.compound_learning.state import LoggedObjection, State, as_shown
 from mneme.nodes.learning.context import LearningContext
 from mneme.nodes.learning.verdicts import Verdict, decided
-from mneme.nodes.learning.worlds import Unmeasured
+from mneme.nodes.learning.worlds import UnmeasuredWorld
 from mneme.nodes.workflow import Workflow
 from mneme.prompts.learning.compound_learning.challenge import Objection, Objections
 from mneme.prompts.learning.compound_learning.compile import Finding
@@ -179,10 +179,10 @@ async def test_a_new_card_has_the_solution_as_an_example_which_is_shown_where_ru
     await keeping(edge_ledger, state)
     (card,) = await KnowledgeCards(edge_ledger, "t").records.list()
     assert (card.example, card.flags) == (example, [])
-    shown = str(as_shown(card, Unmeasured({})))
+    shown = str(as_shown(card, UnmeasuredWorld({})))
     assert (solution in shown) == bool(example)
 
-    class Elsewhere(Unmeasured):
+    class Elsewhere(UnmeasuredWorld):
         def applies(self, condition: str) -> bool:
             return False
 
@@ -203,7 +203,7 @@ async def test_a_card_is_blamed_for_a_draft_that_rested_on_it(
 def test_the_same_mistake_in_the_same_world_is_a_duplicate_also_without_features() -> None:
     said = Objection(evidence="It bled.", kind="missing_edge_case", severity="blocking")
     log = [LoggedObjection(round=1, objection=said)]
-    world = Unmeasured({"scope": "laundry"})
+    world = UnmeasuredWorld({"scope": "laundry"})
     states = [finished([BAD], [[]], log=log, task=f"Clean the {thing}.") for thing in ("shirt", "scarf")]
     assert (
         len({mistake for state in states for mistake in record_of(state, world, LearningContext()).mistakes})

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from mneme.core.trial import Trial
+from mneme.environments.trial import Trial
 from mneme.prompts.learning.compound_learning.challenge import Review, challenge_draft
 from mneme.prompts.learning.compound_learning.compile import Experience, compile_lessons
 from mneme.prompts.learning.compound_learning.decide import Case, resolve_task
@@ -18,7 +18,7 @@ from mneme.prompts.learning.compound_learning.research import (
 )
 from mneme.prompts.learning.compound_learning.task import MAX_TEXT_CHARS, Known
 from mneme.prompts.learning.dispute_resolution import (
-    Carried,
+    CarriedApproach,
     Contest,
     Guideline,
     Match,
@@ -43,7 +43,10 @@ ASKED: list[tuple[Prompt[Any, Any], BaseModel]] = [
         resolve_dispute,
         Contest(claim="Index it.", old=OLD, new=NEW, conflict_type="contradiction", matches=[MATCH]),
     ),
-    (carry_out, Carried(task="Faster.", parts=["files"], condition="grouping", pattern="group in a dict")),
+    (
+        carry_out,
+        CarriedApproach(task="Faster.", parts=["files"], condition="grouping", pattern="group in a dict"),
+    ),
 ]
 BARE: list[tuple[Prompt[Any, Any], BaseModel]] = [
     (draft_solution, Assignment(task="Faster.")),

@@ -17,7 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 import mneme
 from mneme.core.settings import settings
-from mneme.integrations.results import MAX_TEXT_CHARS
+from mneme.integrations.results import MAX_RESULT_CHARS
 from mneme.stores.cards.knowledge_cards import Learned
 from mneme.stores.pools.memory_pool import Pair
 from tests.doubles.quiet import quiet
@@ -76,7 +76,7 @@ async def test_a_result_is_bounded_and_one_line_for_each_memory() -> None:
             await memory.memories.add(f"{number}")
     listed = await by_name()["list_memories"].ainvoke({})
     lines = listed.split("\n")
-    assert len(lines) == 20 and MAX_TEXT_CHARS < len(lines[0]) < MAX_TEXT_CHARS + 100
+    assert len(lines) == 20 and MAX_RESULT_CHARS < len(lines[0]) < MAX_RESULT_CHARS + 100
     too_many = asked_for(by_name()["list_memories"], limit=21)
     assert too_many.status == "error" and "limit" in too_many.text
     assert await by_name("bob")["list_memories"].ainvoke({}) == "Nothing was found."

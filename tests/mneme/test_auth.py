@@ -17,7 +17,7 @@ from langgraph_sdk import Auth
 
 from mneme.core.settings import settings
 from mneme.server import auth
-from mneme.server.auth import MAX_BESIDE, MAX_BUSY
+from mneme.server.auth import MAX_BUSY, MAX_FIELD_BYTES
 from mneme.server.users import add_user, remove_user
 from mneme.stores.access import ALONE
 from mneme.stores.checkpoints.checkpointer import checkpointer
@@ -198,9 +198,9 @@ async def test_what_a_resource_has_beside_its_input_is_bounded(
         value: dict[str, Any] = {field: {"x": "y" * size}}
         return {"kwargs": value} if action == "create_run" else value
 
-    assert await decided("alice", resource, action, given(MAX_BESIDE - 100))
+    assert await decided("alice", resource, action, given(MAX_FIELD_BYTES - 100))
     with pytest.raises(Refused, match=f"`{field}` may have 64 kB here. Send long texts as") as refused:
-        await decided("alice", resource, action, given(MAX_BESIDE))
+        await decided("alice", resource, action, given(MAX_FIELD_BYTES))
     assert refused.value.status_code == 413
 
 

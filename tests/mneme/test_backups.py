@@ -157,7 +157,9 @@ def test_the_command_line_verifies_repairs_backs_up_and_restores(tmp_path: Path)
     home, other = quiet(tmp_path / "home"), quiet(tmp_path / "other")
     failed(run_mneme(["verify"], home), "no ledger")
     assert run_mneme(["chat"], home, "I live in Austin.\n/quit\n").returncode == 0
-    assert "Everything is whole" in run_mneme(["verify"], home).stdout
+    whole = run_mneme(["verify"], home).stdout
+    assert "Everything is whole" in whole and " 1 records" not in whole
+    assert json.loads(run_mneme(["repair", "--vacuum", "--json"], home).stdout)["rewritten"]
     assert run_mneme(["backup", str(tmp_path / "file")], home).returncode == 0
     failed(run_mneme(["backup", str(tmp_path / "file")], home), "exists")
     failed(run_mneme(["restore", str(tmp_path / "file")], home), "exists")

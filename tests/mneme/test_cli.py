@@ -38,8 +38,9 @@ def test_a_conversation_is_remembered_searched_changed_and_forgotten(mneme: Run,
     exported = tmp_path / "exported.jsonl"
     assert mneme("memories", "export", str(exported)).returncode == 0
     assert len(exported.read_text().splitlines()) == 4
-    forgotten = mneme("memories", "forget", key[:6], "--yes")
+    forgotten = mneme("memories", "forget", key[:6], "--yes", "--reason", "She asked.")
     assert "forgotten: 1" in forgotten.stdout
+    assert "She asked." in mneme("memories", "forgotten").stdout
     assert mneme("memories", "list", "--json").stdout == ""
     assert "Denver" not in mneme("memories", "list", "--as-of", "2100-01-01").stdout
 
@@ -352,6 +353,14 @@ def test_every_command_is_made_of_what_is_declared_of_it() -> None:
         return [*found, *(name for names in below for name in names)]
 
     assert len(made(typer.main.get_command(app))) > 100
+
+
+def test_an_option_of_an_earlier_version_is_refused_with_its_present_name(mneme: Run) -> None:
+    failed(mneme("recall", "tea", "--budget=30"), "--budget is --tokens now.", "See `mneme recall --help`.")
+    failed(mneme("eval", "msc", "--at-once", "2"), "--at-once is --jobs now.")
+    failed(mneme("contradictions", "list", "--by", "rules"), "--by is --comparer now.")
+    failed(mneme("discuss", "memory", "d", "critic", "-n", "2"), "-n is --turn now.")
+    assert mneme("recall", "--", "--budget").returncode == 0, "a text may be like an option"
 
 
 def test_a_letter_stands_for_one_option() -> None:

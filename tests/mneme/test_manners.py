@@ -199,6 +199,7 @@ QUESTIONS = {
     ("setup",): "[Y/n]",
     ("cards", "review"): "[q] quit",
     ("chat",): "you: ",
+    ("mcp",): "Ctrl-C ends it.",
 }
 
 

@@ -415,7 +415,7 @@ async def test_every_door_that_writes_a_memory_shares_it(tmp_path: Path) -> None
             await post("memories/remember", messages=said, memory_agent="rules")
             await post(f"memories/{added['key']}/update", content="Reporting closes at one.")
             client.headers["x-api-key"] = bob
-            asked = {"question": "What about reporting?", "teams": "analysts"}
+            asked = {"query": "What about reporting?", "teams": "analysts"}
             found = (await client.get(f"{server.url}{API_PATH}/recall", params=asked)).json()
             refused = await client.post(f"{server.url}{API_PATH}/policies/analysts", json=policy)
     assert {each["text"] for each in found} == {

@@ -18,7 +18,7 @@ from mneme.api.cards import Cards
 from mneme.api.discussions import TeamDiscussions
 from mneme.api.inbox import Messages
 from mneme.api.memories import Memories
-from mneme.api.operation import API_PATH, ONCE, PROBLEM
+from mneme.api.operation import API_PATH, ONCE, PROBLEM_TYPE
 from mneme.api.pools import Pools
 from mneme.api.server_state import ServerState
 from mneme.client.remote import Remote
@@ -137,7 +137,7 @@ class TestOnce:
             assert (again.status_code, again.content) == (200, first.content)
             assert again.headers["idempotency-replayed"] == "true"
             another = await post(client, "memories", "k", content="Ann has a cat.")
-            assert (another.status_code, another.headers["content-type"]) == (422, PROBLEM)
+            assert (another.status_code, another.headers["content-type"]) == (422, PROBLEM_TYPE)
             of_bob = await client.post(
                 f"{API_PATH}/memories?user=bob", json={"content": "A."}, headers={ONCE: "k"}
             )
@@ -311,7 +311,7 @@ class TestProblems:
             await post(client, "memories", content="Ann has a dog.")
             monkeypatch.setattr(Shelf, "insert", broken)
             answer = await post(client, "memories", content="Ann has a cat.")
-            assert (answer.status_code, answer.headers["content-type"]) == (500, PROBLEM)
+            assert (answer.status_code, answer.headers["content-type"]) == (500, PROBLEM_TYPE)
             assert WORD not in answer.text and "ZeroDivision" not in answer.text
 
     async def test_below_our_path_everything_is_a_problem(self) -> None:
@@ -326,7 +326,7 @@ class TestProblems:
             for (method, path), status in asked.items():
                 answer = await client.request(method, path, content=b"\xff{")
                 assert (path, answer.status_code) == (path, status)
-                assert answer.headers["content-type"] == PROBLEM
+                assert answer.headers["content-type"] == PROBLEM_TYPE
                 assert answer.json()["status"] == status
             assert (await client.delete(f"{API_PATH}/memories")).headers["allow"] == "GET, POST"
             assert (await client.get("/elsewhere")).json() == {"detail": "Not Found"}
@@ -335,7 +335,7 @@ class TestProblems:
         headers = {"origin": "https://example.com"}
         async with asking(headers=headers) as client:
             answer = await client.get(f"{API_PATH}/memories")
-            assert (answer.status_code, answer.headers["content-type"]) == (403, PROBLEM)
+            assert (answer.status_code, answer.headers["content-type"]) == (403, PROBLEM_TYPE)
             assert answer.headers["access-control-allow-origin"] == "*"
             assert answer.json()["type"] == "urn:mneme:Forbidden"
             assert "type" not in (await client.get("/threads")).json()

@@ -57,12 +57,12 @@ async def test_a_card_holds_or_is_deprecated_by_what_it_does_on_the_tasks_that_i
     await shared.promote(told.key, "local")
     await memories.update(told.key, "Letters are printed.")
     assert {each.key for each in await shared.stale()} >= {first.id, second.id}
-    waiting = await shared.reverify(tried_by="rules")
+    waiting = await shared.reverify(agents="rules")
     assert len(waiting) == 3 and all(each.stale for each in waiting), "rules carry out no words"
-    done = await shared.reverify(tried_by=carried_out(SHORT, SHORT, LONG), limit=1)
+    done = await shared.reverify(agents=carried_out(SHORT, SHORT, LONG), limit=1)
     assert [each.key for each in done if not each.stale] == [first.id], "one at a time, and the rest later"
     assert next(each.made for each in done if each.key == first.id).endswith("serves 2 of them.")
-    done = await shared.reverify(tried_by=carried_out(LONG, SHORT, LONG), limit=1)
+    done = await shared.reverify(agents=carried_out(LONG, SHORT, LONG), limit=1)
     assert (await cards.records.get(first.id)).status == "provisional"
     failed = await cards.records.get(second.id)
     assert failed.status == "deprecated" and "serves 1 of them" in failed.deprecated_because
@@ -77,7 +77,7 @@ async def test_a_card_that_cannot_be_tried_waits_and_one_in_dispute_too(bundled:
     source = (await bundled.records(("users", "local", "memories")))[0].reference
     card = await learned(bundled, source, "Say it once.", "a world that is gone")
     await memories.retire(told.key)
-    (waiting,) = await shared.reverify(tried_by=carried_out())
+    (waiting,) = await shared.reverify(agents=carried_out())
     assert waiting.key == card.id and "was retired" in waiting.stale
 
 

@@ -22,10 +22,10 @@ from mneme.nodes.sharing.context import SharingContext
 from mneme.prompts.discussion.document import UNSAID, UNSHOWN
 from mneme.prompts.learning.compound_learning.challenge import Objection, Objections
 from mneme.prompts.prompt import SHARED_HEADING, Informed
-from mneme.prompts.sharing.answering import Asked, answer
+from mneme.prompts.sharing.answering import AskedQuestion, answer
 from mneme.stores.cards.card import Lesson
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
-from mneme.stores.discussions.agent_memory import Carried
+from mneme.stores.discussions.agent_memory import CarriedMemories
 from mneme.stores.discussions.discussions import SAYS_NOTHING
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
@@ -144,12 +144,12 @@ async def test_forgetting_erases_the_discussion_that_repeats_it_and_names_what_d
 async def test_agents_carry_nothing_that_was_corrected_and_what_they_carry_is_forgotten(
     bundled: Ledger,
 ) -> None:
-    memories, carried = Memories(bundled, "local"), Carried(bundled, "local", "data_pipeline")
+    memories, carried = Memories(bundled, "local"), CarriedMemories(bundled, "local", "data_pipeline")
 
     async def told(discussion: str) -> str:
         given = {"task": TASK, "team": "data_pipeline", "discussion_id": discussion}
         await run(bundled, "intrinsic_memory", given, DiscussionContext(agents="rules", carry=True))
-        agreed = await SharedMemory(bundled, "local").recall(TASK, kinds=["agreement"], budget=4000)
+        agreed = await SharedMemory(bundled, "local").recall(TASK, kinds=["agreement"], tokens=4000)
         return " ".join(each.text for each in agreed)
 
     known = await memories.add(FACT)
@@ -279,7 +279,7 @@ async def test_nothing_is_shown_of_what_does_not_bear_on_the_task_or_where_it_is
 
 
 def test_without_anything_shared_a_prompt_is_as_it_was() -> None:
-    plain = Asked(does="Write.", question="A pun?")
+    plain = AskedQuestion(does="Write.", question="A pun?")
     told = plain.model_copy(update={"shared": ["The cat is Mimi. [ann said, 2026-11-01]"]})
     assert SHARED_HEADING not in answer.user_text(plain)
     assert answer.user_text(told) == (

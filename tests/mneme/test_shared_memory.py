@@ -63,7 +63,7 @@ async def test_one_question_finds_facts_cards_and_agreements_with_their_origins(
     assert "ann said" in next(each.line for each in found if each.kind == "fact")
     verbatim = await asked.recall(next(each.text for each in found if each.kind == "fact"))
     assert verbatim[0].score == 1, "no score is above 1, however the words agree"
-    few = await asked.recall(QUESTION, teams=["analysts"], budget=30)
+    few = await asked.recall(QUESTION, teams=["analysts"], tokens=30)
     assert 0 < len(few) < len(found)
     assert await asked.recall("Who won the cup in 1954?", teams=["analysts"]) == []
     others = await SharedMemory(bundled, "bob").recall(QUESTION, teams=["cooks"])
@@ -83,7 +83,7 @@ async def test_many_synopses_of_what_was_asked_leave_room_for_the_fact_that_answ
             run=f"r{day}", episode="e", category="c", success=False, steps=day, synopses=[synopsis]
         )
         await episodes.keep(record, change=WHY)
-    found = await SharedMemory(bundled, "ann").recall(QUESTION, teams=["analysts"], budget=150)
+    found = await SharedMemory(bundled, "ann").recall(QUESTION, teams=["analysts"], tokens=150)
     assert [each.kind for each in found].count("fact") == 1 and len(found) > 1
     assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
 
@@ -100,7 +100,7 @@ async def test_of_many_facts_that_are_alike_the_newest_are_shown(bundled: Ledger
         )
         await episodes.keep(record, change=WHY)
     asked = "Ann looks for the red key. On which hook does it hang? She has been at it since noon."
-    found = await SharedMemory(bundled, "ann").recall(asked, teams=["analysts"], budget=120)
+    found = await SharedMemory(bundled, "ann").recall(asked, teams=["analysts"], tokens=120)
     facts = [each.origin[-10:] for each in found if each.kind == "fact"]
     assert len(facts) >= 3 and {"2026-03-09", "2026-03-08"} <= {*facts}
 
@@ -115,7 +115,7 @@ async def test_the_best_of_all_is_shown_however_many_short_facts_there_are(bundl
     memories = UserMemories(bundled, "ann")
     for kept in ("stamps", "coins", "birds", "trees", "songs", "stars"):
         await memories.insert(Memory(content=f"Ben has a database of {kept}."), change=WHY)
-    found = await SharedMemory(bundled, "ann").recall(QUESTION, teams=["analysts"], budget=90)
+    found = await SharedMemory(bundled, "ann").recall(QUESTION, teams=["analysts"], tokens=90)
     assert found[0].kind == "card" and len(found) > 1
 
 

@@ -14,7 +14,7 @@ from mneme.stores.access import known_id, thread_id
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import user_namespace
-from mneme.stores.users.traces import Told
+from mneme.stores.users.traces import Origins
 
 
 async def test_an_id_is_its_owner_s_and_stays(ledger: Ledger) -> None:
@@ -58,7 +58,7 @@ async def test_a_user_s_threads_are_found_by_name_and_by_id(edge_ledger: Ledger)
             await threads.delete(wrong)
     await threads.delete("old")
     assert [each.id for each in await threads.list()] == [other]
-    async with threads.erasing(Told(), [], everything=True) as deleted:
+    async with threads.erasing(Origins(), [], everything=True) as deleted:
         assert deleted.threads == [other]
     assert await threads.list() == []
     assert len(await Threads(edge_ledger, "bob").list()) == 1

@@ -20,7 +20,7 @@ from mneme.core.errors import BadInput, LedgerMismatch, MnemeError, ModelUnavail
 from mneme.models.asking.gate import asking_for
 from mneme.models.embedding import embedders, minilm
 from mneme.models.embedding.absent import BUNDLED, PACKAGES
-from mneme.models.embedding.embedders import EMBEDDER_PLUGINS, Embedder, Packaged, open_embedder
+from mneme.models.embedding.embedders import EMBEDDER_PLUGINS, Embedder, PackagedEmbedder, open_embedder
 from mneme.stores.ledger.ledger import open_ledger, reembed
 from mneme.stores.ledger.records import Change
 from tests.doubles.embedding import WordEmbedder
@@ -167,7 +167,7 @@ class Counted:
 
 
 async def test_a_long_text_makes_others_wait_for_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, packaged = Counted(), Packaged(BUNDLED)
+    model, packaged = Counted(), PackagedEmbedder(BUNDLED)
     monkeypatch.setattr(packaged, "load", lambda: model)
     await asyncio.gather(packaged.embed_documents(["l" * 500]), packaged.embed_documents(["sss"]))
     assert "".join(model.turns).rindex("s") < 10
@@ -177,7 +177,7 @@ async def test_a_long_text_makes_others_wait_for_one_batch(monkeypatch: pytest.M
 async def test_many_texts_of_one_user_make_another_wait_for_one_batch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model, packaged = Counted(), Packaged(BUNDLED)
+    model, packaged = Counted(), PackagedEmbedder(BUNDLED)
     monkeypatch.setattr(packaged, "load", lambda: model)
 
     async def search(user: str, text: str) -> None:

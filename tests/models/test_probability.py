@@ -6,11 +6,11 @@ import math
 import pytest
 
 from mneme.models.asking.probability import ask_likelihood
-from mneme.prompts.sharing.answering import Asked, answer
+from mneme.prompts.sharing.answering import AskedQuestion, answer
 from tests.doubles.ollama import OllamaDouble, Reply
 from tests.doubles.served import WHO
 
-ASKED = Asked(does="Write.", question="?")
+ASKED = AskedQuestion(does="Write.", question="?")
 
 
 async def test_a_server_that_tells_none_is_asked_once(double: OllamaDouble) -> None:
@@ -43,7 +43,7 @@ def measured(answer: str, weights: dict[str, float]) -> Reply:
 
 async def test_the_likelihood_of_an_answer_is_measured_by_its_own_tokens(double: OllamaDouble) -> None:
     double.chat.reply(measured("A roaming numeral", {"A": 0.2, " roaming": 0.1, " numeral": 0.4}))
-    asked = Asked(does="Write a pun.", question="A number that moves?")
+    asked = AskedQuestion(does="Write a pun.", question="A number that moves?")
     found = await ask_likelihood(answer, asked, "A roaming\nnumeral", WHO)
     assert found is not None and found.probability == pytest.approx((0.2 * 0.1 * 0.4) ** (1 / 3))
     body = double.chats[0].body

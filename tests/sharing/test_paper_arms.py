@@ -9,10 +9,11 @@ from mneme.evals.options import Identity
 from mneme.evals.sharing.memory_sharing import Options, arms_of
 from mneme.graphs.interactive_learning import builder as interactive_learning
 from mneme.graphs.memory_sharing import builder as memory_sharing
-from mneme.library.agents.rubric import RUBRICS, TOTAL, Criterion, load_rubric, printed
+from mneme.library.agents.rubric import RUBRICS, Criterion, load_rubric, printed
 from mneme.nodes.sharing.context import GrowthContext, SharingContext
 from mneme.nodes.sharing.exchange import COMPOSED, composed, example_of
 from mneme.nodes.sharing.pools import rubrics_of
+from mneme.prompts.sharing.examples import TOTAL_POINTS
 from mneme.prompts.sharing.scoring import Gradeable, Whole, score_whole
 from mneme.prompts.sharing.standard_answers import Question
 from mneme.rules.registry import answer as by_rule
@@ -79,7 +80,7 @@ def test_a_whole_prompt_that_is_too_long_loses_its_last_examples() -> None:
 async def test_a_printed_rubric_is_the_papers_and_a_teams_own_stays_its_own(edge_ledger: Ledger) -> None:
     firsts = {name: printed(load_rubric(name)).splitlines()[0] for name in RUBRICS}
     assert firsts == {
-        POEMS: f"General Evaluation Criteria (Total: {TOTAL})",
+        POEMS: f"General Evaluation Criteria (Total: {TOTAL_POINTS})",
         "unconventional_logic": "Clarity and Understandability (20 points)",
         "plan_generation": "Specificity and Detail (20 points)",
         "single_pool": "Accuracy (25 Points)",

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ValidationError
 
 from mneme.library.agents.rubric import RUBRICS, load_rubric
 from mneme.prompts.prompt import Prompt
-from mneme.prompts.sharing.answering import Asked, answer
+from mneme.prompts.sharing.answering import AskedQuestion, answer
 from mneme.prompts.sharing.examples import Criteria, Criterion, Example
 from mneme.prompts.sharing.grading import Comparison, grade_contradiction
 from mneme.prompts.sharing.rubric_design import Domain, Drafted, draft_rubric
@@ -54,7 +54,7 @@ def test_what_is_shown_has_its_roles_and_no_numbers_that_nothing_refers_to() -> 
     assert "- Rhyme (0 to 60): The scheme AABBA.\n- Wit (0 to 40)" in scored and "[0] Rhyme" not in scored
     assert "The form that a program checked: (none)" in scored and "((none))" not in scored
     assert '"points": {"' in system
-    _, asked = answer.wording(Asked(does="Write puns.", question="A pun?"))
+    _, asked = answer.wording(AskedQuestion(does="Write puns.", question="A pun?"))
     assert "Your task: Write puns." in asked and "<task>" not in asked
 
 

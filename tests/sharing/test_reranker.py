@@ -8,7 +8,7 @@ import pytest
 
 from mneme.core.settings import settings
 from mneme.graphs.retriever_training import builder
-from mneme.models.retriever.reranker import MIN_PROBABILITY, WEIGHT, Reranker
+from mneme.models.retriever.reranker import AGENT_WEIGHT, MIN_PROBABILITY, Reranker
 from mneme.models.retriever.retriever import Examples, Matrix
 from mneme.nodes.sharing.choosing import chosen, reranked
 from mneme.nodes.sharing.context import PoolContext
@@ -63,7 +63,7 @@ def test_it_learns_whose_question_it_is_and_starts_anew_to_the_same_end() -> Non
     losses = learned.train(given, seed=0)
     assert before == 0.0 and losses[-1] < losses[0] / 3 and learned.loss(vectors, given) < losses[0] / 3
     (favours,) = learned.favours(["Why did the gardener laugh?"], vectors[:1])
-    assert favours["pun"] > favours[""] > favours["riddle"] >= WEIGHT * np.log(MIN_PROBABILITY)
+    assert favours["pun"] > favours[""] > favours["riddle"] >= AGENT_WEIGHT * np.log(MIN_PROBABILITY)
     again = Reranker.of(8, learned.weights())
     again.train(given, seed=1)
     assert all(np.array_equal(row, again.kinds[name]) for name, row in learned.kinds.items())

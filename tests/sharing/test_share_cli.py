@@ -63,6 +63,8 @@ def test_a_pool_is_filled_asked_shown_exported_and_emptied(
     assert share("pool", "remove", result["key"], *POEMS).returncode == 0
     forget = ("pool", "forget", result["key"], "--pool", "copy")
     failed(share(*forget), "no terminal to ask")
+    failed(share("pool", "forget", "nope", "--pool", "copy"), "holds no pair nope")
+    failed(share("pool", "forget", "nope", "--pool", "nope"), "There is no pool nope")
     assert "is erased" in share(*forget, "--yes").stdout
     counts = {each["pool"]: each["memories"] for each in rows(share("pool", "list", "--json"))}
     assert counts == {"copy": 24, "literary_creation": 24}

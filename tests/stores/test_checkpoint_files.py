@@ -15,7 +15,7 @@ from mneme.core.settings import settings
 from mneme.stores.checkpoints import files
 from mneme.stores.checkpoints.checkpointer import open_checkpointer, opened_checkpointer
 from mneme.stores.checkpoints.files import (
-    KEYS,
+    PRIMARY_KEYS,
     accept_missing,
     check_checkpoints,
     check_sqlite,
@@ -209,7 +209,7 @@ async def test_counts_that_are_lost_are_missed_until_that_is_accepted(file: Path
 async def test_what_was_written_by_an_earlier_version_is_counted_from_then_on(file: Path) -> None:
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("DROP TABLE counted")
-        for table in KEYS:
+        for table in PRIMARY_KEYS:
             connection.execute(f"DROP TRIGGER {table}_counted")
         connection.execute("DELETE FROM checkpoints WHERE thread_id = 'thread-3'")
     file.with_name(f"{file.name}-kept").write_bytes(b"")

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 from operator import add
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +20,7 @@ from typing_extensions import TypedDict
 from mneme.core.errors import BadInput
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from tests.doubles.checkpoints import Saver, in_differences, put, thread, values
+from tests.doubles.waiting import eventually
 
 
 class Notes(TypedDict, total=False):
@@ -61,6 +63,43 @@ async def test_a_copied_thread_goes_on_by_itself(saver: Saver) -> None:
 
     assert (await graph.aget_state(thread("new"))).values == {"notes": ["first", "first", "mine", "signed"]}
     assert (await graph.aget_state(thread("old"))).next == ("inner",)
+
+
+async def has_writes(saver: Saver, name: str) -> bool:
+    saved = await saver.aget_tuple(thread(name))
+    return saved is not None and bool(saved.pending_writes)
+
+
+async def test_a_step_that_is_stopped_before_it_knows_the_next_is_run_again(saver: Saver) -> None:
+    """Its output alone would pass for all that it did: the run would end, and nothing would come next."""
+    choosing, may_choose = asyncio.Event(), asyncio.Event()
+
+    async def note(state: Notes) -> Notes:
+        return {"notes": ["noted"]}
+
+    async def after(state: Notes) -> str:
+        choosing.set()
+        await may_choose.wait()
+        return "sign"
+
+    async def sign(state: Notes) -> Notes:
+        return {"notes": ["signed"]}
+
+    builder = StateGraph(Notes).add_node(note).add_node(sign).add_edge(START, "note").add_edge("sign", END)
+    graph = builder.add_conditional_edges("note", after, ["sign"]).compile(checkpointer=saver)
+
+    async def run() -> None:
+        async for _ in graph.astream({"notes": ["first"]}, thread("stopped"), stream_mode="custom"):
+            pass
+
+    running = asyncio.create_task(run())
+    await choosing.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await eventually(partial(has_writes, saver, "stopped"))  # LangGraph does not wait for them
+    may_choose.set()
+    assert await graph.ainvoke(None, thread("stopped")) == {"notes": ["first", "noted", "signed"]}
 
 
 async def test_a_thread_is_copied_whole_while_it_is_written(saver: Saver) -> None:

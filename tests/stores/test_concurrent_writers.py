@@ -1,8 +1,10 @@
 """Writers at the same time: some order of what they did explains what each was told, and what is left."""
 
 import asyncio
+import fcntl
 from collections import Counter
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +13,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
 from mneme.core.errors import Conflict, NotFound
+from mneme.stores import database
+from mneme.stores.database import kept_of
 from mneme.stores.ledger.ledger import Ledger, open_ledger
+from mneme.stores.ledger.verifying import verify
 from tests.doubles.embedding import WordEmbedder
-from tests.doubles.ledgers import forget
+from tests.doubles.ledgers import ALICE, forget, put
 from tests.doubles.qdrant_server import NO_SERVER, URL
 from tests.stores.test_ledger_model import (
     NAMESPACES,
@@ -136,3 +141,29 @@ def test_compare_and_set_holds_among_concurrent_writers(machine: type[AtOnce]) -
 @pytest.mark.parametrize("machine", MACHINES)
 def test_it_holds_in_long_histories(machine: type[AtOnce]) -> None:
     explored(machine, 30, 30)
+
+
+async def test_a_writer_goes_on_where_who_has_the_turn_does_not(
+    edge_location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "TURN_SECONDS", 0.05)
+    ledger = await open_ledger(edge_location, WordEmbedder())
+    first = await put(ledger, "Ann lives in Oslo.")
+    with kept_of(Path(edge_location)).open("rb") as stopped:
+        fcntl.flock(stopped, fcntl.LOCK_EX)
+        second = await put(ledger, "Ann has a dog.")
+        await forget(ledger, ALICE, first.key, reason="", actor="")
+    assert await ledger.records(()) == [second]
+    await ledger.close()
+    assert (await verify(edge_location)).problems == []
+
+
+async def test_a_note_that_may_not_be_written_stops_nobody(edge_location: str) -> None:
+    ledger = await open_ledger(edge_location, WordEmbedder())
+    note = kept_of(Path(edge_location))
+    note.unlink()
+    note.mkdir()
+    made = await put(ledger, "Ann lives in Oslo.")
+    note.rmdir()
+    assert await ledger.records(()) == [made]
+    await ledger.close()

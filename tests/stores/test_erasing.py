@@ -15,12 +15,12 @@ from typing_extensions import TypedDict
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.checkpoints.erasing import ERASED, Eraser, pack, unpack
 from mneme.stores.checkpoints.saver import Checkpoints
-from mneme.stores.users.traces import Told
+from mneme.stores.users.traces import Origins
 
 pytest_plugins = ["tests.doubles.postgres"]
 
 THREAD: RunnableConfig = {"configurable": {"thread_id": "talk"}, "metadata": {"owner": "ann"}}
-TOLD = Told(frozenset({"told"}), frozenset({"The user lives in Austin."}))
+TOLD = Origins(frozenset({"told"}), frozenset({"The user lives in Austin."}))
 
 
 class State(TypedDict, total=False):
@@ -83,7 +83,7 @@ async def test_a_run_goes_on_after_it_was_cleaned(saver: Checkpoints, tmp_path: 
     assert (kept.id, kept.metadata["owner"]) == ("talk", "ann")
 
 
-def cleaned(value: Any, told: Told = TOLD, *, repeats: str = "never said") -> Any:
+def cleaned(value: Any, told: Origins = TOLD, *, repeats: str = "never said") -> Any:
     eraser = Eraser(told, lambda reply: repeats in reply)
     eraser.look([("json", pack("json", value))])
     return unpack("json", eraser.rewrite("json", pack("json", value)))
@@ -110,7 +110,7 @@ def test_replies_go_with_what_they_answer_and_others_stay() -> None:
 
 
 def test_a_single_word_is_erased_only_where_it_stands_alone() -> None:
-    one = Told(texts=frozenset({"ai"}))
+    one = Origins(texts=frozenset({"ai"}))
     talk = [said("user", "ai"), said("user", "The main thing."), {"type": "ai", "content": "Well."}]
     assert [each["content"] for each in cleaned(talk, one)] == [ERASED, "The main thing.", "Well."]
     assert cleaned({"kind": "ai", "quote": "ai"}, one) == {"kind": "ai", "quote": ERASED}

@@ -364,7 +364,8 @@ class TestForgetting:
         ledger = await open_ledger(str(tmp_path / "ledger"), embedder)
         made = await put(ledger, "Ann lives in Oslo.", key="erased")
         await ledger.search(ALICE, "Oslo")
-        [shard] = names_in(tmp_path / "ledger" / "index-1", "0*")
+        index = ledger._store.index
+        former = id(index.opened())
         has_begun, is_erased = threading.Event(), threading.Event()
 
         def slow(cursor: Cursor, seq: int) -> list[tuple[str, str]]:
@@ -376,16 +377,30 @@ class TestForgetting:
         monkeypatch.setattr(search, "entries_after", slow)
         searching = asyncio.create_task(ledger.search(ALICE, "Oslo"))
         await until(has_begun.is_set)
-        database = Sqlite(tmp_path / "ledger" / "log.sqlite")
+        other = Sqlite(tmp_path / "ledger" / "log.sqlite")
         mark = Forgotten(at=made.at, reason="", actor="")
-        commit(database, partial(erase, heads=[made], rewritten=[], dropped=[], mark=mark))
-        database.close()
-        await until(lambda: shard not in names_in(tmp_path / "ledger" / "index-1", "0*"))
+        commit(other, partial(erase, heads=[made], rewritten=[], dropped=[], mark=mark))
+        other.close()
+        await until(lambda: id(index.opened()) != former)
         is_erased.set()
         found = await searching
         assert [hit.version for hit in found] == [made]
         del made, searching, found
         await until(lambda: "erased" not in [each.key for each in objects_in_memory(Version)])
+        await ledger.close()
+
+    async def test_files_of_a_copy_in_use_are_replaced_soon(
+        self, tmp_path: Path, embedder: WordEmbedder
+    ) -> None:
+        ledger = await open_ledger(str(tmp_path / "ledger"), embedder)
+        made = [await put(ledger, f"Ann lives in town {number}.") for number in range(3)]
+        await ledger.search(ALICE, "town")
+        [shard] = names_in(tmp_path / "ledger" / "index-1", "0*")
+        for each in made[:2]:
+            await forget(ledger, ALICE, each.key, reason="", actor="")
+            assert each.key not in [hit.version.key for hit in await ledger.search(ALICE, "town")]
+        await until(lambda: shard not in names_in(tmp_path / "ledger" / "index-1", "0*"))
+        assert [hit.version for hit in await ledger.search(ALICE, "town")] == made[2:]
         await ledger.close()
 
     async def test_what_begins_anew_leaves_nothing_in_memory(self, edge_ledger: Ledger) -> None:

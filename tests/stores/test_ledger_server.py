@@ -172,7 +172,7 @@ class TestVerifying:
         assert (await verify(location)).problems == []
         async with at(location) as (client, name):
             await client.delete(name, models.PointIdsList(points=[(await points(location))[0]]))
-        assert "lacks 1 records" in (await verify(location)).problems[0]
+        assert "lacks 1 record" in (await verify(location)).problems[0]
         await repair(location, embedder)
         assert (await verify(location)).problems == []
         assert len(await ledger.search(ALICE, "tea")) == 5

@@ -24,7 +24,7 @@ from mneme.nodes.chat.context import ChatContext
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger, open_ledger
-from mneme.stores.ledger.query import FORMAT
+from mneme.stores.ledger.query import LEDGER_FORMAT
 from mneme.stores.ledger.records import Change
 from mneme.stores.ledger.verifying import verify
 from tests.doubles.copying import copy_folder
@@ -121,7 +121,7 @@ def main() -> None:
         home = Path(room) / "home"
         asyncio.run(make(home))
         released = version("mneme-agents").replace(".", "_")
-        archive = DATA / f"home_of_{released}_format_{FORMAT}.tar.xz"
+        archive = DATA / f"home_of_{released}_format_{LEDGER_FORMAT}.tar.xz"
         subprocess.run(["tar", "--sparse", "-C", room, "-cJf", archive, "home"], check=True)  # with its holes
 
 

@@ -67,8 +67,8 @@ export class Mneme {
   }
 
   /** Return what the user and teams know, of every kind, each with its origin, within a budget of tokens. */
-  async recall(question: string, options: { teams?: string[]; budget?: number } = {}): Promise<Recalled[]> {
-    const asked = { question, ...options, user: this.user };
+  async recall(query: string, options: { teams?: string[]; tokens?: number } = {}): Promise<Recalled[]> {
+    const asked = { query, ...options, user: this.user };
     return told(await this.api.GET("/mneme/v1/recall", { params: { query: asked } }));
   }
 

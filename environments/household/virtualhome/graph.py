@@ -8,7 +8,7 @@ from mneme.environments.household.world import World
 
 Graph = dict[str, Any]
 HOLDS = ("HOLDS_RH", "HOLDS_LH")
-PROPERTIES = {
+VIRTUALHOME_PROPERTIES = {
     "container": ["CAN_OPEN", "CONTAINERS"],
     "surface": ["SURFACES"],
     "object": ["GRABBABLE", "MOVABLE"],
@@ -59,7 +59,7 @@ def _node(number: int, name: str, kind: str, states: list[str], box: Box | None)
         "class_name": name,
         "category": CATEGORY_NAMES.get(kind, "Furniture"),
         "prefab_name": None,
-        "properties": PROPERTIES.get(kind, []),
+        "properties": VIRTUALHOME_PROPERTIES.get(kind, []),
         "states": states,
         "bounding_box": {"center": list(box.center), "size": list(box.size)} if box is not None else None,
     }

@@ -21,7 +21,7 @@ from mneme.environments.household.virtualhome.graph import (
 from mneme.environments.household.virtualhome.unity import Unity
 from mneme.environments.household.world import World
 
-VERBS = {"walk": "walktowards", "open": "open", "grab": "grab", "put_on": "putback", "put_in": "putin"}
+SCRIPT_VERBS = {"walk": "walktowards", "open": "open", "grab": "grab", "put_on": "putback", "put_in": "putin"}
 
 
 class VirtualHomeWorld(World):
@@ -88,9 +88,9 @@ class VirtualHomeWorld(World):
     def _line(self, action: Action) -> str:
         """Return an action as a line of a script; nothing for what VirtualHome does not know."""
         named = [each for each in (action.object, action.target) if each is not None]
-        if action.kind not in VERBS or not named or any(each not in self.things for each in named):
+        if action.kind not in SCRIPT_VERBS or not named or any(each not in self.things for each in named):
             return ""
-        return f"[{VERBS[action.kind]}] " + " ".join(f"<{self.things[n].name}> ({n})" for n in named)
+        return f"[{SCRIPT_VERBS[action.kind]}] " + " ".join(f"<{self.things[n].name}> ({n})" for n in named)
 
     def _outcome(self, agent: int, action: Action, why: str) -> ActionResult:
         """Believe the graph rather than the reply: an action that changed nothing has failed."""

@@ -22,9 +22,9 @@ EYES = 1.6
 """Height of the eyes above the floor, in metres."""
 DOWN = 20.0
 """Degrees by which the eyes look down."""
-NOTHING = -(2**31)
+NO_OBJECT = -(2**31)
 """The segment of what is beyond everything."""
-LIGHT = np.array((0.35, 0.85, 0.4), np.float32)
+LIGHT_DIRECTION = np.array((0.35, 0.85, 0.4), np.float32)
 
 
 class Pose(NamedTuple):
@@ -96,7 +96,7 @@ def render(solids: Sequence[Solid], pose: Pose, size: int) -> View:
     hits = scene.run(origins, np.ascontiguousarray(rays), output=True)
     struck = hits["primID"] >= 0
     solid = np.where(struck, np.repeat(np.arange(len(solids)), sizes)[hits["primID"]], len(solids))
-    owners = np.array([*(each.owner for each in solids), NOTHING], np.int32)
+    owners = np.array([*(each.owner for each in solids), NO_OBJECT], np.int32)
     doors = np.array([*(each.door for each in solids), False], np.bool_)
     colours = np.array([*(each.colour for each in solids), (0, 0, 0)], np.float32)
     shape = (size, size)
@@ -111,8 +111,8 @@ def render(solids: Sequence[Solid], pose: Pose, size: int) -> View:
 
 def _shaded(colours: NDArray[np.float32], normals: NDArray[np.float32]) -> NDArray[np.uint8]:
     """Darken by the angle to the light; either side of a triangle is lit alike."""
-    lengths = np.maximum(np.linalg.norm(normals, axis=1), 1e-9) * np.linalg.norm(LIGHT)
-    lit = 0.45 + 0.55 * np.abs(normals @ LIGHT) / lengths
+    lengths = np.maximum(np.linalg.norm(normals, axis=1), 1e-9) * np.linalg.norm(LIGHT_DIRECTION)
+    lit = 0.45 + 0.55 * np.abs(normals @ LIGHT_DIRECTION) / lengths
     shaded: NDArray[np.uint8] = np.clip(255 * colours * lit[:, None], 0, 255).astype(np.uint8)
     return shaded
 

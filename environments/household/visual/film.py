@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mneme.core.errors import BadInput, needs
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.play import Frame
-from mneme.environments.household.visual.camera import NOTHING, View
+from mneme.environments.household.visual.camera import NO_OBJECT, View
 from mneme.environments.household.visual.world import SeeingWorld
 
 with needs("The visual setting", "visual"):
@@ -66,7 +66,7 @@ def _tinted(segments: NDArray[np.int32]) -> NDArray[np.uint8]:
     """Give each segment its own colour."""
     owners, places = np.unique(segments, return_inverse=True)
     tints = [
-        (each != NOTHING) * np.array(colorsys.hsv_to_rgb(each * GOLDEN % 1, 0.65, 0.95))
+        (each != NO_OBJECT) * np.array(colorsys.hsv_to_rgb(each * GOLDEN % 1, 0.65, 0.95))
         for each in owners.tolist()
     ]
     coloured: NDArray[np.uint8] = (255 * np.array(tints))[places.reshape(segments.shape)].astype(np.uint8)

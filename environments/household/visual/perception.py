@@ -36,7 +36,7 @@ Held = tuple[str, int]
 """How an object is held, and by which object or person."""
 
 
-class Recognised(BaseModel):
+class RecognisedBox(BaseModel):
     """A recognised box of a picture: class, whether open, how it is held; `holder` is the holder's box."""
 
     what: str
@@ -63,7 +63,7 @@ class Memory(BaseModel):
     names: dict[int, str] = Field({}, description="What things were taken for by whoever recognises.")
     felt: list[int] = Field([], description="What hands have touched: what it is, is known from then on.")
     frame: str = Field("", description="The digest of the picture that was recognised last.")
-    said: list[Recognised] = Field([], description="What was recognised in it, by box.")
+    said: list[RecognisedBox] = Field([], description="What was recognised in it, by box.")
     at: int = Field(-1, description="The step at which the percept was perceived.")
     percept: Percept | None = Field(None, description="What was perceived last.")
 

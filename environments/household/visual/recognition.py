@@ -23,7 +23,7 @@ from mneme.environments.household.visual.perception import (
     Memory,
     Percept,
     Perception,
-    Recognised,
+    RecognisedBox,
 )
 from mneme.environments.household.visual.solids import colour_of, is_round, person
 
@@ -65,7 +65,7 @@ class Picture(NamedTuple):
         return b64encode(self.png).decode()
 
 
-Recognise = Callable[[Sequence[Picture]], Sequence[Sequence[Recognised] | None]]
+Recognise = Callable[[Sequence[Picture]], Sequence[Sequence[RecognisedBox] | None]]
 """A function that returns the content of each picture's boxes, in their order; none without an answer."""
 
 
@@ -129,11 +129,11 @@ class Recognition(Perception):
         self, view: View, memory: Memory, things: Mapping[int, Thing], rooms: Sequence[Thing]
     ) -> None:
         super().__init__(view, memory, things, rooms)
-        self._said: dict[int, Recognised] = {}
+        self._said: dict[int, RecognisedBox] = {}
         self._owners: Sequence[int] = ()
         self._kinds: Mapping[str, str] = {}
 
-    def of_picture(self, picture: Picture, said: Sequence[Recognised] | None, agents: int) -> Percept:
+    def of_picture(self, picture: Picture, said: Sequence[RecognisedBox] | None, agents: int) -> Percept:
         """Return the recognised objects; without any, only the missing ones, which depth alone shows."""
         self._owners, self._kinds = picture.owners, picture.classes
         self._said = dict(zip(picture.owners, said or (), strict=False))

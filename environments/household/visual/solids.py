@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mneme.core.errors import needs
-from mneme.environments.household.episode import Boxed, Episode, Thing
+from mneme.environments.household.episode import BoxedObject, Episode, Thing
 from mneme.environments.household.layout import Box, Point
 from mneme.environments.household.world import HAND_HEIGHT, World
 
@@ -174,12 +174,12 @@ def _spot(thing: Thing, around: Thing) -> Box:
     return Box((x + across * width, bottom + thing.size[1] / 2, z + along * depth), thing.size)
 
 
-def _has_shelves(thing: Boxed) -> bool:
+def _has_shelves(thing: BoxedObject) -> bool:
     """Say whether furniture is too high for anybody to look onto its top: it is open, with a shelf."""
     return thing.size[1] > SHELF_HEIGHT + 0.3
 
 
-def _top(thing: Boxed) -> float:
+def _top(thing: BoxedObject) -> float:
     return thing.center[1] + thing.size[1] / 2
 
 

@@ -14,12 +14,12 @@ from hashlib import sha256
 from typing import Any
 
 from mneme.environments.household.acting import Action, ActionResult, Observation
-from mneme.environments.household.episode import Boxed, Episode
+from mneme.environments.household.episode import BoxedObject, Episode
 from mneme.environments.household.layout import Point, along, flat
 from mneme.environments.household.play import Frame
 from mneme.environments.household.state import Body
 from mneme.environments.household.visual.camera import FIELD, Pose, View, render
-from mneme.environments.household.visual.perception import Memory, Percept, Perception, Recognised
+from mneme.environments.household.visual.perception import Memory, Percept, Perception, RecognisedBox
 from mneme.environments.household.visual.recognition import (
     PICTURE,
     Picture,
@@ -31,7 +31,7 @@ from mneme.environments.household.visual.recognition import (
 from mneme.environments.household.visual.solids import Solid, movable, people, places_of, still_life
 from mneme.environments.household.world import World
 
-TURN = 30.0
+TURN_DEGREES = 30.0
 """Degrees of a turn."""
 SIZE = 128
 """Pixels of a frame, each way."""
@@ -120,7 +120,7 @@ class SeeingWorld(World):
         """Look at what one has to do with, where it is in the same room; else where one goes."""
         eyes, body = self.eyes[agent], self.agents[agent]
         if action.kind == "turn":
-            eyes.heading = (eyes.heading + TURN) % 360
+            eyes.heading = (eyes.heading + TURN_DEGREES) % 360
         if action.kind in ("turn", "send", "wait"):
             return
         thing = action.object if action.kind == "grab" else action.target
@@ -166,7 +166,7 @@ class SeeingWorld(World):
         """List the things of the goals' classes."""
         return list(self._wanted)
 
-    def drawn(self, thing: int) -> Boxed:
+    def drawn(self, thing: int) -> BoxedObject:
         """Return the box in which something is drawn that nobody holds."""
         return places_of(self).get(thing, self.things[thing])
 
@@ -194,7 +194,7 @@ class SeeingWorld(World):
         pictures = [self.picture(view) for view in views]
         marks = [sha256(picture.png).hexdigest()[:16] for picture in pictures]
         new = [n for n in agents if pictures[n].boxes and self.eyes[n].frame != marks[n]]
-        said: dict[int, Sequence[Recognised] | None]
+        said: dict[int, Sequence[RecognisedBox] | None]
         said = {n: [] if not pictures[n].boxes else self.eyes[n].said for n in agents if n not in new}
         said |= zip(new, recognise([pictures[n] for n in new]) if new else (), strict=True)
         for n in agents:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import combinations, product
 
 from mneme.library.agents.forms import Faults
-from mneme.library.agents.forms.verse import EITHER, LIGHT, Word, check_poem, scans, stress
+from mneme.library.agents.forms.verse import EITHER, LIGHT_WORDS, Word, check_poem, scans, stress
 
 LINES, FEET, MAX_REVERSED = 14, 5, 2
 SCHEMES = {
@@ -53,8 +53,8 @@ def _sound(words: Sequence[Word], measure: str) -> bool:
 
 def _heavy_light(places: Sequence[tuple[Word, int, int]], foot: int) -> bool:
     (first, _, size), (second, _, other) = places[2 * foot], places[2 * foot + 1]
-    heavy = size == 1 and first.spelling not in LIGHT | EITHER
-    return heavy and other == 1 and second.spelling in LIGHT and not second.after_pause
+    heavy = size == 1 and first.spelling not in LIGHT_WORDS | EITHER
+    return heavy and other == 1 and second.spelling in LIGHT_WORDS and not second.after_pause
 
 
 def _syllables(words: Sequence[Word], length: int) -> list[tuple[Word, int, int]] | None:

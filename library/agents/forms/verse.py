@@ -25,7 +25,7 @@ _KINDS = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
 _WORDS = {kind: frozenset(words.split()) for kind, words in _KINDS.items()}
 ARTICLES, EITHER = _WORDS["articles"], _WORDS["either"]
 CLITICS = ARTICLES | _WORDS["clitics"]
-LIGHT = CLITICS | _WORDS["light"]
+LIGHT_WORDS = CLITICS | _WORDS["light"]
 ENDING_SOUNDS = (
     ("'s", "IH0 Z"),
     ("s", "IH0 Z"),

@@ -25,14 +25,14 @@ from mneme.cli.show import (
     say,
 )
 from mneme.core.errors import BadInput, MnemeError, first_fault
-from mneme.importing.writing import Sent, send
+from mneme.importing.writing import MessageCounts, send
 from mneme.models.asking.counting import in_words
 from mneme.stores.users.inbox import complete
 
 MAX_FILE_NAME_CHARS = 250
 """Characters from which a text cannot be the name of a file."""
 MAX_PRINTED_FAILURES = 10
-AGAIN = "The same command goes on where it stopped; `mneme inbox list` shows what failed."
+RESUME_HINT = "The same command goes on where it stopped; `mneme inbox list` shows what failed."
 
 
 async def remember(
@@ -58,7 +58,7 @@ async def remember(
         print_error(BadInput(f"{source}, line {number}: {reason}.", "The other lines are remembered."))
     messages = [complete(each) for each in to_remember(conversation.turns, thread)]
     await get_ready({"memory_agent": agents})
-    report = Sent(messages=len(messages))
+    report = MessageCounts(messages=len(messages))
     with progress_bar() as progress:
         bar = progress.add_task("remembering", total=len(messages))
         async for report in send(messages, user, {"memory_agent": agents}):
@@ -73,13 +73,13 @@ async def remember(
     return int(status or broken > 0)
 
 
-def print_sent(report: Sent, more: dict[str, Any], *, is_aside: bool = False) -> int:
+def print_sent(report: MessageCounts, more: dict[str, Any], *, is_aside: bool = False) -> int:
     """Print the outcomes of messages, in JSON with `more`; return 1 if one failed.
 
     With `is_aside` the count goes to the error stream. Raises MnemeError if the rest was not tried.
     """
     for failure in report.failed[:MAX_PRINTED_FAILURES]:
-        print_error(BadInput(f"Not remembered yet: {failure.error}", AGAIN))
+        print_error(BadInput(f"Not remembered yet: {failure.error}", RESUME_HINT))
     emit(report.model_dump(exclude={"underway", "earlier", "outcomes"}) | more)
     broken = more.get("broken_lines", 0)
     (errors if is_aside else console).print(
@@ -90,11 +90,11 @@ def print_sent(report: Sent, more: dict[str, Any], *, is_aside: bool = False) ->
     )
     if report.stopped:
         left = count_of(report.messages - report.done, "message")
-        raise MnemeError(f"Stopped with {left} not tried: {report.stopped}", AGAIN)
+        raise MnemeError(f"Stopped with {left} not tried: {report.stopped}", RESUME_HINT)
     return int(bool(report.failed))
 
 
-SPEAKER = re.compile(r"^(user|human|me|assistant|ai|bot)\s*:\s*", re.IGNORECASE)
+SPEAKER_PREFIX = re.compile(r"^(user|human|me|assistant|ai|bot)\s*:\s*", re.IGNORECASE)
 ASSISTANTS = {"assistant", "ai", "bot"}
 MESSAGE_FILE_HINT = "Give a text file or JSON Lines."
 
@@ -159,10 +159,10 @@ def _take_json(text: str, conversation: Conversation) -> None:
 
 def _take_text(text: str, conversation: Conversation) -> None:
     """Begin a turn at each speaker's name, or at each paragraph if no speaker is named."""
-    named = any(SPEAKER.match(line) for line in text.splitlines())
+    named = any(SPEAKER_PREFIX.match(line) for line in text.splitlines())
     start, role, words = 1, "user", list[str]()
     for number, line in enumerate([*text.splitlines(), "user:" if named else ""], start=1):
-        speaker = SPEAKER.match(line)
+        speaker = SPEAKER_PREFIX.match(line)
         if not speaker and (named or line.strip()):
             words.append(line)
             continue

@@ -104,13 +104,13 @@ async def _discuss(
     return 0
 
 
-BEGUN = ("person", "approve", "max_turns", "context_tokens", "carry")
+START_OPTIONS = ("person", "approve", "max_turns", "context_tokens", "carry")
 """Options that cannot change after a discussion has begun."""
 
 
 def _check_as_begun(about: Discussion, context: Values) -> None:
     """Raise BadInput for an option that differs from the one that the discussion was begun with."""
-    for name in BEGUN:
+    for name in START_OPTIONS:
         begun, wanted = getattr(about, name), context[name]
         if wanted and wanted != begun:
             option = DISCUSS_OPTIONS.declared(name)[0]
@@ -134,14 +134,14 @@ def task_of(task: str) -> str:
         return task
     if re.search(r"[/\\~]|\.\w", task):  # a single word that looks like a file's path, or a command
         raise BadInput(f"There is no file {task}.", hint)
-    if near := get_close_matches(task.lower(), COMMANDS, 1):
+    if near := get_close_matches(task.lower(), SUBCOMMANDS, 1):
         raise BadInput(
             f"{task!r} is not a command: did you mean {near[0]}?", "A task needs more than one word."
         )
     return task
 
 
-COMMANDS = ("run", "list", "show", "report", "memory", "carried", "forget-carried", "teams", "new-team")
+SUBCOMMANDS = ("run", "list", "show", "report", "memory", "carried", "forget-carried", "teams", "new-team")
 
 
 def team_of(team: str, models: Sequence[str]) -> Values:

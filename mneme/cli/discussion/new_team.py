@@ -19,7 +19,7 @@ from mneme.models.asking.asking import ask, resolve
 from mneme.prompts.discussion.team_making import Assignment, design_team
 from mneme.prompts.discussion.template_making import Place, make_template, plain_words
 
-REVIEW = "# The memory templates below were made by a model. Read them and change what does not fit."
+REVIEW_COMMENT = "# The memory templates below were made by a model. Read them and change what does not fit."
 Values = dict[str, Any]
 LEADING = "data_pipeline"
 """Team whose leading roles and writer are reused."""
@@ -63,7 +63,7 @@ async def new_team(
         template = (await ask(make_template, place, agents, lane="user")).value.template
         made.append({**each, "memory": template})
     team = _team(name, made, model)
-    text = f"{REVIEW}\n{yaml.safe_dump(team, sort_keys=False, allow_unicode=True, width=100)}"
+    text = f"{REVIEW_COMMENT}\n{yaml.safe_dump(team, sort_keys=False, allow_unicode=True, width=100)}"
     print_code(text, "yaml")
     asks = sys.stdin.isatty() and not prints_json()
     accepted = "Have you read the templates, and may they be used?"

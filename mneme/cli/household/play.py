@@ -18,9 +18,9 @@ from rich.markup import escape
 
 from mneme.api.household_runs import (
     ALONE,
-    BEGUN,
     DECISION_STEPS,
     MITA,
+    RUN_METADATA,
     Line,
     Request,
     Run,
@@ -48,7 +48,7 @@ from mneme.environments.household.world import World
 from mneme.nodes.household.context import HouseholdContext
 from mneme.stores.ledger.records import LOCAL
 
-RECURSION_LIMIT = 6 * World.LIMIT + 20
+EPISODE_RECURSION_LIMIT = 6 * World.LIMIT + 20
 """The most steps of a graph in an episode: so many per round, which is at least one step of the world."""
 PACE = 0.1
 """Seconds that `--watch` shows each step."""
@@ -59,7 +59,7 @@ Values = Mapping[str, Any]
 
 Weak = Literal["members", "manager", "both"]
 WEAKENED = {"members": ["member"], "manager": ["manager"], "both": ["member", "manager"]}
-HOUSEHOLD_OPTIONS = Fields(HouseholdContext, {"simulator": "--virtualhome"}, "member_lapses manager_lapses")
+HOUSEHOLD_OPTIONS = Fields(HouseholdContext, without="member_lapses manager_lapses")
 
 
 async def run(
@@ -144,8 +144,8 @@ class _Playing:
         async for event in self._under_way(config):
             await self._show(event)
         due, values = await self.flows.left_at(self.graph, config)
-        if due or not values:
-            given = None if values else {"episode": self.request.episode.model_dump(mode="json")}
+        if due or not values.get("over"):  # what an earlier version stopped within a step is begun anew
+            given = None if due else {"episode": self.request.episode.model_dump(mode="json")}
             context = dict(self.request.context)
             async for event in GraphRun(self.flows, self.graph, given, config, context):
                 await self._show(event)
@@ -163,8 +163,8 @@ class _Playing:
         bound = None if simulated else lower_bound(self.request.episode).steps
         begun = {"method": self.request.method, "context": self.request.context, "bound": bound}
         return config | {
-            "metadata": {**config["metadata"], BEGUN: json.dumps(begun)},
-            "recursion_limit": RECURSION_LIMIT,
+            "metadata": {**config["metadata"], RUN_METADATA: json.dumps(begun)},
+            "recursion_limit": EPISODE_RECURSION_LIMIT,
         }
 
     async def _under_way(self, config: RunnableConfig) -> AsyncIterator[Mapping[str, Any]]:

@@ -15,7 +15,7 @@ from mneme.environments.household.episode import Episode
 from mneme.environments.household.play import Frame
 from mneme.environments.household.scene import scenes
 
-COLOURS = ("red", "blue", "green", "magenta")
+TERMINAL_COLOURS = ("red", "blue", "green", "magenta")
 
 
 class Screen:
@@ -71,7 +71,7 @@ class Screen:
             words = [member.room, member.does, f"holds {' + '.join(member.holds)}" if member.holds else ""]
             if proposals:
                 words += [f"proposes {proposals[number]}", f"is to do {chosen[number]}"]
-            who = (f"{member.name} ", f"bold {COLOURS[number]}")
+            who = (f"{member.name} ", f"bold {TERMINAL_COLOURS[number]}")
             lines.append(Text.assemble(who, "; ".join(filter(None, words))))
         lines.append(Text(f"open: {', '.join(now.opened) or 'nothing'}", style="dim"))
         for line in lines:

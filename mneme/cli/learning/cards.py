@@ -20,12 +20,10 @@ from mneme.stores.cards.knowledge_cards import Kept
 from mneme.stores.cards.metrics import Metrics, Period
 from mneme.stores.cards.sharing import EPSILON_BUDGET
 
-ACTOR = "user"
+USER_ACTOR = "user"
 CardId = Annotated[str, typer.Argument(help="A card's id, or its first letters.")]
 Rules = Annotated[list[str] | None, typer.Option("--rule", help='"CONDITION: WHAT TO DO"; may be repeated.')]
-Lesson = Annotated[
-    dict[str, Any], Fields(arguments_of(Cards.OFFERED["propose"]), {"expires_at": "--expires"}, "rules")
-]
+Lesson = Annotated[dict[str, Any], Fields(arguments_of(Cards.OFFERED["propose"]), without="rules")]
 Abstraction = Annotated[dict[str, Any], Fields(arguments_of(Cards.OFFERED["share"]), without="reason")]
 
 
@@ -64,13 +62,13 @@ async def export(
     abstraction: Abstraction,
     file: Annotated[Path, typer.Argument(help="Where to write; `-` writes to stdout.")] = Path("-"),
     team: Team = "local",
-    versions: Annotated[bool, "With every version of each card, as JSON Lines.", "--history"] = False,
+    history: Annotated[bool, "With every version of each card, as JSON Lines."] = False,
     abstract: Annotated[
         bool, "For another organisation: no names, no figures, no counts but those of --epsilon."
     ] = False,
 ) -> None:
     """Write all cards as YAML; with --abstract, what another organisation may see."""
-    _check_abstraction(abstraction, abstract, versions)
+    _check_abstraction(abstraction, abstract, history)
     async with open_operations(Cards, team, reading=not abstract) as cards:
         if abstract:
             shared = await cards.share(**abstraction)
@@ -78,19 +76,19 @@ async def export(
             counts |= {"names taken out": shared.names, "figures": shared.figures}
             counts |= {"ε": shared.epsilon or "no counts", "ε in all": shared.spent.epsilon}
         else:
-            text = await cards.export(all_versions=versions)
+            text = await cards.export(history=history)
             counts = {"exported": await cards.count(), "file": str(file)}
     if is_written(text, file):
         print_fields(counts)
 
 
-def _check_abstraction(given: dict[str, Any], abstract: bool, versions: bool) -> None:
+def _check_abstraction(given: dict[str, Any], abstract: bool, history: bool) -> None:
     """Raise BadInput for options of the other kind of export."""
     if not abstract and (given["epsilon"] or given["private"] or given["budget"] != EPSILON_BUDGET):
         raise BadInput(
             "--epsilon, --budget and --private are for abstract cards.", "Give --abstract as well."
         )
-    if abstract and versions:
+    if abstract and history:
         raise BadInput("An abstract card has no history.", "Leave --history or --abstract out.")
     if abstract and given["budget"] != EPSILON_BUDGET and given["epsilon"] is None:
         raise BadInput("Without --epsilon no counts go out, and nothing is spent.", "Leave --budget out.")
@@ -99,9 +97,7 @@ def _check_abstraction(given: dict[str, Any], abstract: bool, versions: bool) ->
 async def import_(
     file: Annotated[Path, "A file of cards; `-` reads stdin."],
     team: Team = "local",
-    versions: Annotated[
-        bool, "The file is of `export --history`, and you vouch for it.", "--history"
-    ] = False,
+    history: Annotated[bool, "The file is of `export --history`, and you vouch for it."] = False,
 ) -> None:
     """Import cards from YAML, as provisional ones; with --history with all versions, as they were.
 
@@ -109,7 +105,7 @@ async def import_(
     """
     text = read_file(file, "Give a file that `export` wrote.")
     async with open_operations(Cards, team) as cards:
-        report = await cards.import_(text, f"imported from {file.name}", all_versions=versions)
+        report = await cards.import_(text, f"imported from {file.name}", history=history)
     print_fields({"stored": len(report.stored), "unchanged": len(report.unchanged)})
 
 

@@ -19,7 +19,7 @@ CONSOLIDATION_GRAPH = "consolidation"
 FIXED_FIELDS = ("base", "served_base")
 
 
-class Wanted(BaseModel):
+class ConsolidationRequest(BaseModel):
     """The requested action: a consolidation of a model, a report, or an undo."""
 
     base: str = Field("", description="What is tuned: a GGUF file, a folder of safetensors, or smollm2.")
@@ -37,7 +37,7 @@ class Wanted(BaseModel):
     reason: str = Field("", description="The reason of a rollback; kept in the history.")
 
 
-Wish = Annotated[dict[str, Any], Fields(Wanted, {"served_base": "--ollama"})]
+Wish = Annotated[dict[str, Any], Fields(ConsolidationRequest)]
 
 
 async def consolidate_cards(
@@ -89,7 +89,7 @@ async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, fresh:
     if not (wanted["base"] and wanted["served_base"]):
         raise BadInput(
             "Which model is tuned, and where is it served?",
-            "Give --base (a GGUF file, a folder, or smollm2) and --ollama (the same model's name in Ollama).",
+            "Give --base (a GGUF file, a folder, or smollm2) and --served-base (its name in Ollama).",
         )
     async with open_team(Cards, context["team"], CONSOLIDATION_GRAPH) as session:
         config = await session.thread(CONSOLIDATION_GRAPH, context.get("pool", ""))

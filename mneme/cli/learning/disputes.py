@@ -13,7 +13,7 @@ from mneme.api.cards import Cards, ToReview
 from mneme.api.rendering import dispute_row
 from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
-from mneme.cli.learning.cards import ACTOR, CardId, rule_of
+from mneme.cli.learning.cards import USER_ACTOR, CardId, rule_of
 from mneme.cli.options import Limit, Reason, Team
 from mneme.cli.show import console, from_person, print_beside, print_result, prints_json
 from mneme.client.home import open_operations
@@ -79,7 +79,7 @@ async def resolve(
     async with open_team(Cards, context["team"], *LEARNING) as session:
         found = await session.on.get_dispute(dispute)
         if decision:
-            given = {"decision": decision, "reason": reason, "claim": claim, "rules": rules, "by": ACTOR}
+            given = {"decision": decision, "reason": reason, "claim": claim, "rules": rules, "by": USER_ACTOR}
             made = Verdict.model_validate(given)
             ended = await decide(session, found, made, context)
         else:
@@ -154,7 +154,7 @@ def print_dispute(dispute: Dispute, rests_on: ToReview | None = None) -> None:
 
 
 Act = Callable[[], Awaitable[object]]
-FURTHER = {"s": "skip", "q": "quit"}
+LEAVING_KEYS = {"s": "skip", "q": "quit"}
 ACT_NAMES = {
     "p": "promote",
     "g": "it served",
@@ -209,7 +209,7 @@ async def _decided(cards: Cards, item: ToReview) -> bool:
             said = str(await from_person(asks)).strip().lower()[:1]
         except typer.Abort:
             return False
-        if said in FURTHER:
+        if said in LEAVING_KEYS:
             return said != "q"
         if said not in acts:
             continue
@@ -241,4 +241,4 @@ def _acts(cards: Cards, item: ToReview) -> dict[str, Act]:
 
 async def _decide(cards: Cards, dispute: str, decision: Decision) -> object:
     reason = await from_person(partial(typer.prompt, "  why", default="reviewed by a person"))
-    return await cards.decide(dispute, Verdict(decision=decision, reason=reason, by=ACTOR))
+    return await cards.decide(dispute, Verdict(decision=decision, reason=reason, by=USER_ACTOR))

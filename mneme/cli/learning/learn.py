@@ -279,7 +279,7 @@ def _print_result(values: dict[str, Any]) -> None:
 MAX_PART_CHARS = 6_000
 """Characters of one part: what a small model reads with care."""
 SOURCE_FILE_HINT = "Give a log, tickets or a conversation as text."
-QUESTION = """What does this record of past work teach that would help with other tasks? It is {name}, part
+LESSON_TASK = """What does this record of past work teach that would help with other tasks? It is {name}, part
 {number} of {of}. Say what the problem was, what helped, what was tried and failed, and under which condition
 that holds; claim nothing that the record does not show. Where it teaches nothing, say so."""
 
@@ -330,7 +330,7 @@ def parts_of(file: Path, scope: str) -> list[Place]:
         Given.model_validate(
             {
                 "id": f"intake-{hashlib.sha256(f'{scope} {text}'.encode()).hexdigest()[:24]}",
-                "task": " ".join(QUESTION.format(name=file.name, number=number, of=len(texts)).split()),
+                "task": " ".join(LESSON_TASK.format(name=file.name, number=number, of=len(texts)).split()),
                 "material": text,
                 "scope": scope,
             }

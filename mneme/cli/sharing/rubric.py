@@ -13,8 +13,8 @@ from rich.markup import escape
 from mneme.api.pools import Pools
 from mneme.api.rendering import origin_of
 from mneme.cli.chat.responders import show_notice
-from mneme.cli.derived import Fields
-from mneme.cli.options import Agents, Reason, Team
+from mneme.cli.derived import Fields, arguments_of
+from mneme.cli.options import Reason, Team
 from mneme.cli.show import console, emit, print_result, say
 from mneme.client.home import open_operations
 from mneme.client.workflows import GraphRun, TeamSession, open_team
@@ -22,13 +22,14 @@ from mneme.core.errors import BadInput
 from mneme.core.yaml_files import text_of
 from mneme.library.agents.own import own_texts
 from mneme.library.agents.rubric import Rubric, read_rubric
-from mneme.nodes.sharing.context import DesignContext, Scoring
+from mneme.nodes.sharing.context import DesignContext
 from mneme.nodes.sharing.pools import FrozenRubric, agents_in
 
 RUBRIC_GRAPH = "rubric_design"
 Context = dict[str, Any]
 DomainName = Annotated[str, typer.Argument(help="A domain, or single_pool.")]
 Designing = Annotated[Context, Fields(DesignContext)]
+Calibration = Annotated[Context, Fields(arguments_of(Pools.OFFERED["calibrate"]), without="agent")]
 REASON = "decided on the command line"
 
 
@@ -42,20 +43,11 @@ def print_frozen(found: FrozenRubric) -> None:
         say(escape(f"Kept {each}"))
 
 
-async def calibrate(
-    domain: DomainName,
-    agents: Agents = "auto",
-    pairs: Annotated[int, typer.Option(min=8, max=200, help="Good answers that are graded.")] = 12,
-    scoring: Annotated[
-        Scoring, "By points for criteria, or one number by the rubric as printed."
-    ] = "criteria",
-    seed: Annotated[int, "Draws the answers and their damage."] = 0,
-    team: Team = "local",
-) -> None:
+async def calibrate(calibration: Calibration, team: Team = "local") -> None:
     """Find the score above which pairs are kept: good answers and damaged ones are graded."""
-    await show_notice(agents)
+    await show_notice(calibration["agents"])
     async with open_operations(Pools, team) as shared:
-        found = await shared.calibrate(domain, agents, pairs, scoring, seed, own_texts())
+        found = await shared.calibrate(**calibration, agent=own_texts())
     emit(found)
     say(escape(f"Kept {found}"))
 

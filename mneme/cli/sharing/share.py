@@ -29,8 +29,8 @@ from mneme.nodes.sharing.pools import agent_of, agents_in
 
 Context = dict[str, Any]
 Session = TeamSession[Pools]
-ASKING = ("memory_sharing", "retriever_training")
-GROWING = ("interactive_learning", "retriever_training")
+ASK_GRAPHS = ("memory_sharing", "retriever_training")
+GROWTH_GRAPHS = ("interactive_learning", "retriever_training")
 STANDARD = TypeAdapter(Given)
 WIDE = 100
 PRINTED_FIELDS = [
@@ -86,7 +86,7 @@ async def ask(
     """Ask an agent: it sees similar pairs as examples; a good answer is added to the pool."""
     context |= {"agent": agent_text(agent), **answerers_of(answerer, agents)}
     await show_notice(context["answerer"], context["scorer"], context["grader"])
-    async with open_team(Pools, context["team"], *ASKING) as session:
+    async with open_team(Pools, context["team"], *ASK_GRAPHS) as session:
         await check_rubric(session.on, agent_of(context["agent"]).domain, context)
         config = await session.thread("memory_sharing", thread or uuid4().hex)
         left, _ = await session.flows.left_at("memory_sharing", config)
@@ -145,7 +145,7 @@ async def grow(
     context |= {"agent": members_text(domain, agent), **answerers_of(answerer, agents)}
     standards = standards_of(file)
     await show_notice(context["answerer"], context["scorer"], context["grader"])
-    async with open_team(Pools, context["team"], *GROWING) as session:
+    async with open_team(Pools, context["team"], *GROWTH_GRAPHS) as session:
         await check_rubric(session.on, domain, context)
         config = await session.thread("interactive_learning", name or uuid4().hex, domain)
         left, _ = await session.flows.left_at("interactive_learning", config)

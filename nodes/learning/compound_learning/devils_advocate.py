@@ -20,7 +20,7 @@ from mneme.prompts.learning.compound_learning.challenge import Objection, Review
 from mneme.prompts.learning.compound_learning.research import Complaint, Draft, patch_draft
 from mneme.prompts.learning.compound_learning.task import Advice
 
-MAX_CHECK_CHARS = 300
+MAX_SHOWN_CHECK_CHARS = 300
 PATCHES = 2
 """Maximum refinement rounds (§3, step 3): more would let two agents argue for ever."""
 
@@ -48,7 +48,7 @@ async def challenge(step: Step) -> Update:
     found = [*said.objections]
     for probe in probes:  # a hidden check, this draft's or an earlier one's
         if wrong := await asyncio.to_thread(world.probe, draft.solution, probe):
-            failed = f"{wrong} It is: {shorten(probe, MAX_CHECK_CHARS, placeholder=' …')}"
+            failed = f"{wrong} It is: {shorten(probe, MAX_SHOWN_CHECK_CHARS, placeholder=' …')}"
             found.append(Objection(evidence=failed, kind="missing_edge_case", severity="blocking"))
     raised = [LoggedObjection(round=len(state["drafts"]), objection=each) for each in found]
     step.tell("challenge", trial=trial.summary if trial else "", objections=worded(raised))

@@ -1,6 +1,6 @@
 """Verify and decide (§3, step 4): measure the best draft; the leader resolves the task."""
 
-from mneme.core.trial import Trial
+from mneme.environments.trial import Trial
 from mneme.models.asking.counting import Asked, added, counting, tokens_in
 from mneme.nodes.learning.compound_learning.state import (
     LoggedObjection,
@@ -33,7 +33,7 @@ async def verify(step: Step) -> Update:
 
 @timed
 async def decide(step: Step) -> Update:
-    """Let the leader resolve the task: the packet of §3, step 4.
+    """Let the leader decide whether the task is solved and what it proves: the packet of §3, step 4.
 
     What was objected to drafts that were not chosen is closed, and what the final one suffers from is open:
     also where a patch answered it, a later draft that was not chosen, unless the final draft was measured and

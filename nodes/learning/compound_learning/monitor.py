@@ -30,7 +30,7 @@ from mneme.stores.cards.lifecycle import Approval, PromotionRubric
 from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.provenance import made_from
-from mneme.stores.write_gate import CARDS
+from mneme.stores.write_gate import CARD_GATE
 
 GAINED = 1.1
 """Minimum speed-up over the baseline; a smaller one counts as no gain."""
@@ -167,7 +167,7 @@ def _lesson(finding: Finding, step: Step, used: Known | None = None) -> Lesson:
     """
     state, solution = step.state, step.draft(step.state["final"]).solution.text
     worked = state["packet"]["solved"] and (not used or finding.success)
-    is_example = worked and len(solution) <= MAX_EXAMPLE_CHARS and not any(CARDS.doubts(solution))
+    is_example = worked and len(solution) <= MAX_EXAMPLE_CHARS and not any(CARD_GATE.doubts(solution))
     short = {each.approach: each for each in fell_short(state)}
     named = []
     for each in finding.deprecated_approaches:  # as its trial showed it, where it was tried

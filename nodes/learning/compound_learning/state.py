@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
-from mneme.core.trial import Trial
+from mneme.environments.trial import Trial
 from mneme.environments.worlds import World
 from mneme.models.asking.asking import Lane, ask
 from mneme.models.asking.counting import Asked, added, counting

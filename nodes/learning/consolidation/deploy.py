@@ -19,7 +19,7 @@ from mneme.models.asking.responders import CallOptions, ModelRequest, say
 from mneme.models.ollama.creating import create, model_name
 from mneme.models.tuning.lora import ADAPTER
 from mneme.models.tuning.paired import not_worse
-from mneme.models.tuning.pairs import SYSTEM, Pair, Pairs, Progress, with_lessons
+from mneme.models.tuning.pairs import SYSTEM_PROMPT, Pair, Pairs, Progress, with_lessons
 from mneme.nodes.learning.consolidation.state import (
     Consolidating,
     Replaying,
@@ -34,10 +34,10 @@ from mneme.stores.tuned_models import Attempt
 
 MAX_LOSS = 0.05
 """The share of a lesson that a tuned model must be shown not to lose on replayed tasks."""
-REPLY_TOKENS = 160
+MAX_REPLY_TOKENS = 160
 DEPLOY_ARMS = ("base_with_cards", "tuned_with_delta", "base_alone", "tuned_alone")
 """Who is asked, and whether lessons stand in front of the task."""
-SEED = 0
+REPLY_SEED = 0
 NANOSECONDS = 1e9
 ANSWER_WORD = re.compile(r"\w{3,}")
 
@@ -74,8 +74,8 @@ async def replay(state: Replaying, runtime: TuningRuntime) -> Update:
 
 async def _said(model: str, asked: str) -> tuple[str, dict[str, float]]:
     """Return a model's answer at temperature 0, and its cost as far as Ollama reports it."""
-    request = ModelRequest(SYSTEM, [], [HumanMessage(asked)])
-    options = CallOptions(REPLY_TOKENS, 0.0, SEED, free_text=True)
+    request = ModelRequest(SYSTEM_PROMPT, [], [HumanMessage(asked)])
+    options = CallOptions(MAX_REPLY_TOKENS, 0.0, REPLY_SEED, free_text=True)
     try:
         reply = await say(f"ollama:{model}", request, options, "background", {})
     except Unusable as endless:  # it goes round in circles: what it said until then counts

@@ -14,7 +14,7 @@ from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.metrics import TaskRecord
 from mneme.stores.pools.lessons import HELD_OUT, group_of
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
-from mneme.stores.write_gate import CARDS, PAIRS, near_to_any
+from mneme.stores.write_gate import CARD_GATE, PAIR_GATE, near_to_any
 
 TASKS_A_CARD = 4
 """Tasks of one card that are trained on: more of the same teach little."""
@@ -88,7 +88,7 @@ def _asked(card: Card, tasks: Mapping[str, TaskRecord]) -> list[str]:
     What reads like an instruction to agents is left out, as flagged cards are.
     """
     logged = [tasks[each] for each in card.evidence.task_ids if each in tasks]
-    return [each for each in map(_told, logged) if not any(CARDS.doubts(each))] or [situation_of(card)]
+    return [each for each in map(_told, logged) if not any(CARD_GATE.doubts(each))] or [situation_of(card)]
 
 
 def _told(task: TaskRecord) -> str:
@@ -101,7 +101,7 @@ async def memory_pairs(pool: MemoryPool, above: int, recall: int) -> Pairs:
     What is nearly a held-out question or answer is left out, and what was rated down or reads like an order.
     """
     known = [each async for each in pool.pairs() if each.pair.score > above and each.pair.prompt.strip()]
-    good = [each for each in known if not (each.pair.is_rated_down or any(PAIRS.doubts(each.pair.text)))]
+    good = [each for each in known if not (each.pair.is_rated_down or any(PAIR_GATE.doubts(each.pair.text)))]
     held = [each for each in good if int(group_of(each)[:8], 16) % HELD_OUT == 0]
     left_out = {each.key for each in held}
     said = [text for each in held for text in (each.pair.prompt, each.pair.answer)]

@@ -9,8 +9,8 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from mneme.core.fields import described
 from mneme.core.settings import read_settings
+from mneme.environments.fields import described
 from mneme.models.tuning.judging import Judged
 from mneme.models.tuning.pairs import Pairs, Recipe
 from mneme.nodes.context import OwnedByTeam, ledger_of, team_of

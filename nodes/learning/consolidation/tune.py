@@ -16,7 +16,7 @@ from mneme.library import EXAMPLES
 from mneme.models.asking.responders import check
 from mneme.models.tuning.base import Base, find_base, fingerprint
 from mneme.models.tuning.judging import Judged, judge
-from mneme.models.tuning.lora import ADAPTER, ADAPTER_FILE, Trained, Training, open_tuned
+from mneme.models.tuning.lora import ADAPTER, ADAPTER_FILE, Training, TrainingCost, open_tuned
 from mneme.models.tuning.paired import not_worse
 from mneme.models.tuning.pairs import Progress, Question, Recipe
 from mneme.nodes.learning.consolidation.sources import card_pairs, memory_pairs
@@ -30,8 +30,8 @@ from mneme.nodes.learning.consolidation.state import (
 
 MAX_FORGOTTEN = 0.10
 """The share of generic questions that an adapter must be shown not to lose."""
-QUESTIONS = TypeAdapter(list[Question])
-MIN_PAIRS = 2
+QUESTION_LIST = TypeAdapter(list[Question])
+MIN_TRAINING_PAIRS = 2
 """Minimum pairs for a training."""
 
 
@@ -77,7 +77,7 @@ async def gather(state: State, runtime: TuningRuntime) -> Update:
         pairs = await memory_pairs(run.pool, told.above, told.recall)
     else:
         pairs = await card_pairs(run.cards, run.limits, told.recall, await run.of_cards.learned())
-    if len(pairs.train) < MIN_PAIRS or not pairs.keys:
+    if len(pairs.train) < MIN_TRAINING_PAIRS or not pairs.keys:
         if told.pool:
             raise BadInput(
                 f"{len(pairs.keys)} memories of {told.pool} can be trained on: scored above {told.above}, "
@@ -115,7 +115,7 @@ async def train(state: State, runtime: TuningRuntime) -> Update:
     tell, folder = _teller("train", run), await run.folder(state["tag"])
     recipe = Recipe.model_validate(runtime.context.model_dump(include={*Recipe.model_fields}))
 
-    def trained() -> Trained:
+    def trained() -> TrainingCost:
         training = Training(Base(find_base(state["base"])), folder, recipe)
         return training.run(read_pairs(folder).train, state["figures"]["base"], tell)
 
@@ -164,7 +164,7 @@ def read_generic(named: str) -> Sequence[Question]:
     """Read the generic questions: those of a file, or those that come with Mneme. Raises BadInput. Blocks."""
     file = Path(named).expanduser() if named else EXAMPLES / "generic.yaml"
     try:
-        return QUESTIONS.validate_python(yaml.safe_load(file.read_text(encoding="utf-8")))
+        return QUESTION_LIST.validate_python(yaml.safe_load(file.read_text(encoding="utf-8")))
     except (OSError, yaml.YAMLError, ValidationError) as error:
         raise BadInput(
             f"The generic questions in {file} cannot be read: {error}",

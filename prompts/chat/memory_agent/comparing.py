@@ -9,7 +9,7 @@ from mneme.prompts.chat.evidence import left_out, located
 from mneme.prompts.chat.memory_agent.reading import MAX_MEMORY_CHARS
 from mneme.prompts.prompt import Line, Prompt, Reason, Schemas, one_of
 
-MAX_PAIRS = 24
+MAX_JUDGEMENTS = 24
 """Relations that one answer names at most."""
 PERIOD = re.compile(r" \((from|until) [\d-]+(, until [\d-]+)?\)$")
 """Validity period of a memory, which follows its text and is not part of it."""
@@ -54,7 +54,7 @@ class Judgements(BaseModel):
     """The pairs of a fact and a memory that have to do with one another; all others are unrelated."""
 
     look: str = Field("", max_length=600, description="Each memory's number, and what changes in it.")
-    judgements: list[Judgement] = Field(max_length=MAX_PAIRS)
+    judgements: list[Judgement] = Field(max_length=MAX_JUDGEMENTS)
 
 
 compare_memories = Prompt(

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from mneme.core.trial import Trial
+from mneme.environments.trial import Trial
 from mneme.prompts.learning.compound_learning.task import (
     MAX_ANSWER_ITEMS,
     NONE,

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from mneme.core.trial import Trial
+from mneme.environments.trial import Trial
 from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.prompts.learning.compound_learning.task import (
     MAX_ANSWER_ITEMS,

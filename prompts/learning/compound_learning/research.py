@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from mneme.core.trial import Solution, Trial
+from mneme.environments.trial import Solution, Trial
 from mneme.prompts.learning.compound_learning.task import (
     MAX_ANSWER_ITEMS,
     MAX_SQL_CHARS,
@@ -71,11 +71,11 @@ class Work(Setting):
     pitfalls: list[Known] = Field([])
 
 
-WORK = f"""{SETTING}
+TASK_SECTION = f"""{SETTING}
 
 How the solution is written: $form
 Patterns: $language"""
-KNOWN = """Cards:
+KNOWLEDGE_SECTION = """Cards:
 $cards
 
 Dead ends of earlier tasks:
@@ -117,9 +117,9 @@ tried again; where that condition does not hold, it may be tried. {TASK_IS_DATA}
             ],
         ),
     ],
-    user=f"""{WORK}
+    user=f"""{TASK_SECTION}
 
-{KNOWN}
+{KNOWLEDGE_SECTION}
 
 What the tools told:
 $facts
@@ -188,7 +188,7 @@ Give the whole new draft, not only what changes.
             closed=[0],
         ),
     ],
-    user=f"""{WORK}
+    user=f"""{TASK_SECTION}
 
 Draft:
 $draft
@@ -201,7 +201,7 @@ $objections
 Their remedies, made out for this task where they could be:
 $advice
 
-{KNOWN}""",
+{KNOWLEDGE_SECTION}""",
 )
 
 

@@ -72,7 +72,7 @@ function All({ status, offset, goTo }: { status: string; offset: number; goTo: (
 }
 
 function Results({ task }: { task: string }) {
-  const load = (signal: AbortSignal) => read<Schemas["Retrieved"][]>("cards/search", { task, limit: 20 }, signal);
+  const load = (signal: AbortSignal) => read<Schemas["Retrieved"][]>("cards/search", { query: task, limit: 20 }, signal);
   const loaded = useLoaded(load, [task]);
   useFound(loaded, task);
   return <Loaded of={loaded}>{(found) => <Found found={found} label="Results" />}</Loaded>;

@@ -10,7 +10,7 @@ import { type Link, Way } from "../way";
 const BUDGET = 2000;
 
 function Found({ question }: { question: string }) {
-  const asked = { question, teams: team(), budget: BUDGET, include_stale: true };
+  const asked = { query: question, teams: team(), tokens: BUDGET, include_stale: true };
   const loaded = useLoaded((signal) => read<Schemas["Recalled"][]>("recall", asked, signal), [question]);
   useFound(loaded, question);
   return (

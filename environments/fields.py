@@ -1,11 +1,8 @@
-"""Shared field types for the input of graphs, worlds and commands."""
+"""Fields of a task's input, for worlds, graphs and commands."""
 
 from typing import Any
 
 from pydantic import Field
-
-MAX_INT = 2**53 - 1
-"""The largest number that every JSON reader takes exactly."""
 
 
 def described(description: str, example: Any, default: Any = "", **bounds: Any) -> Any:
