@@ -1,35 +1,24 @@
 """Rivals in the comparison: memories of other papers, and packages in use.
 
-`langmem` and `mem0ai` are played where they are installed. With a model they extract memories, as they do by
-default; with rules they store the given text, and only their search is compared.
+Packages are played where they are installed; with rules only their search is compared.
 """
 
-import asyncio
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
-
-from langchain_core.embeddings import Embeddings
-from langchain_core.language_models import BaseChatModel, FakeListChatModel
 
 from mneme.environments.turns import Turn
 from mneme.evals.compare.memory import Event, Memory, Outcome, Place
-from mneme.evals.measuring import searched_store
-from mneme.models.embedding.embedders import Embedder
+from mneme.evals.packages import LangMem, Mem0, Package
 from mneme.nodes.task_memories.interface import FinishedTask, Held, MemoryServices, Task
 from mneme.nodes.task_memories.kinds import open_memory
 from mneme.stores.task_memories.trials import Trials
-from mneme.stores.users.memory import RULES
 
 MAX_TEXTS = 20
 """Texts that a package is asked for."""
 RIVAL_WINDOW_TOKENS = 4096
 """Tokens of a task memory's own questions."""
-LANGMEM, MEM0 = "langmem", "mem0"
 
 
 class TaskMemoryRival(Memory):
@@ -73,94 +62,25 @@ class TaskMemoryRival(Memory):
         self._turns.clear()
 
 
-def _chat_model(who: str) -> Any:
-    """Return the responder as a chat model for LangChain's packages."""
-    return import_module("langchain.chat_models").init_chat_model(who, temperature=0)
+class PackageRival(Memory):
+    """The memory of a package."""
 
-
-class LangMem(Memory):
-    """The package `langmem` on LangGraph's store: its memory manager, or its tool where rules answer."""
-
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, package: type[Package]) -> None:
         super().__init__(place)
-        self._store = searched_store(place.embedder)
-        self._namespace, package = (place.name,), import_module(LANGMEM)
-        if place.who == RULES:
-            self._tool = package.create_manage_memory_tool(namespace=self._namespace, store=self._store)
-        else:
-            made = {"namespace": self._namespace, "store": self._store, "enable_deletes": True}
-            self._manager = package.create_memory_store_manager(_chat_model(place.who), **made)
+        self.package, self.scope = package(place.embedder, place.folder, place.who), (place.name,)
 
     async def observe(self, event: Event) -> None:
-        """Pass the event to the memory manager as a message."""
-        if self.place.who == RULES:
-            await self._tool.ainvoke({"content": event.line, "action": "create"})
-        else:
-            await self._manager.ainvoke({"messages": [{"role": "user", "content": event.line}]})
-
-    async def recall(self, situation: str, budget: int) -> Sequence[str]:
-        """Return the results of its store."""
-        found = await self._store.asearch(self._namespace, query=situation, limit=MAX_TEXTS)
-        return [_text(each.value["content"]) for each in found]
-
-
-def _text(content: Any) -> str:
-    return str(content.get("content", content)) if isinstance(content, dict) else str(content)
-
-
-def open_mem0(folder: Path, embedder: Embedder, chat: BaseChatModel) -> Any:
-    """Open the memory of the package `mem0ai` in a folder, with our embedder and who extracts for it."""
-    os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder / "mem0")}
-    embed = _Embeddings(embedder, asyncio.get_running_loop())
-    qdrant = {"path": str(folder / "qdrant"), "embedding_model_dims": embedder.dimension, "on_disk": True}
-    return import_module(MEM0).Memory.from_config({
-        "embedder": {"provider": "langchain", "config": {"model": embed}},
-        "llm": {"provider": "langchain", "config": {"model": chat}},
-        "vector_store": {"provider": "qdrant", "config": qdrant},
-        "history_db_path": str(folder / "mem0.sqlite"),
-    })  # fmt: skip
-
-
-class Mem0(Memory):
-    """The package `mem0ai` on a local Qdrant, with our embedder."""
-
-    def __init__(self, place: Place) -> None:
-        super().__init__(place)
-        chat = FakeListChatModel(responses=["{}"]) if place.who == RULES else _chat_model(place.who)
-        self._memory = open_mem0(place.folder, place.embedder, chat)
-
-    async def observe(self, event: Event) -> None:
-        """Add it as a message; what is inferred from it is the package's matter."""
-        infer = self.place.who != RULES
-        message = [{"role": "user", "content": event.line}]
-        await asyncio.to_thread(self._memory.add, message, user_id=self.place.name, infer=infer)
+        """Add the event; what is inferred from it is the package's matter."""
+        await self.package.add(self.scope, event.line)
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return the results of its search."""
-        filters = {"user_id": self.place.name}
-        found = await asyncio.to_thread(self._memory.search, situation, top_k=MAX_TEXTS, filters=filters)
-        return [str(each["memory"]) for each in found["results"]]
-
-
-class _Embeddings(Embeddings):
-    """Our embedder for a package that embeds in a thread of its own."""
-
-    def __init__(self, embedder: Embedder, loop: asyncio.AbstractEventLoop) -> None:
-        self._embedder, self._loop = embedder, loop
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts on the loop, from another thread than its own."""
-        vectors = asyncio.run_coroutine_threadsafe(self._embedder.embed_documents(texts), self._loop).result()
-        return [[*map(float, each)] for each in vectors]
-
-    def embed_query(self, text: str) -> list[float]:
-        """Embed a question likewise."""
-        return self.embed_documents([text])[0]
+        return [each.text for each in await self.package.found(self.scope, situation, MAX_TEXTS)]
 
 
 OF_PAPERS = ("meta_gpt", "voyager", "generative", "memory_bank", "chat_dev", "g_memory")
 RIVAL_MEMORIES: Mapping[str, Callable[[Place], Memory]] = {
     **{kind: partial(TaskMemoryRival, kind=kind) for kind in OF_PAPERS},
-    **{name: made for name, made in ((LANGMEM, LangMem), (MEM0, Mem0)) if find_spec(name)},
+    **{made.NAME: partial(PackageRival, package=made) for made in (LangMem, Mem0) if find_spec(made.NAME)},
 }
 """By the name that `--memory` takes; packages where they are installed."""

@@ -1,23 +1,21 @@
 """The memories that are compared: ours, and the ways in which teams keep one today.
 
-`langmem` and `mem0ai` are played where they are installed.
+Packages are played where they are installed.
 """
 
-import asyncio
 import json
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
+from functools import partial
 from importlib.util import find_spec
-from typing import Any, NamedTuple
-
-from langchain_core.language_models import FakeListChatModel
+from typing import NamedTuple
 
 from mneme.api.memories import Memories
 from mneme.api.shared_memory import SharedMemory
 from mneme.core.settings import settings
-from mneme.evals.compare.rivals import LANGMEM, MEM0, open_mem0
 from mneme.evals.governed.stories import TEAMS, Fact
 from mneme.evals.measuring import searched_store
+from mneme.evals.packages import Hit, LangMem, Mem0, Package, Scope
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.cards.card import Lesson
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
@@ -29,11 +27,6 @@ from mneme.stores.users.promotion import TeamFacts
 TEXTS_PER_RIVAL = 5
 """Texts that a rival shows at most; ours has as many tokens as these have at most."""
 STORY_RECALL_TOKENS = 150
-
-
-Scope = tuple[str, ...]
-Hit = tuple[float, str, str]
-"""Similarity of a text, the text, and its owner."""
 
 
 class Shown(NamedTuple):
@@ -116,7 +109,7 @@ class OfStore:
 
     async def found(self, place: Scope, question: str) -> list[Hit]:
         hits = await self.store.asearch(place, query=question, limit=TEXTS_PER_RIVAL)
-        return [(each.score or 0.0, each.value["text"], place[-1]) for each in hits]
+        return [Hit(each.score or 0.0, each.value["text"], place[-1]) for each in hits]
 
     async def delete(self, place: Scope, key: str) -> None:
         await self.store.adelete(place, key)
@@ -168,71 +161,37 @@ class IsolatedMemory(OfStore):
         """Do nothing: there is no way to."""
 
 
-class LangMem(OfStore):
-    """The tools of the package `langmem` on LangGraph's store, as an agent would call them."""
+class OfPackage(OfStore):
+    """The memory of a package, with the ids of its texts kept."""
 
-    def __init__(self, story: str, embedder: Embedder) -> None:
+    def __init__(self, story: str, embedder: Embedder, package: type[Package]) -> None:
         super().__init__(story, embedder)
-        self._ids: dict[Any, str] = {}
-
-    async def _manage(self, place: Scope, **said: str) -> str:
-        make: Any = import_module(LANGMEM).create_manage_memory_tool
-        return str(await make(namespace=place, store=self.store).ainvoke(said))
+        self._package = package(embedder, settings().home / f"{package.__name__} {story}")
+        self._ids = defaultdict[tuple[Scope, str], list[str]](list)
 
     async def put(self, place: Scope, key: str, text: str, who: str) -> None:
-        if known := self._ids.get((place, key)):
-            await self._manage(place, content=text, action="update", id=known)
+        known = self._ids[place, key]
+        if known and self._package.UPDATES:
+            await self._package.update(place, known[0], text)
         else:
-            told = await self._manage(place, content=text, action="create")
-            self._ids[place, key] = told.rsplit(" ", 1)[-1]
+            known += await self._package.add(place, text, who)
 
     async def found(self, place: Scope, question: str) -> list[Hit]:
-        hits = await self.store.asearch(place, query=question, limit=TEXTS_PER_RIVAL)
-        return [(each.score or 0.0, str(each.value["content"]), place[-1]) for each in hits]
-
-    async def delete(self, place: Scope, key: str) -> None:
-        if known := self._ids.pop((place, key), None):
-            await self._manage(place, action="delete", id=known)
-
-
-class Mem0(OfStore):
-    """The package `mem0ai`, with its memories' ids kept: a change updates, a message names who says it."""
-
-    def __init__(self, story: str, embedder: Embedder) -> None:
-        super().__init__(story, embedder)
-        self._chat = FakeListChatModel(responses=["{}"])
-        self._memory = open_mem0(settings().home / f"{type(self).__name__} {story}", embedder, self._chat)
-        self._ids: dict[Any, list[str]] = {}
-
-    async def _add(self, place: Scope, key: str, text: str, *, who: str, infer: bool) -> None:
-        message = [{"role": "user", "name": who, "content": text}]
-        made = await asyncio.to_thread(self._memory.add, message, user_id=place[-1], infer=infer)
-        self._ids.setdefault((place, key), []).extend(each["id"] for each in made["results"])
-
-    async def put(self, place: Scope, key: str, text: str, who: str) -> None:
-        if known := self._ids.get((place, key)):
-            await asyncio.to_thread(self._memory.update, known[0], text)
-        else:
-            await self._add(place, key, text, who=who, infer=False)
-
-    async def found(self, place: Scope, question: str) -> list[Hit]:
-        filters = {"user_id": place[-1]}
-        hits = await asyncio.to_thread(self._memory.search, question, top_k=TEXTS_PER_RIVAL, filters=filters)
-        return [
-            (each["score"], each["memory"], each.get("actor_id") or place[-1]) for each in hits["results"]
-        ]
+        return await self._package.found(place, question, TEXTS_PER_RIVAL)
 
     async def delete(self, place: Scope, key: str) -> None:
         for known in self._ids.pop((place, key), []):
-            await asyncio.to_thread(self._memory.delete, known)
+            await self._package.delete(place, known)
 
 
 class Mem0Told(Mem0):
     """The package `mem0ai`, given each message as by default: a scripted model extracts the facts."""
 
-    async def put(self, place: Scope, key: str, text: str, who: str) -> None:
-        self._chat.responses = [json.dumps({"memory": [{"id": "0", "text": text}]})]
-        await self._add(place, key, text, who=who, infer=True)
+    UPDATES, infers = False, True
+
+    async def add(self, scope: Scope, text: str, who: str = "") -> list[str]:
+        self.chat.responses = [json.dumps({"memory": [{"id": "0", "text": text}]})]
+        return await super().add(scope, text, who)
 
 
 Memory = Mneme | OfStore
@@ -240,7 +199,8 @@ GOVERNED_RIVALS: Mapping[str, Callable[[str, Embedder], OfStore]] = {
     "one vector pool": OnePool,
     "isolated memories": IsolatedMemory,
     "LangGraph's store": OfStore,
-    **({"langmem": LangMem} if find_spec(LANGMEM) else {}),
-    **({"mem0ai, ids kept": Mem0, "mem0ai, told": Mem0Told} if find_spec(MEM0) else {}),
+    **({"langmem": partial(OfPackage, package=LangMem)} if find_spec(LangMem.NAME) else {}),
+    **({"mem0ai, ids kept": partial(OfPackage, package=Mem0)} if find_spec(Mem0.NAME) else {}),
+    **({"mem0ai, told": partial(OfPackage, package=Mem0Told)} if find_spec(Mem0.NAME) else {}),
 }
 """By name; packages where they are installed."""

@@ -19,6 +19,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from mneme.core.errors import BadInput
+from mneme.evals.options import RunOptions
 from mneme.evals.report import read_lines
 from mneme.evals.sharing.scores import tokens
 from mneme.library import PAIRS
@@ -32,6 +33,13 @@ DUPLICATE_LIKENESS = 80.0
 MIN_ITEMS = 5
 """Minimum items of an agent: with fewer, a split has nothing to archive."""
 FORMAT = 'Each line: {"id": …, "question": …, "answer": …}, and "agent" where one file holds several agents.'
+
+
+class SplitOptions(RunOptions):
+    """Items, and the seeds of their splits."""
+
+    data: Path | None = Field(None, description="A folder of AGENT.jsonl, or one file; default: the shipped.")
+    seeds: list[int] = Field([1, 2, 3], min_length=1, description="Each draws another split.")
 
 
 class Item(BaseModel):

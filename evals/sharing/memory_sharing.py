@@ -23,9 +23,9 @@ from typing import Any, get_args
 from pydantic import Field
 
 from mneme.evals.measuring import home_beside, in_environment, ledger_at
-from mneme.evals.options import AgentsCompared, Identity, RunOptions, identify
+from mneme.evals.options import AgentsCompared, Identity, identify
 from mneme.evals.report import Journal, Progress, Report, Row, digest, together
-from mneme.evals.sharing.data import Item, Split, read_items, split
+from mneme.evals.sharing.data import Item, Split, SplitOptions, read_items, split
 from mneme.evals.sharing.pool_runs import Growth, PoolRun, pools_of, steps
 from mneme.evals.sharing.scores import LAYERS, BertScore, score_all, with_scores
 from mneme.evals.sharing.tables import (
@@ -56,11 +56,9 @@ SETTINGS = ("scorer", "threshold", "learning", "scoring", "stored", "candidates"
 DECLARED: Any = SharingContext.model_fields
 
 
-class Options(RunOptions):
-    """Items, seeds, responders, and the encoder of BERTScore."""
+class Options(SplitOptions):
+    """Responders, and the encoder of BERTScore."""
 
-    data: Path | None = Field(None, description="A folder of AGENT.jsonl, or one file; default: the shipped.")
-    seeds: list[int] = Field([1, 2, 3], min_length=1, description="Each draws another split.")
     agents: AgentsCompared = Field(["auto"])
     scorer: str = Field(
         "", description="Who scores, whoever answers, as the paper's one scorer does; default: --agents."

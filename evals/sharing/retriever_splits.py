@@ -10,15 +10,11 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from statistics import fmean
 
-from pydantic import Field
-
 from mneme.evals.measuring import home_beside, in_environment, ledger_at
-from mneme.evals.options import RunOptions
 from mneme.evals.report import Journal, Progress, Report, Row, digest, table
-from mneme.evals.sharing.data import Item, Split, read_items, split
+from mneme.evals.sharing.data import Item, Split, SplitOptions, read_items, split
 from mneme.evals.sharing.pool_runs import MAX_SHOTS, PoolRun, Pools, pools_of
 from mneme.evals.sharing.retrievers import nearest, own_share
 from mneme.models.retriever.retriever import Learning
@@ -30,13 +26,7 @@ from mneme.stores.pools.memory_pool import MemoryPool
 
 LEARNINGS: tuple[Learning, ...] = ("reranker", "projection")
 UNTRAINED_COLUMN = "untrained"
-
-
-class Options(RunOptions):
-    """Items, and the number of splits."""
-
-    data: Path | None = Field(None, description="A folder of AGENT.jsonl, or one file; default: the shipped.")
-    seeds: list[int] = Field([1, 2, 3], min_length=1, description="Each draws another split.")
+Options = SplitOptions
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:

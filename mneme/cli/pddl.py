@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from mneme.cli.chat.responders import show_notice
-from mneme.cli.derived import Fields
+from mneme.cli.derived import UNTOLD_MAXIMUM, Fields
 from mneme.cli.show import console, emit, print_result, print_rows, say
 from mneme.client.workflows import GraphRun, Workflows, open_workflows
 from mneme.core.errors import BadInput
@@ -43,7 +43,9 @@ PRINTED_COLUMNS = (
 PROBLEM_NAME = re.compile(r"(?P<domain>[a-z]+)(?:/seed(?P<seed>-?\d+)(?:-size(?P<size>\d+))?)?")
 """The name of a generated problem: `gripper`, `gripper/seed3`, `gripper/seed3-size6`."""
 Data = Annotated[Path | None, typer.Option("--data", help="A folder of PDDL problems, such as AgentBoard's.")]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of the generated problems.")]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, max=UNTOLD_MAXIMUM, help="Seed of the generated problems.")
+]
 
 
 async def list_(

@@ -164,7 +164,7 @@ async def conflict_router(state: State, runtime: MemoryRuntime) -> Update:
         if not memories:
             continue
         if not batches or len(batches[-1].memories | memories) > MAX_MEMORIES:
-            batches.append(Batch({}, dict(shown)))
+            batches.append(Batch({}, shown.copy()))
         batches[-1].facts[number] = fact
         batches[-1].memories.update(memories)
     found = await gather(*(_judged(each, state, runtime.context.memory_agent) for each in batches))

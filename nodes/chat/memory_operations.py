@@ -57,11 +57,15 @@ class Task(BaseModel):
         return self.judged[0].memory
 
 
+def tasks_of(state: Update) -> list[Task]:
+    """Return the tasks that a node was sent; a checkpoint has them as plain values."""
+    # A run that an earlier version began, and that a kill interrupted, has one task in place of the state.
+    return [Task.model_validate(each) for each in state.get("tasks", [state])]
+
+
 async def insert_memory(state: Update, runtime: MemoryRuntime) -> Update:
     """Insert candidates as new memories, in their order, once in all replays: the paper's insert function."""
-    # A run that an earlier version began, and that a kill interrupted, has one task a node.
-    tasks = [Task.model_validate(each) for each in state.get("tasks", [state])]
-    return {"operations": [await _inserted(task, task.new[0], runtime) for task in tasks]}
+    return {"operations": [await _inserted(task, task.new[0], runtime) for task in tasks_of(state)]}
 
 
 async def _inserted(task: Task, new: Memory, runtime: MemoryRuntime) -> OperationNote:
@@ -77,7 +81,7 @@ async def update_memory(state: Update, runtime: MemoryRuntime) -> Update:
     It is done again where another writer was first. The new text that the comparison gave is of the memory as
     it was, so it is left out the next time.
     """
-    task = Task.model_validate(state)
+    (task,) = tasks_of(state)
     for _ in range(REWRITES - 1):
         try:
             return {"operations": await _updated(task, runtime)}
@@ -185,7 +189,7 @@ def statements_of(memory: Memory) -> list[Statement]:
 
 async def replace_memory(state: Update, runtime: MemoryRuntime) -> Update:
     """Replace a memory written by rules with what a model read in the same message."""
-    task = Task.model_validate(state)
+    (task,) = tasks_of(state)
     return {"operations": [await _replace(task, task.new[-1], runtime)]}
 
 
@@ -207,7 +211,7 @@ async def _replace(task: Task, renewed: Memory, runtime: MemoryRuntime) -> Opera
 
 async def retire(state: Update, runtime: MemoryRuntime) -> Update:
     """Stop recalling a memory of which nothing remained when its message was read again."""
-    task = Task.model_validate(state)
+    (task,) = tasks_of(state)
     once = write_id(task.message_id, task.touched.key)
     return {"operations": [await retire_memory(task.touched, task.change, once, runtime)]}
 
@@ -254,7 +258,7 @@ async def retire_on_request(
 
 def discard(state: Update) -> Update:
     """Record that a candidate adds nothing to a memory, and to which one."""
-    task = Task.model_validate(state)
+    (task,) = tasks_of(state)
     known, why = task.touched, task.change.reason
     return {"operations": [OperationNote(event="discard", key=known.key, version=known.version, reason=why)]}
 

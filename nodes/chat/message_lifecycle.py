@@ -6,12 +6,10 @@ writes are in `memory_operations.py`.
 
 from collections import defaultdict
 from collections.abc import Iterable
-from operator import add
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Literal, TypeVar, cast
 
 from langgraph.types import Overwrite, Send
 from pydantic import BaseModel, Field
-from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer
 from mneme.models.asking.asking import ask
@@ -33,7 +31,6 @@ from mneme.stores.users.inbox import (
     Inbox,
     Message,
     MessageOutcome,
-    OperationNote,
     complete,
 )
 from mneme.stores.users.memory import Memory, MemoryRecord, Statement
@@ -48,16 +45,10 @@ class Given(Circumstances, total=False):
     messages: ChatMessages
 
 
-class Result(TypedDict, total=False):
-    """The outcome of a message: its route, why, who decided, every operation, and the run with its trace."""
+class Result(MessageOutcome, total=False):
+    """The outcome of a message, and the questions that were asked for it."""
 
-    route: Literal["store", "discard", "forget"]
-    rationale: str
-    model: str
-    operations: Annotated[list[OperationNote], add]
     asked: Annotated[Asked, added]
-    run_id: str
-    trace: str
 
 
 Asking = TypeVar("Asking", bound=BaseModel)
@@ -111,8 +102,9 @@ async def receive(state: State, runtime: MemoryRuntime) -> Update:
         given = {**cast(Message, state), "message": said.text, "preceding": said.before[-PRECEDING:]}
     message = complete(given)
     known = await Inbox(ledger_of(runtime)).add(user_of(runtime), message)
-    outcome = {name: each for name, each in dict(known or {}).items() if name != "operations"}
-    return FRESH | dict(message) | outcome
+    outcome: Update = {**(known or {})}
+    outcome.pop("operations", None)  # a reducer would add them to those that it has
+    return {**FRESH, **message, **outcome}
 
 
 def is_settled(state: State) -> bool:
@@ -184,7 +176,7 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
             subject = judged.memory.key if judged and node != "discard" else str(decision.candidate)
             grouped[node, subject].append((decision, judged))
     said = {"message_id": state.get("told_in") or state["message_id"], "time": state.get("time", "")}
-    sends, new_memories = list[Send](), list[dict[str, Any]]()
+    sends, inserted = list[Send](), list[Task]()
     for (operation, _), decided in grouped.items():
         new = []
         for each in [state["candidates"][of.candidate] for of, _ in decided if of.candidate >= 0]:
@@ -198,13 +190,12 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
             new=new,
             judged=[judged for _, judged in decided if judged],
         )
-        given = task.model_dump(mode="json")
         if operation == "insert_memory":
-            new_memories.append(given)
+            inserted.append(task)
         else:
-            sends.append(Send(operation, given))
-    if new_memories:
-        sends.insert(0, Send("insert_memory", {"tasks": new_memories}))
+            sends.append(Send(operation, {"tasks": [task]}))
+    if inserted:
+        sends.insert(0, Send("insert_memory", {"tasks": inserted}))
     return sends or "settle"
 
 

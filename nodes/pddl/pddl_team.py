@@ -32,6 +32,7 @@ from mneme.nodes.task_memories.kinds import open_memory
 from mneme.nodes.workflow import Update, counted, read_input
 from mneme.prompts.pddl.pddl_team import Move, choose_action, choose_otherwise
 from mneme.prompts.prompt import Prompt
+from mneme.stores.ledger.records import MAX_INT
 from mneme.stores.task_memories.trials import Trials
 
 MIN_SIZES = ", ".join(f"{domain} {least}" for domain, (least, _) in SIZES.items())
@@ -52,7 +53,7 @@ class Given(TypedDict, total=False):
     """A problem to be generated, or one as plain JSON; the same `task_id` is the same trial."""
 
     domain: Annotated[Domain, described("The world of the problem.", "gripper", "gripper"), EphemeralValue]
-    seed: Annotated[int, described("Which problem of it is drawn.", 1, 1, ge=0), EphemeralValue]
+    seed: Annotated[int, described("Which problem of it is drawn.", 1, 1, ge=0, le=MAX_INT), EphemeralValue]
     size: Annotated[
         int | None,
         described(f"How large; none: drawn by the seed. At least: {MIN_SIZES}.", 4, None),

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import add
 from socket import gethostname
 from typing import Annotated, Any, Literal, cast
 from uuid import uuid4
@@ -88,13 +89,14 @@ class OperationNote(TypedDict):
 class MessageOutcome(TypedDict):
     """The outcome of a message: whether it was stored, why, who decided, what was done, and in which run.
 
-    `trace` is the run's page in LangSmith; empty where tracing was off.
+    A graph's state has it, too: each step adds its operations. `trace` is the run's page in LangSmith; empty
+    where tracing was off.
     """
 
     route: Literal["store", "discard", "forget"]
     rationale: str
     model: str
-    operations: list[OperationNote]
+    operations: Annotated[list[OperationNote], add]
     run_id: str
     trace: str
 

@@ -9,11 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.types import Send
 
+from mneme.graphs.memory_agent import builder as memory_agent
+from mneme.nodes.chat import message_lifecycle
+from mneme.nodes.chat.context import MemoryContext
 from mneme.prompts.chat.chatbot import reply
 from mneme.prompts.chat.memory_agent.comparing import compare_memories
 from mneme.prompts.chat.memory_agent.reading import read_message
 from mneme.prompts.chat.memory_agent.rewriting import rewrite_memory
+from mneme.stores.checkpoints.checkpointer import open_checkpointer
+from mneme.stores.ledger.base_store import LedgerStore
+from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.users.memories import UserMemories
 from tests.doubles.command_line import Running, run_mneme
 from tests.doubles.ollama import OllamaDouble, by_rules
 from tests.doubles.quiet import quiet
@@ -97,3 +105,27 @@ def times_read(double: OllamaDouble, words: str) -> int:
 def is_asked(double: OllamaDouble, words: str) -> bool:
     """Tell whether these words have reached the model."""
     return any(words in json.dumps(request.body) for request in double.chats)
+
+
+@pytest.mark.parametrize("is_earlier", [False, True])
+async def test_a_run_that_was_killed_before_its_writes_does_them_when_it_goes_on(
+    bundled: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_earlier: bool
+) -> None:
+    """An earlier version sent each node the values of one task."""
+
+    def send(node: str, given: dict[str, Any]) -> Send:
+        (task,) = given["tasks"]
+        return Send(node, task.model_dump(mode="json"))
+
+    if is_earlier:
+        monkeypatch.setattr(message_lifecycle, "Send", send)
+    for words in (SAID[0], SAID[3]):
+        thread: Any = {"configurable": {"thread_id": words}}
+        for given in ({"message": words}, None):
+            async with open_checkpointer(str(tmp_path / "checkpoints.sqlite")) as saver:
+                stops = ["insert_memory", "update_memory"] if given else []
+                store = LedgerStore(bundled)
+                graph = memory_agent.compile(checkpointer=saver, store=store, interrupt_before=stops)
+                await graph.ainvoke(given, thread, context=MemoryContext(memory_agent="rules"))
+    (memory,) = await UserMemories(bundled, "local").all()
+    assert (memory.memory.content, memory.version) == ("I live in Denver.", 2)

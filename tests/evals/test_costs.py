@@ -21,7 +21,8 @@ import pytest
 
 from mneme.evals.compare.memories import MemoryAgent, RawEvents
 from mneme.evals.compare.memory import Event, Memory, Place
-from mneme.evals.compare.rivals import LANGMEM, MEM0, RIVAL_MEMORIES
+from mneme.evals.compare.rivals import RIVAL_MEMORIES
+from mneme.evals.packages import LangMem, Mem0
 from mneme.models.asking.counting import tokens
 from mneme.models.embedding.embedders import Embedder, open_embedder
 from mneme.stores.ledger.ledger import open_ledger
@@ -109,16 +110,15 @@ async def fill_raw(memory: Memory, texts: Sequence[str]) -> None:
 
 async def fill_langmem(memory: Any, texts: Sequence[str]) -> None:
     for number, each in enumerate(texts):
-        await memory._store.aput(
-            memory._namespace, str(number), {"kind": "Memory", "content": {"content": each}}
-        )
+        value = {"kind": "Memory", "content": {"content": each}}
+        await memory.package.store.aput(memory.scope, str(number), value)
 
 
 async def fill_mem0(memory: Any, texts: Sequence[str]) -> None:
     def add() -> None:
         for each in texts:
             said = [{"role": "user", "content": each}]
-            memory._memory.add(said, user_id=memory.place.name, infer=False)
+            memory.package.memory.add(said, user_id=memory.place.name, infer=False)
 
     await asyncio.to_thread(add)
 
@@ -128,7 +128,7 @@ MEMORIES: dict[str, tuple[Callable[[Place], Memory], Fill]] = {
     "memory agent": (MemoryAgent, fill_ours),
     "raw events": (RawEvents, fill_raw),
 }
-for name, filling in ((LANGMEM, fill_langmem), (MEM0, fill_mem0)):
+for name, filling in ((LangMem.NAME, fill_langmem), (Mem0.NAME, fill_mem0)):
     if find_spec(name):
         MEMORIES[name] = (RIVAL_MEMORIES[name], filling)
 
@@ -192,7 +192,7 @@ async def test_a_message_costs_fewer_tokens_than_with_others(
             print(f"| {size:,} | {name} | {table[name]} |", flush=True)
     ours = table["memory agent"]
     assert ours.kept == TOLD
-    rivals = [table[each] for each in (LANGMEM, MEM0) if each in table]
+    rivals = [table[each] for each in (LangMem.NAME, Mem0.NAME) if each in table]
     if not rivals:
         pytest.skip("neither langmem nor mem0ai is installed")
     assert all(ours.tokens < each.tokens for each in rivals)

@@ -55,6 +55,7 @@ def test_what_cannot_be_played_is_said_in_one_line(mneme: Run) -> None:
     assert done.returncode == 1
     assert "--memory elephant: " in done.stderr
     assert len(done.stderr.splitlines()) == 2
+    assert "--seed" in mneme("pddl", "list", "--seed", str(2**53)).stderr
 
 
 @pytest.mark.parametrize(
