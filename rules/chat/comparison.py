@@ -60,8 +60,8 @@ def correction(fact: str, said: str, memories: Sequence[str], turns: Sequence[st
             if is_value or (is_alike and not adds and (is_about or is_next)):
                 named |= {(number, wrong, right)} if {*words(right)} <= {*words(fact)} else set()
         if CORRECTING.search(said):
-            found = _restated(fact, memory)
-            restated |= {(number, *pair) for pair in found if _is_said(pair[0], memory, before)}
+            pairs = _restated(fact, memory)
+            restated |= {(number, *pair) for pair in pairs if _is_said(pair[0], memory, before)}
     found = [each for each in named or restated if count(each[1], memories[each[0]]) == 1]
     number, wrong, right = found[0] if len(found) == 1 else (-1, "", "")
     memory = memories[number] if number >= 0 else ""
