@@ -9,7 +9,10 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mneme.api.erased import Erased
+    from mneme.api.memories import Written
     from mneme.nodes.sharing.pools import FrozenRubric
+    from mneme.stores.cards.card import Card
     from mneme.stores.cards.disputes import Dispute
 
 Cell = str | int | float | None
@@ -37,6 +40,54 @@ def cell_of(value: Any) -> Cell:
         sentences = [getattr(each, "text", each.content) for each in value if hasattr(each, "content")]
         return "\n".join(sentences) or ", ".join(map(str, value))
     return value if isinstance(value, str | int | float) or value is None else str(value)
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return a count with its noun: `1 message`, `2,000 memories`."""
+    several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else several}"
+
+
+def written_lines(written: "Written") -> list[str]:
+    """Return what is to be said of a written memory beside its row."""
+    known = "" if written.is_new else "It was remembered already, word for word: nothing was written."
+    waits = "It is proposed: it waits until a reviewer of the team accepts it." if written.is_proposed else ""
+    return [*filter(None, [known, waits])]
+
+
+def erased_lines(erased: "Erased") -> list[str]:
+    """Return what was erased, and a line for each thing that may still hold it."""
+    what = ", ".join(count_of(number, noun) for noun, number in erased.kinds.items()) or "nothing"
+    return [
+        f"forgotten: {what}; messages: {erased.turns}, threads: {len(erased.threads)}",
+        *(f"- not erased: {each}" for each in erased.left),
+        *(
+            f"- stopped: {each}; the command that began it goes on, without what was forgotten"
+            for each in erased.stopped
+        ),
+        *(f"- a backup may hold it: {each}" for each in erased.backups),
+    ]
+
+
+def card_lines(card: "Card") -> list[str]:
+    """Return what a card holds beside its claim: its evidence, why and when it holds, and where it fails."""
+    seen, rated = card.evidence, sum(each.good for each in card.ratings)
+    served = f"; {rated} of {len(card.ratings)} people served" if card.ratings else ""
+    tried = f"{seen.success_count} successes, {seen.failure_count} failures"
+    parts = {
+        "Evidence": [f"{tried}; confidence {card.confidence:.2f}{served}."],
+        "Flag": card.flags,
+        "Rationale": [card.rationale],
+        "Scope": [card.scope],
+        "Rule": [f"when {each.condition}: {each.pattern}" for each in card.rules],
+        "Fails": [_joined(each.condition, each.impact, each.mitigation) for each in card.failure_modes],
+        "Avoid": [_joined(each.approach, each.reason) for each in card.deprecated_approaches],
+    }
+    return [f"{name}: {each}" for name, texts in parts.items() for each in texts if each]
+
+
+def _joined(*texts: str) -> str:
+    return "; ".join(filter(None, texts))
 
 
 def _memory_row(record: Any) -> Row:

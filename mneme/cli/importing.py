@@ -11,12 +11,12 @@ from pydantic import Field
 from rich.markup import escape
 
 from mneme.api.memories import Memories
+from mneme.api.rendering import count_of
 from mneme.cli.chat.remember import MAX_PRINTED_FAILURES, print_sent
 from mneme.cli.chat.responders import get_ready
 from mneme.cli.derived import Fields
 from mneme.cli.show import (
     console,
-    count_of,
     emit,
     errors,
     print_error,

@@ -6,8 +6,9 @@ from typing import Annotated
 
 from rich.markup import escape
 
+from mneme.api.rendering import count_of
 from mneme.api.threads import damaged_threads
-from mneme.cli.show import console, count_of, emit, say
+from mneme.cli.show import console, emit, say
 from mneme.client import backups
 from mneme.client.backups import Backup
 from mneme.core.settings import settings

@@ -161,12 +161,6 @@ def print_result(result: Any, show: Callable[[Any], object] = print_rows, called
             emit(each)
 
 
-def count_of(number: int, noun: str) -> str:
-    """Return a count with its noun: `1 message`, `2,000 memories`."""
-    several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else several}"
-
-
 def read_file(file: Path, hint: str) -> str:
     """Return the text of a file, its lines ended by `\\n`; `-` is stdin. Raises BadInput, with this hint."""
     try:

@@ -10,7 +10,7 @@ from typing import Any
 from mneme.api.erased import Erased
 from mneme.api.inbox import Remembered
 from mneme.api.memories import Written
-from mneme.api.rendering import row_of
+from mneme.api.rendering import card_lines, erased_lines, row_of, written_lines
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.knowledge_cards import Learned
 from mneme.stores.users.memory import MemoryRecord
@@ -77,10 +77,9 @@ def remembered(told: Sequence[Remembered]) -> list[str]:
 
 
 def written(record: Written) -> list[str]:
-    done = "Written" if record.is_new else "It was there already"
-    told = [f"The user's policy shared it with: {each}" for each in record.shared_with]
-    told += [f"Ask the user whether the team {each} may know it." for each in record.memory.asks]
-    return [f"{done}: {line(record)}", *told, *(f"Compare it with: {line(each)}" for each in record.beside)]
+    asks = [f"Ask the user whether the team {each} may know it." for each in record.memory.asks]
+    beside = [f"Compare it with: {line(each)}" for each in record.beside]
+    return [f"Written: {line(record)}", *written_lines(record), *asks, *beside]
 
 
 def undone(record: MemoryRecord | None) -> list[str]:
@@ -91,26 +90,11 @@ def undone(record: MemoryRecord | None) -> list[str]:
 
 
 def erased(what: Erased) -> list[str]:
-    told = f"Erased for good: {what.records} memories, {what.turns} turns of conversations."
-    return [told, *(f"May still hold it: {each}" for each in [*what.left, *what.backups][:MAX_LISTED_ITEMS])]
+    return [short(each) for each in erased_lines(what)[:MAX_LISTED_ITEMS]]
 
 
 def card(found: Card) -> list[str]:
-    parts = {"Rationale": [found.rationale], "Scope": [found.scope]}
-    parts["Rule"] = [f"when {each.condition}: {each.pattern}" for each in found.rules]
-    parts["Fails"] = [
-        "; ".join(filter(None, [each.condition, each.impact, each.mitigation]))
-        for each in found.failure_modes
-    ]
-    parts["Avoid"] = [
-        "; ".join(filter(None, [each.approach, each.reason])) for each in found.deprecated_approaches
-    ]
-    said = [
-        f"{name}: {short(each)}" for name, texts in parts.items() for each in texts[:MAX_LISTED_ITEMS] if each
-    ]
-    known = found.evidence
-    tried = f"Evidence: {known.success_count} successes, {known.failure_count} failures"
-    return [line(found), *said, f"{tried}; confidence {found.confidence:.2f}."]
+    return [line(found), *(short(each) for each in card_lines(found)[:MAX_LISTED_ITEMS])]
 
 
 def proposed(learned: Learned) -> list[str]:

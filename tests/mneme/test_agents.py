@@ -63,7 +63,7 @@ def test_a_memory_is_remembered_found_explained_taken_back_and_erased() -> None:
     assert "insert" in tool["memory_history"].invoke({"key": record.key[:8]})
     assert "not recalled any more" in tool["undo_memory_change"].invoke({})
     assert tool["list_memories"].invoke({}) == "Nothing was found."
-    assert "Erased for good: 1" in tool["forget_memory"].invoke({"key": record.key})
+    assert "forgotten: 1 fact" in tool["forget_memory"].invoke({"key": record.key})
     gone = asked_for(tool["memory_history"], key=record.key)
     assert (gone.status, gone.artifact) == ("error", None)
     assert "has no memory" in gone.text and "Search or list again" in gone.text

@@ -14,6 +14,7 @@ from langchain_core.messages import BaseMessage, convert_to_messages
 from rich.markup import escape
 
 from mneme.api.memories import Memories
+from mneme.api.rendering import count_of
 from mneme.cli.chat.memories import print_erased
 from mneme.cli.chat.responders import Context, get_ready
 from mneme.cli.derived import Fields
@@ -22,7 +23,6 @@ from mneme.cli.show import (
     SHORT,
     confirmed,
     console,
-    count_of,
     emit,
     errors,
     from_person,

@@ -10,13 +10,13 @@ from rich.markup import escape
 
 from mneme.api.erased import Erased
 from mneme.api.memories import Memories, Written
+from mneme.api.rendering import erased_lines, written_lines
 from mneme.api.threads import Cleaned
 from mneme.cli.options import Agents, Reason, User, Yes
 from mneme.cli.show import (
     SHORT,
     confirmed,
     console,
-    count_of,
     emit,
     errors,
     from_person,
@@ -49,10 +49,8 @@ def print_listed(found: Sequence[MemoryRecord]) -> None:
 def print_written(written: Written) -> None:
     """Print a written memory, or that it exists already, and the memories that it may contradict."""
     print_rows(written)
-    if not written.is_new:
-        console.print("It was remembered already, word for word: nothing was written.")
-    if written.is_proposed:
-        console.print("It is proposed: it waits until a reviewer of the team accepts it.")
+    for each in written_lines(written):
+        console.print(each)
     if written.beside:
         console.print("It may contradict, or repeat in other words:")
         print_rows(written.beside)
@@ -138,24 +136,15 @@ async def forget(
 def print_erased(erased: Erased) -> int:
     """Print what was erased and what may still hold it; return 1 if that is more than backups."""
     emit(erased)
-    what = ", ".join(count_of(number, noun) for noun, number in erased.kinds.items()) or "nothing"
-    say(f"forgotten: {what}; messages: {erased.turns}, threads: {len(erased.threads)}")
-    _print_left(erased.left)
-    for each in erased.stopped:
-        say(f"- stopped: {escape(each)}; the command that began it goes on, without what was forgotten")
-    for each in erased.backups:
-        say(f"- a backup may hold it: {escape(each)}")
+    for each in erased_lines(erased):
+        say(escape(each))
     return 1 if erased.left else 0
 
 
 def print_deleted(done: Cleaned) -> None:
     """Print which threads were deleted, and which files may still hold something of them."""
     say(f"deleted: {', '.join(done.threads)}")
-    _print_left(done.left)
-
-
-def _print_left(left: Sequence[str]) -> None:
-    for each in left:
+    for each in done.left:
         say(f"- not erased: {escape(each)}")
 
 

@@ -10,12 +10,12 @@ import typer
 from pydantic import ValidationError
 
 from mneme.api.inbox import ChatMessage, to_remember
+from mneme.api.rendering import count_of
 from mneme.cli.chat.chat import print_remembered
 from mneme.cli.chat.responders import get_ready
 from mneme.cli.options import Agents, User
 from mneme.cli.show import (
     console,
-    count_of,
     emit,
     errors,
     must_be_unicode,

@@ -11,9 +11,10 @@ from rich.markup import escape
 
 from mneme.api.copies import note_reports
 from mneme.api.discussions import TeamDiscussions
+from mneme.api.rendering import count_of
 from mneme.cli.discussion.report import ending, write_report
 from mneme.cli.options import Team
-from mneme.cli.show import console, count_of, emit, print_code, print_result, print_rows, print_shared, say
+from mneme.cli.show import console, emit, print_code, print_result, print_rows, print_shared, say
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
 from mneme.library.teams.team import load_team, shipped

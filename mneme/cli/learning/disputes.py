@@ -10,7 +10,7 @@ from langgraph.types import Command
 from rich.markup import escape
 
 from mneme.api.cards import Cards, ToReview
-from mneme.api.rendering import dispute_row
+from mneme.api.rendering import card_lines, dispute_row
 from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.learning.cards import USER_ACTOR, CardId, rule_of
@@ -183,18 +183,12 @@ async def review(team: Team = "local", limit: Limit = 100) -> None:
 
 
 def _show(item: ToReview, number: int, of: int) -> None:
-    card, evidence = item.card, item.card.evidence
+    card = item.card
     console.print(f"\n[bold]{number} of {of}[/]: [yellow]{item.why}[/] {card.id}")
     print_beside("  ", escape(card.claim))
-    for rule in card.rules:
-        print_beside("  when ", escape(f"{rule.condition}: {rule.pattern}"))
-    if card.rationale:
-        print_beside("  [dim]why:[/] ", escape(card.rationale))
-    for flag in card.flags:
-        print_beside("  [red]flag:[/] ", escape(flag))
-    rated = f", {sum(each.good for each in card.ratings)} of {len(card.ratings)} people served"
-    counted = f"  {evidence.success_count} successes, {evidence.failure_count} failures"
-    console.print(f"{counted}, confidence {card.confidence:.2f}{rated if card.ratings else ''}")
+    for each in card_lines(card):
+        name, _, text = each.partition(": ")
+        print_beside(f"  [{'red' if name == 'Flag' else 'dim'}]{name}:[/] ", escape(text))
     if item.dispute:
         print_dispute(item.dispute, item)
 

@@ -14,11 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from rich.markup import escape
 
 from mneme.api.cards import Cards
+from mneme.api.rendering import count_of
 from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.learning.disputes import LEARNING, Session, print_dispute, run_dispute
 from mneme.cli.options import Agents, Team
-from mneme.cli.show import console, count_of, emit, print_beside, print_result, read_file
+from mneme.cli.show import console, emit, print_beside, print_result, read_file
 from mneme.client.workflows import GraphRun, open_team
 from mneme.core.errors import BadInput, first_fault
 from mneme.environments.sql_tuning.tasks import story, tasks

@@ -8,6 +8,7 @@ import typer
 from rich.markup import escape
 
 from mneme.api.pools import Pools
+from mneme.api.rendering import row_of
 from mneme.cli.options import Limit, Team
 from mneme.cli.show import console, emit, is_written, print_result, read_file, say
 from mneme.client.home import open_operations
@@ -62,9 +63,8 @@ async def show(key: PairKey, pool: PoolName, team: Team = "local") -> None:
     for turn in pair.leading:
         say(f"  [dim]{escape(turn)}[/]")
     say(f"  [cyan]{escape(pair.prompt or '(no question)')}[/]\n{escape(pair.answer)}")
-    for version in history:
-        who = " / ".join(filter(None, (version.change.actor, version.change.model)))
-        console.print(f"[dim]{version.at:%Y-%m-%d %H:%M:%S} {who}: {escape(version.change.reason)}[/]")
+    for row in map(row_of, history):
+        say(f"[dim]{row['when']} {row['who']}: {escape(str(row['why']))}[/]")
 
 
 def _scored(pair: Pair) -> str:

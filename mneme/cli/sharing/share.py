@@ -11,12 +11,13 @@ from pydantic import TypeAdapter, ValidationError
 from rich.markup import escape
 
 from mneme.api.pools import Pools
+from mneme.api.rendering import count_of
 from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.options import Agents, by_role
 from mneme.cli.sharing.pools import LINES
 from mneme.cli.sharing.retriever import Training
-from mneme.cli.show import console, count_of, emit, print_shared, read_file, say
+from mneme.cli.show import console, emit, print_shared, read_file, say
 from mneme.client.workflows import REPLY, GraphRun, TeamSession, open_team
 from mneme.core.errors import BadInput, first_fault
 from mneme.library.agents.agent import DOMAINS
