@@ -30,7 +30,7 @@ from mneme.nodes.chat.message_lifecycle import Action, Decision, State, incoming
 from mneme.nodes.workflow import Update, counted
 from mneme.prompts.chat.evidence import located, rest
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, Relation, compare_memories
-from mneme.prompts.chat.memory_agent.reading import moment, read_message
+from mneme.prompts.chat.memory_agent.reading import Incoming, moment, read_message
 from mneme.stores.ledger.words import words_of
 from mneme.stores.users.memory import MAX_LINKS, RULES, Memory, MemoryRecord, days_of, holding
 
@@ -71,8 +71,7 @@ async def message_router(state: State, runtime: MemoryRuntime) -> Update:
         if each.key != state.get("rereads") and len(each.memory.content) <= room:
             shown.append(each)
             room -= len(each.memory.content)
-    known = [each.memory.dated for each in shown]
-    given = incoming(state).model_copy(update={"known": known})
+    given = incoming(state, Incoming, known=[each.memory.dated for each in shown])
     reading, doubt = await last_reply(read_message, given, who)
     is_empty = reading.route == "store" and not reading.memories
     nothing = " But nothing of it could be written down." if is_empty else ""

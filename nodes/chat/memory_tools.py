@@ -56,7 +56,7 @@ async def manage(state: State, runtime: MemoryRuntime) -> Update:
     """Let the agent call its tools on the message and the similar memories, after it has searched."""
     similar, who = list(state["similar"][0]), runtime.context.memory_agent
     prompt = await in_own_words(choose_tools)
-    given = ToolGiven(**dict(incoming(state)), memories=[each.memory.content for each in similar])
+    given = incoming(state, ToolGiven, memories=[each.memory.content for each in similar])
     messages: list[BaseMessage] = [HumanMessage(prompt.user_text(given))]
     turn = await turn_of(prompt, given, messages, who, searches=runtime.context.retrieval == "agent")
     for left in reversed(range(SEARCHES)):

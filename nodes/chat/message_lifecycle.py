@@ -53,6 +53,7 @@ class Result(MessageOutcome, total=False):
 
 Asking = TypeVar("Asking", bound=BaseModel)
 Answer = TypeVar("Answer", bound=BaseModel)
+IncomingKind = TypeVar("IncomingKind", bound=Incoming)
 MAX_QUOTE_CHARS = 900
 """Maximum characters of the user's own words in place of a memory that could not be written."""
 MAX_WISHES = 5
@@ -112,11 +113,10 @@ def is_settled(state: State) -> bool:
     return state["route"] is not None
 
 
-def incoming(state: State) -> Incoming:
-    """Return the message as a question gives it."""
-    return Incoming(
-        message=state["message"], preceding=state.get("preceding", []), time=moment(state.get("time", ""))
-    )
+def incoming(state: State, kind: type[IncomingKind], **beside: list[str]) -> IncomingKind:
+    """Return the message as a question gives it, and what it gives beside."""
+    preceding, time = state.get("preceding", []), moment(state.get("time", ""))
+    return kind(message=state["message"], preceding=preceding, time=time, **beside)
 
 
 async def last_reply(prompt: Prompt[Asking, Answer], given: Asking, who: str) -> tuple[Answer, str]:

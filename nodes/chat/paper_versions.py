@@ -13,6 +13,7 @@ from mneme.nodes.chat.memory_operations import Judged
 from mneme.nodes.chat.message_lifecycle import Decision, State, incoming, last_reply, similar_to, written
 from mneme.nodes.workflow import Update, counted
 from mneme.prompts.chat.evidence import located, sentence_around
+from mneme.prompts.chat.memory_agent.reading import Incoming
 from mneme.prompts.chat.memory_agent.rewriting import Pair
 from mneme.prompts.chat.paper_versions import (
     Composing,
@@ -29,7 +30,7 @@ from mneme.stores.users.memory import Memory, MemoryRecord
 async def message_router(state: State, runtime: MemoryRuntime) -> Update:
     """Decide whether the message is worth remembering (message router)."""
     who = runtime.context.memory_agent
-    answered = await ask(route_message, incoming(state), who, lane="background")
+    answered = await ask(route_message, incoming(state, Incoming), who, lane="background")
     return {
         "route": answered.value.route,
         "rationale": answered.value.rationale,
@@ -43,7 +44,7 @@ async def compose(state: State, runtime: MemoryRuntime) -> Update:
 
     Where none is found in what the router stored, it is looked at once more with the router's reason.
     """
-    who, given = runtime.context.memory_agent, Composing(**dict(incoming(state)))
+    who, given = runtime.context.memory_agent, incoming(state, Composing)
     noticed = given.model_copy(update={"noticed": state["rationale"]})
     found = await composed_of(given, who) or await composed_of(noticed, who)
     nothing = "" if found else " But nothing of it could be written down."

@@ -25,7 +25,7 @@ from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.task_memories.kinds import MEMORIES_BY_NAME
 from mneme.prompts.discussion.memory_template import Slots
 from mneme.prompts.pddl.pddl_team import Move, choose_action, choose_otherwise
-from mneme.rules.pddl.pddl_team import next_action, read, read_manual
+from mneme.rules.pddl import next_action, read, read_manual
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from tests.doubles.ollama import Json, Model, Reply, by_rules

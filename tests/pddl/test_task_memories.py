@@ -29,7 +29,7 @@ from mneme.prompts.task_memories.task_memories import (
     summarise_trial,
 )
 from mneme.rules.registry import answer as by_rule
-from mneme.rules.task_memories.task_memories import NOT_AGAIN, key_turns
+from mneme.rules.task_memories import NOT_AGAIN, key_turns
 from mneme.stores.discussions.agent_memory import AgentMemory
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, Source

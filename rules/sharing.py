@@ -24,7 +24,7 @@ from mneme.prompts.sharing.scoring import Fault, Gradeable, Judgeable, Score, Wh
 from mneme.prompts.sharing.standard_answers import MAX_QUESTION_CHARS, Question, Standard
 from mneme.rules.registry import rule
 
-_DATA = yaml.safe_load(Path(__file__).with_name("topics.yaml").read_text(encoding="utf-8"))
+_DATA = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 FUNCTION_WORDS, ASKING = (frozenset(_DATA[each].split()) for each in ("function_words", "asking"))
 
 
