@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from mneme.api.operation import Limit, Offset, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
-from mneme.nodes.learning.verdicts import Verdict, decided
+from mneme.nodes.learning.verdicts import Verdict, decision_of
 from mneme.stores.access import roles
 from mneme.stores.cards.card import Card, CardVersion, Frozen, Lesson, Rating, Retrieved, Rule, Status
 from mneme.stores.cards.card_files import Imported
@@ -337,7 +337,7 @@ class Cards(Operations):
         """
         dispute = await self._cards.disputes.get(await self._dispute(dispute_id))
         card = await self._cards.records.get(dispute.card_id)
-        return await self._cards.resolve(dispute.id, decided(verdict, dispute, card))
+        return await self._cards.resolve(dispute.id, decision_of(verdict, dispute, card))
 
     @reads("cards/review")
     async def review(self, limit: Limit = 100) -> Sequence[ToReview]:

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, MnemeError, PromptTooLong
 from mneme.models.asking.asking import resolve
-from mneme.models.asking.counting import NOTHING, Asked, added
+from mneme.models.asking.counting import NOTHING, Asked, sum_counts
 from mneme.nodes.chat.asking_owner import Questions, next_question
 from mneme.nodes.chat.chatbot import last_of
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
@@ -64,7 +64,7 @@ class Report(TypedDict, total=False):
     remembered: int
     reread: int
     failed: Annotated[list[Failure], add]
-    asked: Annotated[Asked, added]
+    asked: Annotated[Asked, sum_counts]
 
 
 class State(Batch, Report, Questions, total=False):

@@ -36,8 +36,8 @@ from mneme.stores.ledger.folder import is_sealed, seal, unseal
 from mneme.stores.ledger.index import (
     BATCH_SIZE,
     STAMP_ID,
-    Changes,
     Engine,
+    LogChanges,
     Point,
     Scores,
     agrees,
@@ -115,7 +115,7 @@ class EdgeEngine(Engine):
         return stamp
 
     @guarded()
-    def apply(self, found: Changes) -> None:
+    def apply(self, found: LogChanges) -> None:
         """Follow the log to another entry."""
         if found.gone:
             self.shard.update(edge.UpdateOperation.delete_points([*found.gone]))
@@ -209,7 +209,7 @@ class EdgeIndex:
             found = changes(cursor, copy.state.seq, copy.read)
         self._apply(copy, found)
 
-    def _apply(self, copy: EdgeEngine, found: Changes) -> None:
+    def _apply(self, copy: EdgeEngine, found: LogChanges) -> None:
         if found.erases:
             self._has_remains = True  # first: whoever sees that the copy has followed goes by this
         copy.apply(found)
@@ -349,7 +349,7 @@ class EdgeIndex:
         shard = folder / f"{number:06d}"
         make_private_folder(shard)
         copy = EdgeEngine(shard, lock, dimension=current_state(self._database).dimension)
-        copy.apply(Changes(build(self._database, copy.upsert)))
+        copy.apply(LogChanges(build(self._database, copy.upsert)))
         if not is_shared(self._folder):
             close_all_to_others(shard)
         return copy
