@@ -2,7 +2,7 @@
 
 An answer is an action alone, without a reason before it: thinking aloud costs a step in this benchmark
 ("think: …"), and a free field for it would be another benchmark. The rules read nothing but the words that
-a model reads; what they can and cannot do is said in `rules/pddl/pddl_team.py`.
+a model reads; what they can and cannot do is said in `rules/pddl.py`.
 """
 
 from pydantic import BaseModel, Field

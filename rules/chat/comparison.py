@@ -7,44 +7,45 @@ from itertools import product
 
 from mneme.prompts.chat.evidence import EVIDENCE_WORD, NUMBER, STEM, sentences, words
 from mneme.prompts.chat.memory_agent.comparing import Relation
-from mneme.rules.chat.english import DAY, ENGLISH, IS, REFERS, content_of, pattern
+from mneme.rules.chat.english import DAY, ENGLISH, IS, REFERS, asks, content_of, pattern
 
 CORRECTING, CHANGED, ADDING = pattern("announcing", "correcting"), pattern("changed"), pattern("adding")
 NOT_BUT, NOT_SO, VALUE, SUBJECT = pattern("not_but"), pattern("not_so"), pattern("value"), pattern("subject")
-SUPPOSING, IT_IS, HE, SHE = pattern("supposing"), pattern("it_is"), pattern("he"), pattern("she")
+SUPPOSING, IT_IS, BE = pattern("supposing"), pattern("it_is"), pattern("be")
+UNTYING = frozenset(words(ENGLISH["untying"]))
+PRONOUNS = [(pattern(each), pattern(f"not_{each}")) for each in ("he", "she", "they")]
+"""Each with what it cannot mean."""
 TOPICS, ONE_AT_A_TIME = ENGLISH["topics"], ENGLISH["one_at_a_time"]
 MEASURE_STEMS = {each[:STEM] for each in words(ENGLISH["measures"])}
 """Words that two statements may share without being of one thing."""
 SHARED_WORD_RATIO = 3
 """The other statement has at least one in this many words of the shorter one."""
 MAX_WORDS = 5  # of a value: more words may say something else, too
-PREPOSITIONS = frozenset(("at", "in", "on", "for", "to", "of", "by", "from", "with"))
-BEFORE_VALUES = PREPOSITIONS | {"the"}
 Correction = tuple[int, str, str]
 """The number of the memory that a correction means, its words that are wrong, and the right ones."""
 
 
 def relations(
-    fact: str, said: str, memories: Sequence[str], before: str
+    fact: str, said: str, memories: Sequence[str], turns: Sequence[str]
 ) -> Iterator[tuple[int, Relation, str, str]]:
     """Yield the memories that a fact repeats, corrects (the wrong words, the new text), or may contradict."""
-    meant, wrong, right = correction(fact, said, memories, before) or (-1, "", "")
+    meant, wrong, right = correction(fact, said, memories, turns) or (-1, "", "")
     for at, memory in enumerate(memories):
         if count(fact, memory):
             yield at, "duplicate", "", ""
         elif at == meant:
-            told = " ".join(each for each in sentences(fact) if each not in before)
+            told = " ".join(each for each in sentences(fact) if each not in turns[-1])
             yield at, "correction", wrong, corrected(memory, told, wrong, right)
         elif any(_differ(one, other) for one in sentences(fact) for other in sentences(memory)):
             yield at, "unclear", "", ""
 
 
-def correction(fact: str, said: str, memories: Sequence[str], before: str) -> Correction | None:
+def correction(fact: str, said: str, memories: Sequence[str], turns: Sequence[str]) -> Correction | None:
     """Return the change of an explicit correction, if it can mean only one memory.
 
-    It names the wrong words (`Y, not X`), or says again, with another value, what was said just `before`.
+    It names the wrong words (`Y, not X`), or says again, with another value, what was said in the last turn.
     """
-    named, restated = set[Correction](), set[Correction]()
+    named, restated, before = set[Correction](), set[Correction](), turns[-1]
     if SUPPOSING.search(said):
         return None
     for sentence, (number, memory) in product(sentences(said), enumerate(memories)):
@@ -54,27 +55,37 @@ def correction(fact: str, said: str, memories: Sequence[str], before: str) -> Co
             adds = stems(plain) - stems(f"{wrong} {right} {memory} instead rather")  # `was born in Porto`
             is_about = _is_about(plain, memory) and _shares(sentence, wrong, memory)
             is_next = count(wrong, before) == 1 and (_refers(sentence, memory) or NOT_BUT.match(plain))
-            if is_value or (not adds and (is_about or is_next)):
+            of = re.split(rf"\bnot\b|{re.escape(right)}", plain)[0]
+            is_alike = IT_IS.match(plain) or _tie(of) in ("", "is doing", _tie(memory.partition(wrong)[0]))
+            if is_value or (is_alike and not adds and (is_about or is_next)):
                 named |= {(number, wrong, right)} if {*words(right)} <= {*words(fact)} else set()
         if CORRECTING.search(said):
-            restated |= {(number, *pair) for pair in _restated(fact, memory) if count(pair[0], before) == 1}
+            pairs = _restated(fact, memory)
+            restated |= {(number, *pair) for pair in pairs if _is_said(pair[0], memory, before)}
     found = [each for each in named or restated if count(each[1], memories[each[0]]) == 1]
     number, wrong, right = found[0] if len(found) == 1 else (-1, "", "")
-    is_sure = number >= 0 and _shares(f"{said} {before}", wrong, memories[number])
+    memory = memories[number] if number >= 0 else ""
+    is_said = not named or _is_said(wrong, memory, "\n".join(turns))
+    is_sure = number >= 0 and (is_said or _shares(said, wrong, memory))
     return (number, wrong, right) if is_sure else None
 
 
+def _is_said(wrong: str, memory: str, before: str) -> bool:
+    """Return whether what was said before states, once, the sentence of a memory that has the wrong words."""
+    known = [stems(each) for each in sentences(memory) if count(wrong, each)]
+    said = [stems(each) for each in sentences(before) if not asks(each)]
+    return count(wrong, before) == 1 and any(each <= other for each, other in product(known, said))
+
+
 def _refers(sentence: str, memory: str) -> bool:
-    """Tell whether a pronoun at the beginning may mean whom a memory names: `He is 5` is of no sister."""
-    is_other = any(one.search(sentence) and other.search(memory) for one, other in ((HE, SHE), (SHE, HE)))
+    """Return whether a pronoun at the beginning may mean whom a memory names: `He is 5` is of no sister."""
+    is_other = any(one.search(sentence) and other.search(memory) for one, other in PRONOUNS)
     return REFERS.match(sentence) is not None and not is_other
 
 
 def _is_about(sentence: str, memory: str) -> bool:
     """Return whether a sentence may have a memory's subject: `Leo lives in Porto` of `My brother Leo …`."""
     of, known = (f" {_subject(each)}" for each in (sentence, memory))
-    if of[1:] in PREPOSITIONS:  # `At work …` of no `At home …`
-        return False
     return of in {" it's", " that's", " the"} or of.endswith(known) or known.endswith(of)
 
 
@@ -98,13 +109,10 @@ def _named(sentence: str, memory: str) -> Iterator[tuple[str, str]]:
 
 
 def _known(text: str, memory: str) -> str:
-    """Return the first words of a text that stand in a memory, where it has what follows them, too."""
+    """Return the most first words of a text that stand in a memory."""
     said = text.split()
-    for size in range(len(said), 0, -1):
-        part, others = " ".join(said[:size]), " ".join(said[size:])
-        if content_of(said[size - 1]) and count(part, memory) and stems(others) <= stems(memory):
-            return part
-    return text
+    parts = (" ".join(said[:size]) for size in range(len(said), 0, -1))
+    return next((each for each in parts if content_of(each.split()[-1]) and count(each, memory)), text)
 
 
 def _paired(value: str, text: str, memory: str) -> Iterator[tuple[str, str]]:
@@ -146,8 +154,9 @@ def _restated(fact: str, memory: str) -> Iterator[tuple[str, str]]:
         if len(steps) == 1 and (of := steps[0])[0] == "replace" and stems(" ".join(now[: of[3]])):
             wrong = known[old[of[1]].start() : old[of[2] - 1].end()]
             right = said[new[of[3]].start() : new[of[4] - 1].end()]
-            is_value = _sort(right) != "word" or now[of[3] - 1] in BEFORE_VALUES
+            is_value = _sort(right) != "word" or now[of[3] - 1] in {"a", "an", "the"}
             is_alike = (_sort(wrong) == _sort(right) and is_value) or now[of[3] - 1] in {"a", "an"}
+            is_alike &= _unit(right) <= _unit(wrong)
             if is_alike and not IS.search(right) and max(of[2] - of[1], of[4] - of[3]) <= MAX_WORDS:
                 yield wrong, right
 
@@ -165,13 +174,21 @@ def _revalued(sentence: str, known: str) -> tuple[str, str] | None:
     beside, is_end = {*content_of(said)}, bool(CHANGED.search(said)) != bool(CHANGED.search(known))
     beside -= {*content_of(right)}
     is_about = _refers(sentence, known) or (beside and _is_about(said, known))
-    is_alike = len(forms) == 1 and (IT_IS.match(said) or _before(right, said) in ([], _before(wrong, known)))
+    links = [_tie(text.partition(value)[0]) for text, value in ((said, right), (known, wrong))]
+    is_alike = len(forms) == 1 and (IT_IS.match(said) or links[0] in ("", links[1]))
     return (wrong, right) if is_about and is_alike and not is_end and beside <= {*content_of(known)} else None
 
 
-def _before(value: str, text: str) -> list[str]:
-    """Return the word before a value: `2` in `Anna has 2 children` is not what `5` in `Anna is 5` is."""
-    return [each for each in words(text.partition(value)[0]) if each not in {"called", "named"}][-1:]
+def _tie(text: str) -> str:
+    """Return what ties a value to the text before it: `has 2 children` is not what `is 5` says."""
+    read = [each for each in words(BE.sub(" is", text)) if each not in UNTYING]
+    return " ".join(["is"] * ("is" in read[:-1]) + read[-1:])
+
+
+def _unit(value: str) -> set[str]:
+    """Return what a number counts: `2 floors` are no other number of `3 rooms`."""
+    counted = content_of(DAY.sub(" ", value)) if _sort(value) == "number" else []
+    return {each for each in counted if len(each) > 2 and not NUMBER.match(each)}
 
 
 def _differ(fact: str, memory: str) -> bool:

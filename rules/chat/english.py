@@ -15,6 +15,7 @@ from typing import NamedTuple
 import yaml
 
 from mneme.prompts.chat.evidence import UNSPACED, sentences, words
+from mneme.prompts.chat.memory_agent.reading import MAX_ITEMS
 
 MAX_READ = 20_000  # characters of a message: what is longer is a document
 STATEMENT_CHARS = 1000  # of a statement in one memory; a longer one is split between words
@@ -99,13 +100,12 @@ def asks(sentence: str) -> bool:
     """Return whether a sentence is a question or sets a task."""
     said = TAG_QUESTION.sub("", sentence).rstrip(")\"'”’ ")
     opened = _opened(said)
-    first, second, *rest = read = [core(each) for each in words(opened)[:9]] + ["", ""]
+    first, second, *_ = read = [core(each) for each in words(opened)[:9]] + ["", ""]
     if first in {"can", "could", "will"} and second in {"you", "u"} and STANDING.search(opened):
         return False
-    if VERBATIM.fullmatch(sentence) or SEARCHING.search(said):
+    is_asking = not ASKING.isdisjoint((first, first.removesuffix("s")))
+    if is_asking or VERBATIM.fullmatch(sentence) or SEARCHING.search(said):
         return True
-    if {first, first.removesuffix("s")} & ASKING:  # but `What I hate most is …`, `How I like it: …`
-        return not (second in {"i", "we"} and ({"is", "are"} & {*rest} or ": " in opened))
     is_inverted = (first in AUXILIARY and second in PRONOUN) or (
         first in INVERTED and second in {"a", "an", "the", "my", "your", "his", "her", "our", "some"}
     )
@@ -124,8 +124,9 @@ def says(sentence: str, known: bool = False) -> bool:
     told = GREETING.sub("", sentence)
     clauses = [each for each in CLAUSES.split(told) if TIED.search(each) and not asks(each)]
     is_tied = any(len(content_of(each)) > bool(THAT.match(_opened(each))) for each in clauses)
-    reacts = not (REACTION | {"you"}).isdisjoint(map(core, words(told)[:1]))
-    stating = STATING.match(sentence)
+    plain = ANNOUNCING.sub("", told)
+    reacts = not (REACTION | {"you"}).isdisjoint(map(core, words(plain)[:1]))
+    stating = STATING.match(plain)
     is_short = stating is not None and CONTENTLESS.isdisjoint(map(core, words(stating[2])))
     least = 2 if is_short else 3 if IS.search(sentence) else 8 if UNSPACED.search(sentence) else 4
     least += reacts - 2 * known
@@ -136,8 +137,7 @@ def says_beside(question: str) -> bool:
     """Return whether a clause of a question states something about the user or somebody they speak of."""
     own = question.partition(":")[0] if PASTED.search(question) else question
     clauses = CLAUSES.split(VERBATIM.sub(" ", own))
-    said = [each for each in clauses[:-1] if CONTENTLESS.isdisjoint(words(each))]
-    said += [each.rstrip("? ") for each in clauses if PERSON.search(each) and len(words(each)) > 1]
+    said = [each.rstrip("? ") for each in clauses if PERSON.search(each) and len(words(each)) > 1]
     return any(says(each) and (NAMED.search(each) or not asks(each)) for each in said)
 
 
@@ -147,6 +147,17 @@ def details(sentence: str) -> bool:
     return not (PERSON.search(sentence) or EVER.search(sentence) or DETAIL.isdisjoint(read))
 
 
+def entities_of(content: str) -> list[str]:
+    """Return the names with a capital in a text, without words of grammar that begin a sentence."""
+    found = []
+    for each in NAME.finditer(content):
+        name = each[0].removesuffix("'s").removesuffix("’s")
+        first, _, others = name.partition(" ")
+        begins = content[: each.start()].rstrip()[-1:] in {"", ".", "!", "?", ":"}
+        found.append(others if begins and core(first) in GRAMMAR | OPENING else name)
+    return [each for each in dict.fromkeys(found) if len(each) > 1][:MAX_ITEMS]
+
+
 def content_of(text: str) -> list[str]:
     """Return the words of a text that are neither of grammar nor of courtesy."""
     found = map(core, words(text))
@@ -154,9 +165,8 @@ def content_of(text: str) -> list[str]:
 
 
 def core(word: str) -> str:
-    """Return a word without contractions and stretched letters."""
-    plain = re.sub(r"(\w)\1{2,}", r"\1", word.lower().replace("’", "'"))
-    return re.sub(r"(?:n't|'\w+)$", "", plain).strip("_")
+    """Return a word without contractions."""
+    return re.sub(r"(?:n't|'\w+)$", "", word.lower().replace("’", "'")).strip("_")
 
 
 def _opened(sentence: str) -> str:

@@ -9,13 +9,13 @@ from mneme.prompts.chat.memory_agent import comparing, forgetting, reading, rewr
 from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.prompts.chat.memory_agent.reading import MAX_ITEMS, MAX_MEMORY_CHARS
 from mneme.rules.chat.comparison import corrected, correction, count, relations, stems
-from mneme.rules.chat.english import CLAUSES, GRAMMAR, MAX_READ, NAME, OPENING, asks, core, says, statements
+from mneme.rules.chat.english import CLAUSES, IS, MAX_READ, asks, entities_of, says, statements
 from mneme.rules.registry import rule
 
 FORGET_WISH = re.compile(
     r"(?i)^\W*(?:(?:please|can you|could you|you can|now|oh|ok|and|also|so|but|btw|just|actually|hey|sorry"
     r"|i want you to|i(?: would|['’]?d) like you to)[, ]+)*(?:forget|(?:don['’]t|stop|no longer) remember\w*"
-    r"|(?:delete|erase)(?= .*\b(?:about|memor\w+|remember\w*|told|said|know)\b))\b(?! (?:to|it|about it)\b)"
+    r"|(?:delete|erase)(?= .*\b(?:about|memor\w+|remember\w*|told|said|know)\b))\b(?!-| (?:to|it|about it)\b)"
 )
 TOLD_ALL = re.compile(r"(?i)\b(?:what|all|(?:any|every)thing)(?: that)? i (?:\w+ )?(?:told|said|mentioned)\b")
 OWN = re.compile(r"(?i)\b(?:i|the user)\b")
@@ -60,31 +60,20 @@ def _wishes(message: str) -> list[str]:
     return [
         each
         for each, wish in wishes.items()
-        if not any(says(part) and not asks(part) for part in CLAUSES.split(wish)[1:])
+        if not any(says(part, bool(IS.search(part))) and not asks(part) for part in CLAUSES.split(wish)[1:])
     ]
-
-
-def entities_of(content: str) -> list[str]:
-    """Return the names with a capital in a text, without words of grammar that begin a sentence."""
-    found = []
-    for each in NAME.finditer(content):
-        name = each[0].removesuffix("'s").removesuffix("’s")
-        first, _, others = name.partition(" ")
-        begins = content[: each.start()].rstrip()[-1:] in {"", ".", "!", "?", ":"}
-        found.append(others if begins and core(first) in GRAMMAR | OPENING else name)
-    return [each for each in dict.fromkeys(found) if len(each) > 1][:MAX_ITEMS]
 
 
 @rule(comparing.compare_memories)
 def compare_memories(given: comparing.Comparing) -> comparing.Judgements:
     """Find exact repetitions and unmistakable corrections; link what may contradict."""
-    before = next((each[6:] for each in reversed(given.preceding) if each.startswith("user: ")), "")
+    turns = ["", *(each[6:] for each in given.preceding if each.startswith("user: "))]
     found = [
         comparing.Judgement(
             fact=n, memory=at, reason=REASONS[how], relation=how, outdated=old, updated=new[:MAX_MEMORY_CHARS]
         )
         for n, fact in enumerate(given.facts)
-        for at, how, old, new in relations(fact.content, fact.said, given.memories, before)
+        for at, how, old, new in relations(fact.content, fact.said, given.memories, turns)
     ]
     return comparing.Judgements(judgements=found[: comparing.MAX_JUDGEMENTS])
 
@@ -92,7 +81,7 @@ def compare_memories(given: comparing.Comparing) -> comparing.Judgements:
 @rule(rewriting.rewrite_memory)
 def rewrite_memory(given: rewriting.Pair) -> rewriting.Rewritten:
     """Put the right words in place of the wrong ones; without an unmistakable correction, append the fact."""
-    meant = correction(given.fact, given.message, [given.memory], given.memory if given.outdated else "")
+    meant = correction(given.fact, given.message, [given.memory], [given.memory if given.outdated else ""])
     content = corrected(given.memory, given.fact, *meant[1:]) if meant else f"{given.memory} {given.fact}"
     return rewriting.Rewritten(content=content, entities=entities_of(content))
 
@@ -130,7 +119,7 @@ def _is_wish(statement: str, wish: str) -> bool:
 @rule(paper.check_conflict)
 def check_conflict(given: rewriting.Pair) -> paper.Verdict:
     """Find an exact repetition, or a correction that means this memory."""
-    for _, relation, wrong, _ in relations(given.fact, given.message, [given.memory], given.memory):
+    for _, relation, wrong, _ in relations(given.fact, given.message, [given.memory], [given.memory]):
         if relation != "unclear":
             as_printed = "conflict" if relation == "correction" else "duplicate"
             return paper.Verdict(rationale=REASONS[relation], relation=as_printed, outdated=wrong)
@@ -140,7 +129,7 @@ def check_conflict(given: rewriting.Pair) -> paper.Verdict:
 @rule(paper.route_upsert)
 def route_upsert(given: paper.Upsert) -> paper.UpsertRoute:
     """Update the memory that is corrected or repeated; else insert."""
-    found = relations(given.fact, given.message, given.memories, " ".join(given.memories))
+    found = relations(given.fact, given.message, given.memories, [" ".join(given.memories)])
     for index, relation, *_ in found:
         if relation != "unclear":
             return paper.UpsertRoute(rationale=REASONS[relation], route="update", index=index)

@@ -12,10 +12,10 @@ from mneme.graphs import memory_agent as graph
 from mneme.graphs import remember
 from mneme.models.embedding import minilm
 from mneme.models.embedding.embedders import open_embedder
+from mneme.rules import sharing
 from mneme.rules.chat import chatbot, memory_agent
-from mneme.rules.sharing import memory_sharing
 
-LOADED = (main, chat, share, workflows, graph, remember, chatbot, memory_agent, memory_sharing)
+LOADED = (main, chat, share, workflows, graph, remember, chatbot, memory_agent, sharing)
 
 minilm.INFERENCE_THREADS = 1  # a process that is forked from this one has none of its threads
 asyncio.run(open_embedder("bundled"))

@@ -16,7 +16,7 @@ from mneme.prompts.sharing import answering
 from mneme.prompts.sharing.examples import Criterion, words
 from mneme.prompts.sharing.scoring import Fault, Judgeable, score_pair
 from mneme.rules.registry import answer as by_rule
-from mneme.rules.sharing.memory_sharing import compose, topic
+from mneme.rules.sharing import compose, topic
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.pools.lessons import keep
