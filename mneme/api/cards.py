@@ -24,7 +24,7 @@ from mneme.stores.pools.memory_pool import MemoryPool
 from mneme.stores.pools.tuned import PoolModels
 from mneme.stores.tuned_models import Archive, Attempt
 
-APPROVED = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
+APPROVAL = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
 CardId = Annotated[str, Field(description="The card's id or its first letters, with or without `card_`.")]
 DisputeId = Annotated[
     str, Field(description="The dispute's id or its first letters, with or without `disp_`.")
@@ -157,7 +157,7 @@ class Cards(Operations):
         """Verify a provisional card. Raises BadInput with every reason against it, NotFound."""
         change = self._change(reason, "promoted by a person")
         if approval is None:
-            approval = Approval(by=self._caller, approved=True, rubric=APPROVED, reason=change.reason)
+            approval = Approval(by=self._caller, approved=True, rubric=APPROVAL, reason=change.reason)
         return await self._cards.promote(await self._card(card_id), approval, change=change)
 
     @changes("cards/{card_id}/deprecate")

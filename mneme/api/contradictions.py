@@ -52,7 +52,7 @@ MIN_COSINE_BY_RULES = 0.5
 """The same where rules compare, which doubt much that a model tells apart."""
 MAX_COMPARED = 8
 """Older texts of other places with which one is compared at most, the closest."""
-OPPOSED: Sequence[Relation] = ("change", "later", "correction", "unclear")
+OPPOSITIONS: Sequence[Relation] = ("change", "later", "correction", "unclear")
 Side = tuple[Recalled, Version]
 Near = tuple[Contradiction, float]
 """A possible contradiction of a text, and the similarity of the two."""
@@ -277,7 +277,7 @@ async def _compared(near: Sequence[Near], responder: str) -> Mapping[str, str]:
     given = Comparing(facts=[Fact(content=says(near[0][0].newer))], memories=memories)
     answered = await ask(compare_memories, given, responder, lane="background")
     judged = {each.memory: each for each in answered.value.judgements}
-    found = {near[at][0].key: each.reason for at, each in judged.items() if each.relation in OPPOSED}
+    found = {near[at][0].key: each.reason for at, each in judged.items() if each.relation in OPPOSITIONS}
     if responder != RULES:
         return found
     unsure = (pair for at, (pair, cosine) in enumerate(near) if at not in judged and cosine >= SAME_FACT)

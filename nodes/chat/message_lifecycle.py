@@ -85,7 +85,7 @@ class State(Message, Result, total=False):
     decisions: Annotated[list[Decision], Typed]
 
 
-FRESH: Update = {
+INITIAL_FIELDS: Update = {
     **dict.fromkeys(("route", "own")),
     **dict.fromkeys(("rationale", "model", "run_id", "trace", "rereads", "told_in"), ""),
     **{name: [] for name in ("messages", "candidates", "shown", "similar", "verdicts", "decisions")},
@@ -105,7 +105,7 @@ async def receive(state: State, runtime: MemoryRuntime) -> Update:
     known = await Inbox(ledger_of(runtime)).add(user_of(runtime), message)
     outcome: Update = {**(known or {})}
     outcome.pop("operations", None)  # a reducer would add them to those that it has
-    return {**FRESH, **message, **outcome}
+    return {**INITIAL_FIELDS, **message, **outcome}
 
 
 def is_settled(state: State) -> bool:

@@ -90,7 +90,7 @@ def whole_problem(given: Any) -> Problem:
 SOLVER, SECOND = "solver", "second_agent"
 TEAM = "pddl"
 REPEATED_TURNS = 2
-UNSAID = "(nothing)"
+EMPTY_TURN = "(nothing)"
 T = TypeVar("T")
 
 
@@ -177,7 +177,7 @@ async def solve(state: State, runtime: PddlRuntime) -> Update:
             words = bad.raw
         else:
             by, words = answered.responder, answered.value.action
-        return " ".join(words.split())[:300] or UNSAID
+        return " ".join(words.split())[:300] or EMPTY_TURN
 
     chosen = Chosen(agent=SOLVER, action=await action_of(SOLVER, context.solver, choose_action))
     if [turn.output for turn in turns[-REPEATED_TURNS:]] == [chosen["action"]] * REPEATED_TURNS:

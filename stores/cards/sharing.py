@@ -53,7 +53,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, team_namespace
 from mneme.stores.shelf import Shelf, kind_of
 
-FIGURE, NAME = "[figure]", "[name {}]"
+FIGURE_MARK, NAME_MARK = "[figure]", "[name {}]"
 FIGURE_PIECE = re.compile(r"(?<![\w.])\d[\d.,:/-]*(?<![.,:/-])(?![\w])")
 """A figure, a date or a time by itself; within a word it makes the word a name."""
 PIECES = re.compile(
@@ -104,7 +104,7 @@ class Abstraction:
             said = piece[0]
             if piece["figure"]:
                 self.figures += 1
-                return FIGURE
+                return FIGURE_MARK
             begins = bool(BEGINS.search(text[: piece.start()]))
             if piece["abbreviation"] or (piece["word"] and self._may_stay(said, begins)):
                 return said
@@ -112,7 +112,7 @@ class Abstraction:
                 return said
             name = min(_forms(said.strip("`\"'").casefold().replace("’", "'").removesuffix("'s")))
             self.names.add(name)
-            return known.setdefault(name, NAME.format(len(known) + 1))
+            return known.setdefault(name, NAME_MARK.format(len(known) + 1))
 
         return PIECES.sub(put, text)
 

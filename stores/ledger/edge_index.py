@@ -48,13 +48,13 @@ from mneme.stores.ledger.index import (
     stamp_in,
     stamp_of,
 )
-from mneme.stores.ledger.query import DENSE, LAST, SPARSE, Where, section_of
+from mneme.stores.ledger.query import DENSE, LAST_CHAR, SPARSE, Where, section_of
 from mneme.stores.ledger.reading import State, check_embedder, current_state, version_in
 
-COPY = "index-"
+COPY_PREFIX = "index-"
 FOLLOW_SECONDS = 0.5
 """Seconds between two checks whether another process has written."""
-REST = 9
+REST_FACTOR = 9
 """How many times as long as it took to build a copy anew its process rests, before it does so again."""
 KEPT_VERSIONS = 4096
 """Number of versions that a copy caches in memory after they were read."""
@@ -150,7 +150,7 @@ class EdgeEngine(Engine):
         unless a record has no section.
         """
         scopes = self.scopes
-        parts = [(bisect_left(scopes, each), bisect_left(scopes, each + LAST)) for each in where.scopes]
+        parts = [(bisect_left(scopes, each), bisect_left(scopes, each + LAST_CHAR)) for each in where.scopes]
         if not where.sections:
             [(start, end)] = parts if len(parts) == 1 else [(0, 0)]
             return where._replace(scopes=(), whole=(scopes[start],)) if end - start == 1 else where
@@ -298,7 +298,7 @@ class EdgeIndex:
                 self.follow()
                 if (began := time.monotonic()) >= rested:
                     self._remove_remains()
-                    rested = time.monotonic() + REST * (time.monotonic() - began)
+                    rested = time.monotonic() + REST_FACTOR * (time.monotonic() - began)
             except MnemeError as failure:
                 log.debug("The index could not follow the log, and does so with the next search: %s", failure)
 
@@ -307,7 +307,7 @@ class EdgeIndex:
         lock, number = None, 0
         while lock is None:
             number += 1
-            folder = self._folder / f"{COPY}{number}"
+            folder = self._folder / f"{COPY_PREFIX}{number}"
             lock = _lock(folder)
         try:
             make_private_folder(folder)
@@ -375,7 +375,7 @@ def _lock(copy: Path) -> int | None:
 
 def copies_in(folder: Path) -> list[Path]:
     """Return the copies in a ledger's folder."""
-    return sorted(path for path in folder.glob(f"{COPY}*") if path.is_dir())
+    return sorted(path for path in folder.glob(f"{COPY_PREFIX}*") if path.is_dir())
 
 
 def shards_in(copy: Path) -> list[Path]:

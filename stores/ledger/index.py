@@ -19,12 +19,12 @@ from typing import Any, Literal, NamedTuple
 
 from mneme.stores.database import Cursor, Database
 from mneme.stores.ledger.query import (
-    CHANGED,
     DENSE,
     HALF_ALIKE,
     RANGES,
     RRF_K,
     SPARSE,
+    UPDATED_FIELD,
     Condition,
     Payload,
     Query,
@@ -117,7 +117,7 @@ def points_of(cursor: Cursor, records: Iterable[str], state: State, read: Read =
     for record, version in heads.items():
         fields = {name: _concealed(filterable(each), state.ledger) for name, each in version.value.items()}
         changed = version.at.timestamp() / 86_400
-        payload = {"scope": scope_of(version), "n": version.version, CHANGED: changed, "value": fields}
+        payload = {"scope": scope_of(version), "n": version.version, UPDATED_FIELD: changed, "value": fields}
         dense = vectors[record].tolist() if record in vectors else None
         points.append(Point(record, payload, dense, words_of(version.text)))
     return points
@@ -311,7 +311,7 @@ class Engine(ABC):
         defaults |= {paths[ranking.ageless]: 0.0} if ranking.ageless else {}
         fresh = of.Decay(
             self.types.DecayKind.Exp,
-            x=of.Variable(paths.get(ranking.aged_from, CHANGED)),
+            x=of.Variable(paths.get(ranking.aged_from, UPDATED_FIELD)),
             target=of.Constant(query.now),
             midpoint=0.5,
             scale=ranking.half_life_days,

@@ -21,7 +21,7 @@ from mneme.stores.ledger import reading
 from mneme.stores.ledger.log import Transaction, append, forget
 from mneme.stores.ledger.opening import Store, open_store, open_to_read
 from mneme.stores.ledger.query import LedgerInfo, Where, namespace_of, scope, where_below
-from mneme.stores.ledger.reading import CREATED, Order, heads_of, state_of
+from mneme.stores.ledger.reading import CREATION_ORDER, Order, heads_of, state_of
 from mneme.stores.ledger.records import (
     Change,
     Forgotten,
@@ -157,7 +157,7 @@ class Ledger(Search):
             for version in versions:
                 yield f'{{"of":{len(versions)},{version.model_dump_json()[1:]}'
 
-    async def _histories(self, where: Where, order: Order = CREATED) -> AsyncIterator[list[Version]]:
+    async def _histories(self, where: Where, order: Order = CREATION_ORDER) -> AsyncIterator[list[Version]]:
         """Yield the histories of records in the order of their creation; some are read at a time."""
         ids = await self.read(reading.column, "h.record", where, order)
         for start in range(0, len(ids), HISTORIES_PER_PAGE):

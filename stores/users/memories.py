@@ -30,9 +30,9 @@ from mneme.stores.shelf import RecordKind, Shelf, check_readable, read_one, read
 from mneme.stores.users.memory import RULES, Kind, Memory, MemoryRecord, valid_at
 from mneme.stores.users.traces import InboxTraces, Origins, named, told_by
 
-ATTENDED = ("flag", "unclear", "asks", "may_contradict")
+ATTENTION_FIELDS = ("flag", "unclear", "asks", "may_contradict")
 """The fields of which `Memory.attention` is made."""
-DID = {"insert": "added", "update": "changed", "restore": "changed", "retire": "retired"}
+EVENT_VERBS = {"insert": "added", "update": "changed", "restore": "changed", "retire": "retired"}
 """What a day's count calls each event."""
 RANK_CONSTANT = 10
 """Dampens the weight of the first ranks where rankings are added up (reciprocal rank fusion)."""
@@ -157,16 +157,16 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
 
     async def flagged(self) -> Sequence[MemoryRecord]:
         """Return the live memories that a person should review, both sides of a link, oldest first."""
-        marked = await self.ledger.filled(self.namespace, ATTENDED)
+        marked = await self.ledger.filled(self.namespace, ATTENTION_FIELDS)
         links = {key for head in marked for key in texts_in(head.value.get("may_contradict"))}
         others = await self.by_keys([*links - {head.key for head in marked}])
         found = self.read(sorted([*marked, *others], key=lambda head: (head.created, head.record)))
         return [each for each in both_sides(found, found) if each.live and each.memory.attention]
 
-    async def read_by_rules(self) -> Sequence[Version]:
+    async def read_by_rules(self) -> Sequence[MemoryRecord]:
         """Return the live memories as rules wrote them and nobody has changed since, oldest first."""
         found = await self.heads(filter={"read_by": RULES})
-        return [each for each in found if each.change.model == RULES]
+        return readable(MemoryRecord.of, (each for each in found if each.change.model == RULES))
 
     async def linked(self, found: Sequence[MemoryRecord]) -> list[MemoryRecord]:
         """Return memories as they are now with their links of both sides, but for those to retired ones."""
@@ -213,7 +213,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         counts = defaultdict[date, Counter[str]](Counter)
         for head in await self.heads(include_retired=True, order=changed):
             for version in await self.changes(head):
-                counts[version.at.astimezone().date()][DID[version.event]] += version.at >= since
+                counts[version.at.astimezone().date()][EVENT_VERBS[version.event]] += version.at >= since
         for note in await self.ledger.forgotten(self.namespace):
             counts[note.at.astimezone().date()]["forgotten"] += note.at >= since
         return [Day(day=day, **of) for day, of in sorted(counts.items()) if any(of.values())]

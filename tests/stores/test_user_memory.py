@@ -287,9 +287,9 @@ class TestAttention:
         await alice.insert(memory("by hand"), change=SAID)
         await alice.update(edited.key, memory("2", read_by="rules"), change=SAID, expected_version=1)
         found = await alice.read_by_rules()
-        assert [each.value["content"] for each in found] == ["one", "three"]
+        assert [each.memory.content for each in found] == ["one", "three"]
         assert (await alice.accept(kept.key)).memory.read_by == ""
-        assert [each.value["content"] for each in await alice.read_by_rules()] == ["three"]
+        assert [each.memory.content for each in await alice.read_by_rules()] == ["three"]
 
 
 class TestWhatIsNoMemory:

@@ -59,7 +59,7 @@ OUTCOME_POLL_SECONDS = 0.05
 """Seconds between two checks whether a message has been remembered; doubled each time."""
 
 SLOWEST_POLL_SECONDS = 0.5
-WITHDRAWN = "\n(This reply broke off and is withdrawn; it is asked for again.)\n"
+WITHDRAWN_NOTE = "\n(This reply broke off and is withdrawn; it is asked for again.)\n"
 
 
 async def chat(
@@ -245,7 +245,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
             run = GraphRun(self.session.flows, "chatbot", given, config, self._context, REPLY)
             async for piece, is_anew in run.pieces():
                 self.reply = piece if is_anew else self.reply + piece
-                shown = f"{WITHDRAWN}{piece}" if is_anew else piece
+                shown = f"{WITHDRAWN_NOTE}{piece}" if is_anew else piece
                 console.print(escape(shown), end="", soft_wrap=True)
             asked = run.values.get("asked", NOTHING)  # an older version's turn has none
             self.asked = added(self.asked, asked)

@@ -27,7 +27,7 @@ from mneme.stores.cards.disputes import Approach, Dispute
 Context = dict[str, Any]
 Session = TeamSession[Cards]
 DISPUTE_GRAPH = "dispute_resolution"
-LEARNING = ("compound_learning", DISPUTE_GRAPH)
+LEARNING_GRAPHS = ("compound_learning", DISPUTE_GRAPH)
 DisputeId = Annotated[str, typer.Argument(help="A dispute's id, or its first letters.")]
 Deciding = Fields(TeamContext, {"environment": "--world"}, "schema_name database_seed successes_to_verify")
 
@@ -76,7 +76,7 @@ async def resolve(
         raise BadInput("A claim and rules are for a decision.", "Add --decision merge or deprecate_old.")
     if not decision:
         await show_notice(context["devils_advocate"])
-    async with open_team(Cards, context["team"], *LEARNING) as session:
+    async with open_team(Cards, context["team"], *LEARNING_GRAPHS) as session:
         found = await session.on.get_dispute(dispute)
         if decision:
             given = {"decision": decision, "reason": reason, "claim": claim, "rules": rules, "by": USER_ACTOR}
