@@ -163,10 +163,10 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         found = self.read(sorted([*marked, *others], key=lambda head: (head.created, head.record)))
         return [each for each in both_sides(found, found) if each.live and each.memory.attention]
 
-    async def read_by_rules(self) -> Sequence[Version]:
+    async def read_by_rules(self) -> Sequence[MemoryRecord]:
         """Return the live memories as rules wrote them and nobody has changed since, oldest first."""
         found = await self.heads(filter={"read_by": RULES})
-        return [each for each in found if each.change.model == RULES]
+        return readable(MemoryRecord.of, (each for each in found if each.change.model == RULES))
 
     async def linked(self, found: Sequence[MemoryRecord]) -> list[MemoryRecord]:
         """Return memories as they are now with their links of both sides, but for those to retired ones."""
