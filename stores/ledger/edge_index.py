@@ -36,8 +36,8 @@ from mneme.stores.ledger.folder import is_sealed, seal, unseal
 from mneme.stores.ledger.index import (
     BATCH_SIZE,
     STAMP_ID,
-    Changes,
     Engine,
+    LogChanges,
     Point,
     Scores,
     agrees,
@@ -48,13 +48,13 @@ from mneme.stores.ledger.index import (
     stamp_in,
     stamp_of,
 )
-from mneme.stores.ledger.query import DENSE, LAST, SPARSE, Where, section_of
+from mneme.stores.ledger.query import DENSE, LAST_CHAR, SPARSE, Where, section_of
 from mneme.stores.ledger.reading import State, check_embedder, current_state, version_in
 
-COPY = "index-"
+COPY_PREFIX = "index-"
 FOLLOW_SECONDS = 0.5
 """Seconds between two checks whether another process has written."""
-REST = 9
+REST_FACTOR = 9
 """How many times as long as it took to build a copy anew its process rests, before it does so again."""
 KEPT_VERSIONS = 4096
 """Number of versions that a copy caches in memory after they were read."""
@@ -115,7 +115,7 @@ class EdgeEngine(Engine):
         return stamp
 
     @guarded()
-    def apply(self, found: Changes) -> None:
+    def apply(self, found: LogChanges) -> None:
         """Follow the log to another entry."""
         if found.gone:
             self.shard.update(edge.UpdateOperation.delete_points([*found.gone]))
@@ -150,7 +150,7 @@ class EdgeEngine(Engine):
         unless a record has no section.
         """
         scopes = self.scopes
-        parts = [(bisect_left(scopes, each), bisect_left(scopes, each + LAST)) for each in where.scopes]
+        parts = [(bisect_left(scopes, each), bisect_left(scopes, each + LAST_CHAR)) for each in where.scopes]
         if not where.sections:
             [(start, end)] = parts if len(parts) == 1 else [(0, 0)]
             return where._replace(scopes=(), whole=(scopes[start],)) if end - start == 1 else where
@@ -209,7 +209,7 @@ class EdgeIndex:
             found = changes(cursor, copy.state.seq, copy.read)
         self._apply(copy, found)
 
-    def _apply(self, copy: EdgeEngine, found: Changes) -> None:
+    def _apply(self, copy: EdgeEngine, found: LogChanges) -> None:
         if found.erases:
             self._has_remains = True  # first: whoever sees that the copy has followed goes by this
         copy.apply(found)
@@ -298,7 +298,7 @@ class EdgeIndex:
                 self.follow()
                 if (began := time.monotonic()) >= rested:
                     self._remove_remains()
-                    rested = time.monotonic() + REST * (time.monotonic() - began)
+                    rested = time.monotonic() + REST_FACTOR * (time.monotonic() - began)
             except MnemeError as failure:
                 log.debug("The index could not follow the log, and does so with the next search: %s", failure)
 
@@ -307,7 +307,7 @@ class EdgeIndex:
         lock, number = None, 0
         while lock is None:
             number += 1
-            folder = self._folder / f"{COPY}{number}"
+            folder = self._folder / f"{COPY_PREFIX}{number}"
             lock = _lock(folder)
         try:
             make_private_folder(folder)
@@ -349,7 +349,7 @@ class EdgeIndex:
         shard = folder / f"{number:06d}"
         make_private_folder(shard)
         copy = EdgeEngine(shard, lock, dimension=current_state(self._database).dimension)
-        copy.apply(Changes(build(self._database, copy.upsert)))
+        copy.apply(LogChanges(build(self._database, copy.upsert)))
         if not is_shared(self._folder):
             close_all_to_others(shard)
         return copy
@@ -375,7 +375,7 @@ def _lock(copy: Path) -> int | None:
 
 def copies_in(folder: Path) -> list[Path]:
     """Return the copies in a ledger's folder."""
-    return sorted(path for path in folder.glob(f"{COPY}*") if path.is_dir())
+    return sorted(path for path in folder.glob(f"{COPY_PREFIX}*") if path.is_dir())
 
 
 def shards_in(copy: Path) -> list[Path]:
