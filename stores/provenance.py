@@ -73,7 +73,7 @@ async def stale(
     return {record: why[record] for record in records if record in why}
 
 
-async def holding(ledger: Ledger, namespace: Namespace, keys: Iterable[str]) -> set[str]:
+async def current_keys(ledger: Ledger, namespace: Namespace, keys: Iterable[str]) -> set[str]:
     """Return the keys of those records of a namespace that rest on nothing out of date."""
     records = {record_id(namespace, key): key for key in keys}
     why = await stale(ledger, records)

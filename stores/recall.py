@@ -36,7 +36,7 @@ from mneme.stores.ledger.records import (
 from mneme.stores.pools.memory_pool import Pair
 from mneme.stores.provenance import everything, outdated, stale
 from mneme.stores.users.memory import Past, holding
-from mneme.stores.users.traces import named
+from mneme.stores.users.traces import third_person
 
 TEXT_REFERENCE = re.compile(r"([^@#]+)@(\d+)#(\d+)")
 QUESTION_PART_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
@@ -258,7 +258,7 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
     return _packed(ranked, budget, cost)
 
 
-async def visible(ledger: Ledger, asker: Asker, kind: Recallable) -> list[tuple[Recalled, Version]]:
+async def visible_records(ledger: Ledger, asker: Asker, kind: Recallable) -> list[tuple[Recalled, Version]]:
     """Return the latest records of a kind that somebody may see, without those that are out of date."""
     of, found = RECORD_KINDS[kind], list[Version]()
     for place, only_verified in _places(kind, asker):
@@ -388,7 +388,7 @@ def _packed(ranked: Sequence[Recalled], budget: int, cost: Callable[[str], int])
     while waiting := [each[0] for each in by_kind.values() if each]:
         best = min(waiting, key=worth)
         by_kind[best.kind].pop(0)
-        says = {best.text, named(best.text, best.owner)}
+        says = {best.text, third_person(best.text, best.owner)}
         if not says & told and (tokens := cost(best.line)) <= budget:
             shown.append(best)
             told |= says

@@ -35,11 +35,11 @@ from mneme.stores.ledger.records import (
     user_namespace,
 )
 from mneme.stores.provenance import VERDICTS
-from mneme.stores.recall import ONE_TEXT, Contradiction, Keep, Recalled, visible
+from mneme.stores.recall import ONE_TEXT, Contradiction, Keep, Recalled, visible_records
 from mneme.stores.shelf import Shelf, kind_of
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import RULES, MemoryRecord, overlaps
-from mneme.stores.users.traces import named
+from mneme.stores.users.traces import third_person
 from mneme.stores.write_gate import SAME_FACT
 
 COMPARED_KINDS: tuple[Recallable, ...] = ("fact", "card", "agreement")
@@ -118,7 +118,7 @@ class Contradictions:
     async def _sides(self) -> Sequence[Side]:
         sides = list[Side]()
         for kind in COMPARED_KINDS:
-            found = await visible(self._ledger, self._asker, kind)
+            found = await visible_records(self._ledger, self._asker, kind)
             found.sort(key=lambda each: each[1].at, reverse=True)
             sides += found if kind in ONE_TEXT else found[:MAX_EMBEDDED]
         self._versions = {part.reference: version for part, version in sides}
@@ -133,7 +133,7 @@ class Contradictions:
         sides = [
             (part, version)
             for part, version in sides
-            if version.namespace[0] == "teams" or named(part.text, part.owner) not in told
+            if version.namespace[0] == "teams" or third_person(part.text, part.owner) not in told
         ]
         numbers = {place: number for number, place in enumerate({version.namespace for _, version in sides})}
         if len(numbers) < 2:  # nothing to compare with: no vector is read

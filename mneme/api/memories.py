@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 from pydantic import Field
 
 from mneme.api.erased import Erased, erased_of, told_to
-from mneme.api.inbox import Conversation, Remembered, Remembering, remembered, to_remember
+from mneme.api.inbox import Conversation, Remembered, Remembering, remember_messages, to_remember
 from mneme.api.operation import BY_USER, Key, Limit, Offset, Operations, Reason, changes, only, reads
 from mneme.api.times import ISO_DAY, SINCE, UNTIL, AsOf, At, Since, Until
 from mneme.core.errors import BadInput
@@ -135,7 +135,7 @@ class Memories(Operations):
         for message in batch:
             await self._inbox.add(self._owner, message)
         ids, inbox, how = [each["message_id"] for each in batch], self._inbox, self._remembering
-        return await remembered(inbox, self._owner, ids, how, memory_agent, seconds)
+        return await remember_messages(inbox, self._owner, ids, how, memory_agent, seconds)
 
     @changes("memories")
     async def add(

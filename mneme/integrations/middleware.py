@@ -18,7 +18,7 @@ from mneme.api.rendering import row_of
 from mneme.client.memory import Owned
 from mneme.client.spoken import SPOKEN_ROLES
 from mneme.core.errors import needs
-from mneme.integrations.offers import FAILURES, told_of
+from mneme.integrations.offers import FAILURES, error_text
 from mneme.integrations.results import short
 from mneme.integrations.shared import Work, awaited, blocking
 from mneme.integrations.tools import AGENT_CALLER
@@ -147,7 +147,7 @@ def _reported(what: str) -> Iterator[dict[str, Any]]:
         yield problem
     except FAILURES as error:
         log.warning("The agent goes on without memory; it could not %s: %s", what, error, exc_info=error)
-        problem["memory_problem"] = f"{what}: {told_of(error)}"
+        problem["memory_problem"] = f"{what}: {error_text(error)}"
 
 
 def _with_memories(request: ModelRequest[Any]) -> ModelRequest[Any]:

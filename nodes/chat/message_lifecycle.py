@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from mneme.core.errors import BadAnswer
 from mneme.models.asking.asking import ask
-from mneme.models.asking.counting import NOTHING, Asked, added
+from mneme.models.asking.counting import NOTHING, Asked, sum_counts
 from mneme.models.asking.replies import Unusable, read
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.chat.memory_operations import Judged, Task, retire_on_request, write_id
@@ -48,7 +48,7 @@ class Given(Circumstances, total=False):
 class Result(MessageOutcome, total=False):
     """The outcome of a message, and the questions that were asked for it."""
 
-    asked: Annotated[Asked, added]
+    asked: Annotated[Asked, sum_counts]
 
 
 Asking = TypeVar("Asking", bound=BaseModel)

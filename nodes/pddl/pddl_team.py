@@ -23,7 +23,7 @@ from mneme.environments.pddl import MAX_STEPS, SIZES, Domain, PddlWorld, Problem
 from mneme.environments.turns import Turn
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import ask, resolve
-from mneme.models.asking.counting import Asked, added
+from mneme.models.asking.counting import Asked, sum_counts
 from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.pddl.context import PddlRuntime
@@ -121,7 +121,7 @@ class Result(TypedDict):
     success: bool
     steps: int
     valid_steps: int
-    asked: Annotated[Asked, added]
+    asked: Annotated[Asked, sum_counts]
     answered_by: str
     transcript: Annotated[list[Step], add]
     complaints: Annotated[list[str], add]

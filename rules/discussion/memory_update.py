@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mneme.prompts.discussion.intrinsic_memory import named
+from mneme.prompts.discussion.intrinsic_memory import item_name
 from mneme.prompts.discussion.memory_template import (
     MAX_ENTRIES,
     MAX_ENTRY_CHARS,
@@ -89,7 +89,7 @@ def _take_in(purposes: Purposes, kept: Kept, statement: str) -> Path:
 
 def _subject(statement: str) -> str:
     found = SUBJECT_HEAD.match(statement)
-    return named(statement) or (found[1].strip().lower() if found else "")
+    return item_name(statement) or (found[1].strip().lower() if found else "")
 
 
 def _drop(kept: Kept, excess: int) -> None:

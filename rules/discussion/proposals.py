@@ -60,7 +60,7 @@ def joined(found: Iterable[Item]) -> dict[str, Item]:
     return by_name
 
 
-def visible(given: Speaking) -> dict[str, Item]:
+def shown_items(given: Speaking) -> dict[str, Item]:
     """Return the items that memory and turns show."""
     return joined(item for text in [given.memory, *given.turns.root] for item in items_in(text))
 

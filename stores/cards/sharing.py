@@ -172,7 +172,7 @@ def outcomes_of(history: Sequence[CardVersion]) -> dict[str, bool]:
     return {outcome.task: outcome.success for outcome in seen if outcome.task in counted}
 
 
-def bounded(outcomes: Mapping[str, Outcomes]) -> dict[str, Counts]:
+def bounded_counts(outcomes: Mapping[str, Outcomes]) -> dict[str, Counts]:
     """Return each card's counts, where no task counts for more than `A_TASK` of the cards."""
     touched: dict[str, list[str]] = {}
     for card, tasks in outcomes.items():
@@ -269,7 +269,7 @@ class SharedFiles:
             outcomes.setdefault(lesson.card_id, {}).update(found)
         counts: dict[str, Counts] = {}
         if epsilon is not None:
-            counts = noisy(bounded(outcomes), epsilon)
+            counts = noisy(bounded_counts(outcomes), epsilon)
             await self._spend(epsilon, budget, change=change)
         made = [_card(lesson, counts.get(key)) for key, lesson in lessons.items()]
         made.sort(key=lambda card: card.id)  # an order which says nothing of when they were learned

@@ -36,8 +36,8 @@ from mneme.stores.ledger.folder import is_sealed, seal, unseal
 from mneme.stores.ledger.index import (
     BATCH_SIZE,
     STAMP_ID,
-    Changes,
     Engine,
+    LogChanges,
     Point,
     Scores,
     agrees,
@@ -116,7 +116,7 @@ class EdgeEngine(Engine):
         return stamp
 
     @guarded()
-    def apply(self, found: Changes) -> None:
+    def apply(self, found: LogChanges) -> None:
         """Follow the log to another entry."""
         self.has_remains |= found.erases  # its files still have what is erased
         if found.gone:
@@ -343,7 +343,7 @@ class EdgeIndex:
         shard = folder / f"{number:06d}"
         make_private_folder(shard)
         copy = EdgeEngine(shard, lock, dimension=current_state(self._database).dimension)
-        copy.apply(Changes(build(self._database, copy.upsert)))
+        copy.apply(LogChanges(build(self._database, copy.upsert)))
         if not is_shared(self._folder):
             close_all_to_others(shard)
         return copy

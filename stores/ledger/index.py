@@ -69,7 +69,7 @@ def stamp_of(state: State) -> Point:
     return Point(STAMP_ID, {"stamp": json.dumps(state._asdict() | {"chain": state.chain.hex()})})
 
 
-class Changes(NamedTuple):
+class LogChanges(NamedTuple):
     """The changes by which an index follows a log from one entry to another."""
 
     state: State
@@ -78,14 +78,14 @@ class Changes(NamedTuple):
     erases: bool = False
 
 
-def changes(cursor: Cursor, after: int, read: Read = version_in) -> Changes:
+def changes(cursor: Cursor, after: int, read: Read = version_in) -> LogChanges:
     """Return what an index that has followed the log up to an entry must change."""
     state = state_of(cursor)
     entries = entries_after(cursor, after)
     touched = dict.fromkeys(record for _, record in entries if record)
     points = points_of(cursor, touched, state, read)
     gone = touched.keys() - {point.id for point in points}
-    return Changes(state, points, [*gone], any(kind in ("forget", "drop") for kind, _ in entries))
+    return LogChanges(state, points, [*gone], any(kind in ("forget", "drop") for kind, _ in entries))
 
 
 def build(database: Database, upsert: Callable[[list[Point]], object]) -> State:

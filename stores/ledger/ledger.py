@@ -127,12 +127,12 @@ class Ledger(Search):
 
     async def derived(self, namespace_prefix: Namespace) -> list[Version]:
         """Return the live records below a prefix that were made from others."""
-        return await self.read(reading.derived, where_below(namespace_prefix))
+        return await self.read(reading.derived_records, where_below(namespace_prefix))
 
     async def filled(self, namespace_prefix: Namespace, fields: Sequence[str]) -> list[Version]:
         """Return the live records in whose value one of these fields is neither missing nor empty."""
         read = self._log.database.field
-        return await self._log.read(reading.filled, where_below(namespace_prefix), fields, read)
+        return await self._log.read(reading.records_with, where_below(namespace_prefix), fields, read)
 
     async def namespaces(self, prefix: Namespace = (), *, include_retired: bool = False) -> list[Namespace]:
         """Return the namespaces that hold records, sorted."""

@@ -134,7 +134,7 @@ class Query(NamedTuple):
         return max(least, 1 << (4 * (self.limit + self.offset)).bit_length())
 
 
-class Layout(BaseModel):
+class ClusterLayout(BaseModel):
     """Placement of a ledger on a Qdrant server; `writes` replicas must take a write before it counts."""
 
     model_config = ConfigDict(frozen=True)
@@ -156,7 +156,7 @@ class LedgerInfo(BaseModel):
     embedder: str
     dimension: int
     format: int
-    layout: Layout | None = None
+    layout: ClusterLayout | None = None
 
 
 def likeness(score: float) -> float:

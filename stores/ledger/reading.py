@@ -142,7 +142,7 @@ def digest_of(nonce: bytes, body: str) -> bytes:
     return hashlib.sha256(nonce + body.encode()).digest()[:DIGEST_BYTES]
 
 
-def is_whole(nonce: bytes | None, body: str | None, digest: bytes) -> bool:
+def is_intact(nonce: bytes | None, body: str | None, digest: bytes) -> bool:
     """Return whether a body is as it was written."""
     return isinstance(nonce, bytes) and isinstance(body, str) and digest_of(nonce, body) == digest
 
@@ -155,7 +155,7 @@ def chained(before: bytes, entry: tuple[int, str, str, int], digest: bytes) -> b
 
 def version_in(nonce: bytes, body: str, digest: bytes) -> Version | None:
     """Return the version in an entry; None where it is damaged."""
-    return Version.model_validate_json(body) if is_whole(nonce, body, digest) else None
+    return Version.model_validate_json(body) if is_intact(nonce, body, digest) else None
 
 
 def versions_in(rows: Iterable[Sequence[Any]], read: Read = version_in) -> list[Version]:
@@ -237,13 +237,13 @@ def links_of(cursor: Cursor, records: Iterable[str], forward: bool = False) -> l
     return [Link(*row) for row in each_value(cursor, statement, records)]
 
 
-def derived(cursor: Cursor, where: Where) -> list[Version]:
+def derived_records(cursor: Cursor, where: Where) -> list[Version]:
     """Return the records that were made from others, in the order in which they were first written."""
     tests, given = _selected(where, CREATION_ORDER, "h.record IN (SELECT record FROM ledger_sources)")
     return versions_in(cursor.execute(f"{HEADS}{tests}", given).fetchall())
 
 
-def filled(cursor: Cursor, where: Where, fields: Sequence[str], read: str) -> list[Version]:
+def records_with(cursor: Cursor, where: Where, fields: Sequence[str], read: str) -> list[Version]:
     """Return the records in whose value one of these fields has something, as the database `read`s it.
 
     They are in the order in which they were first written.
@@ -288,7 +288,7 @@ def histories(cursor: Cursor, wanted: Sequence[str]) -> dict[str, list[Version]]
     return found
 
 
-def around(cursor: Cursor, heads: Sequence[Version], reach: int) -> list[Sides]:
+def neighbours_of(cursor: Cursor, heads: Sequence[Version], reach: int) -> list[Sides]:
     """Return the neighbours of records in their scopes, in the order of creation."""
     given = [each for head in heads for each in 2 * (scope_of(head), microseconds(head.created), reach)]
     asked = " UNION ALL ".join(

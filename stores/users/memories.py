@@ -28,7 +28,7 @@ from mneme.stores.ledger.records import (
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.shelf import RecordKind, Shelf, check_readable, read_one, readable
 from mneme.stores.users.memory import RULES, Kind, Memory, MemoryRecord, valid_at
-from mneme.stores.users.traces import InboxTraces, Origins, named, told_by
+from mneme.stores.users.traces import InboxTraces, Origins, origins_of, third_person
 
 ATTENTION_FIELDS = ("flag", "unclear", "asks", "may_contradict")
 """The fields of which `Memory.attention` is made."""
@@ -163,10 +163,10 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         found = self.read(sorted([*marked, *others], key=lambda head: (head.created, head.record)))
         return [each for each in both_sides(found, found) if each.live and each.memory.attention]
 
-    async def read_by_rules(self) -> Sequence[Version]:
+    async def read_by_rules(self) -> Sequence[MemoryRecord]:
         """Return the live memories as rules wrote them and nobody has changed since, oldest first."""
         found = await self.heads(filter={"read_by": RULES})
-        return [each for each in found if each.change.model == RULES]
+        return readable(MemoryRecord.of, (each for each in found if each.change.model == RULES))
 
     async def linked(self, found: Sequence[MemoryRecord]) -> list[MemoryRecord]:
         """Return memories as they are now with their links of both sides, but for those to retired ones."""
@@ -287,7 +287,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
     async def forget(self, key: str, *, reason: str, actor: str) -> Forgotten:
         """Erase a memory and every text in this user's inbox that it came from. Raises NotFound."""
         history = await self.ledger.history(self.namespace, key)
-        traces = await InboxTraces(self.ledger, self.user).find(told_by(history))
+        traces = await InboxTraces(self.ledger, self.user).find(origins_of(history))
         answers = await KeptAnswers(self.ledger, user_namespace(self.user)).without_texts()
         mark, *_ = await self.ledger.forget_records(
             [history[-1], *traces.gone],
@@ -303,8 +303,8 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         """Return the sources of these memories, with the messages that the inbox has. Raises NotFound."""
         known = Origins()
         for key in keys:
-            known |= told_by(await self.ledger.history(self.namespace, key))
-        known |= Origins(texts=frozenset(named(each, self.user) for each in known.texts))
+            known |= origins_of(await self.ledger.history(self.namespace, key))
+        known |= Origins(texts=frozenset(third_person(each, self.user) for each in known.texts))
         return await InboxTraces(self.ledger, self.user).about({*keys}, known)
 
     async def forget_all(self, *, reason: str, actor: str) -> int:

@@ -27,8 +27,8 @@ from mneme.api.household_runs import (
     checked,
     lines_of,
     methods,
+    run_lines,
     to_play,
-    told_by,
     unallocated,
 )
 from mneme.api.memories import Memories
@@ -150,7 +150,7 @@ class _Playing:
             async for event in GraphRun(self.flows, self.graph, given, config, context):
                 await self._show(event)
         _, values = await self.flows.left_at(self.graph, config)
-        return Run(self.run.name, partial(told_by, config["metadata"], values))
+        return Run(self.run.name, partial(run_lines, config["metadata"], values))
 
     async def _thread(self) -> RunnableConfig:
         """Return the config of the run's thread: each new run has a new one, also where its name was used."""
