@@ -18,7 +18,6 @@ from mneme.rules.discussion.proposals import demands, fitted, items_in, own_item
 from mneme.rules.registry import rule
 
 MAX_PROPOSALS_PER_TURN = 2
-"""Maximum proposals in one turn."""
 MAX_GAPS = 3
 
 

@@ -98,6 +98,7 @@ class EdgeEngine(Engine):
         """Open the shard in a folder, or make one of a dimension in an empty folder."""
         self.path, self.folder, self.lock = path, path.parent, lock
         self._known, self.scopes = set[str](), list[str]()
+        self.has_remains = False
         # To parse a version takes as long as to find it. What is kept goes with an erasure, and again with
         # this copy, which is built anew then: a search that began before may read what was erased.
         self.read = lru_cache(KEPT_VERSIONS)(version_in)
@@ -117,6 +118,7 @@ class EdgeEngine(Engine):
     @guarded()
     def apply(self, found: LogChanges) -> None:
         """Follow the log to another entry."""
+        self.has_remains |= found.erases  # its files still have what is erased
         if found.gone:
             self.shard.update(edge.UpdateOperation.delete_points([*found.gone]))
         self.upsert([*found.points, stamp_of(found.state)])
@@ -191,7 +193,6 @@ class EdgeIndex:
         self._ended = threading.Event()
         self._watch: threading.Thread | None = None
         self._copy: EdgeEngine | None = None
-        self._has_remains = False
 
     def follow(self) -> None:
         """Bring the copy to the end of the log."""
@@ -207,11 +208,6 @@ class EdgeIndex:
     def _catch_up(self, copy: EdgeEngine) -> None:
         with self._database.reading(snapshot=True) as cursor:
             found = changes(cursor, copy.state.seq, copy.read)
-        self._apply(copy, found)
-
-    def _apply(self, copy: EdgeEngine, found: LogChanges) -> None:
-        if found.erases:
-            self._has_remains = True  # first: whoever sees that the copy has followed goes by this
         copy.apply(found)
 
     def written(self) -> None:
@@ -233,17 +229,15 @@ class EdgeIndex:
 
     def rebuild(self) -> None:
         """Build the copy anew; searches go on in the former one meanwhile, and other changes too."""
-        self._has_remains = True
-        self.opened()
+        self.opened().has_remains = True
         self._remove_remains()
 
     def _remove_remains(self) -> None:
         """Put a copy that is built anew in the place of one whose files may hold what was erased."""
         with self._renewing:
-            if not self._has_remains:
-                return
-            self._has_remains = False
             former = self.opened()
+            if not former.has_remains:
+                return
             new = self._built(former.folder, former.lock)
             with self._following:
                 self._catch_up(new)
@@ -261,7 +255,7 @@ class EdgeIndex:
             return wrong
         copy = self.opened()
         with self._following, self._database.reading(snapshot=True) as cursor:
-            self._apply(copy, changes(cursor, copy.state.seq))  # of the state that is compared
+            copy.apply(changes(cursor, copy.state.seq))  # of the state that is compared
             return wrong + differences(cursor, copy.points())
 
     def layout(self) -> None:
@@ -277,7 +271,7 @@ class EdgeIndex:
             copy, self._copy = self._copy, None
             if copy is not None:
                 copy.close()
-                if self._has_remains:
+                if copy.has_remains:
                     shutil.rmtree(copy.folder, ignore_errors=True)
 
     def opened(self) -> EdgeEngine:
