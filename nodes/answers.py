@@ -62,7 +62,7 @@ def action(name: str, about: str, proposed: BaseModel, allowed: Sequence[str]) -
     }
 
 
-def decided(said: Any) -> PersonAnswer | None:
+def client_answer(said: Any) -> PersonAnswer | None:
     """Return an answer in a client's form; None for one in our own. Raises BadInput."""
     given = said["decisions"] if isinstance(said, dict) and said.get("decisions") else said
     first = given[0] if isinstance(given, list) and given else given
@@ -89,7 +89,7 @@ def read_answer(
 
     Words alone are the first field. Raises BadInput with `form` as its hint.
     """
-    given = decided(said)
+    given = client_answer(said)
     fields = fields_of(given) if given else said
     if isinstance(fields, str):
         fields = {next(iter(kind.model_fields)): fields}

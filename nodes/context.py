@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from mneme.core.errors import BadInput
-from mneme.stores.access import ALONE, own_team, own_user
+from mneme.stores.access import SOLE_PERSON, own_team, own_user
 from mneme.stores.audit import StartedLedger
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import LOCAL
@@ -79,7 +79,7 @@ def team_of(runtime: "Runtime[TeamOwned]") -> str:
 def authenticated(runtime: "Runtime[Any]") -> str | None:
     """Return who the server says is calling; None without a server, and for its one user without a key."""
     user = runtime.server_info.user if runtime.server_info else None
-    return None if user is None or ALONE in user.permissions else user.identity
+    return None if user is None or SOLE_PERSON in user.permissions else user.identity
 
 
 def ledger_of(runtime: "Runtime[Any]") -> Ledger:

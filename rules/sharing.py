@@ -96,7 +96,7 @@ def _evidence(
     Poems and jokes say a question's matter in other words, so a part of it is enough. A question says enough
     to be answered with four words that carry a topic. A fault of the whole weighs as much as many of parts.
     """
-    weight = sum(WHOLE if each.where == "the whole" else 1 for each in faults)
+    weight = sum(WHOLE_WEIGHT if each.where == "the whole" else 1 for each in faults)
     wanted, said = topic(question), words(answer)
     stems = {word[:4] for word in wanted}
     shared = len(stems & {word[:4] for word in said}) / len(stems) if stems else 1.0
@@ -104,13 +104,13 @@ def _evidence(
     return {
         "form": 1 / (1 + weight / 4),
         "matter": min(1.0, 0.55 + 1.4 * shared),
-        "own words": 0.3 if alike >= COPY else 1.0,
+        "own words": 0.3 if alike >= COPY_SHARE else 1.0,
         "question": min(1.0, (1 + len(wanted)) / 5),
         "no repetition": min(1.0, len(set(said)) / (0.3 * len(said))) if said else 0.0,
     }
 
 
-WHOLE, COPY = 4, 0.9
+WHOLE_WEIGHT, COPY_SHARE = 4, 0.9
 
 
 def likeness(one: str, other: str) -> float:

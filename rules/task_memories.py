@@ -29,7 +29,7 @@ from mneme.prompts.task_memories.task_memories import (
 )
 from mneme.rules.registry import rule
 
-BRIEF, ROOM = 160, 700
+BRIEF, MAX_CHARS = 160, 700
 """Maximum characters of an action, and of a list of actions."""
 SUMMARY_FIFTHS = {"Done, in order": 2, "Without effect": 1, "Open": 1, "Seen": 1}
 """The parts of a phase's summary, and how many fifths of its room each has."""
@@ -54,7 +54,7 @@ def summarise_trial(given: Course) -> Summary:
     }
     ends = re.compile(r"[.!?]+(?=\s|$)")  # one sentence of each
     listed = {begun: ends.sub(",", ", ".join(each)) for begun, each in said.items() if each}
-    told = [f"{begun} {shorten(e, ROOM, placeholder=' …').rstrip(', ')}." for begun, e in listed.items()]
+    told = [f"{begun} {shorten(e, MAX_CHARS, placeholder=' …').rstrip(', ')}." for begun, e in listed.items()]
     return Summary(summary=" ".join(told).strip())
 
 

@@ -23,7 +23,7 @@ from mneme.stores.ledger.records import LOCAL, Change, Namespace, thread_root, u
 
 Recallable = Literal["fact", "card", "agreement", "synopsis", "pair"]
 RECALLABLE: tuple[Recallable, ...] = get_args(Recallable)
-ALONE = "mneme:alone"
+SOLE_PERSON = "mneme:alone"
 """The permission of the one person on a server without keys, who may name any user."""
 
 Right = Literal["read", "write", "promote", "review"]

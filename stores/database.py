@@ -58,7 +58,7 @@ def kept_of(path: Path) -> Path:
     return Path(f"{path}{NOTE_SUFFIX}")
 
 
-def noted(note: Path | None) -> int:
+def noted_size(note: Path | None) -> int:
     """Return how much had been written by the note beside a database's file; 0 where that says nothing.
 
     So it is where one of a group, who may write the database, may not read the note of another.

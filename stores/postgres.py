@@ -45,7 +45,7 @@ class Postgres(Database):
     snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
     def __init__(self, url: str, setting: str = "MNEME_LEDGER", schema: str = "") -> None:
-        self.place, self._setting = place_of(url, setting), setting
+        self.place, self._setting = database_name(url, setting), setting
         self._found_in = f"SET search_path TO {schema}" if schema else ""
         settings = {
             "autocommit": True,
@@ -110,7 +110,7 @@ def first_line(failure: Exception) -> str:
     return (str(failure).strip().splitlines() or [type(failure).__name__])[0]
 
 
-def place_of(url: str, setting: str) -> str:
+def database_name(url: str, setting: str) -> str:
     """Name the database, which a setting names, without its user and password. Raises BadInput."""
     try:
         parts = conninfo_to_dict(url)

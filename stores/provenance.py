@@ -15,11 +15,11 @@ from mneme.stores.ledger.records import Change, Namespace, Source, Version, reco
 
 MAX_TRACED = 1000
 """Maximum records that a trace visits, nearest first."""
-SETTLED = 0
+SETTLED_NUMBER = 0
 """The number under which something names a source that is gone, where somebody said that it holds without."""
 VERDICTS = "settled"
 """Where it is kept whether two records contradict one another: that goes where one of them is forgotten."""
-FALLEN = {"deprecated", "disputed"}
+FALLEN_STATUSES = {"deprecated", "disputed"}
 
 
 def made_from(change: Change, names: Sequence[str]) -> Change:
@@ -34,7 +34,7 @@ async def as_now(ledger: Ledger, head: Version, change: Change) -> Change:
     """Return a change that names what a record was made from as it is now: what is written so rests on it."""
     sources = [link.source for link in await ledger.read(links_of, [head.record])]
     live = await ledger.read(heads_of, sources)
-    named = [live[each].reference if each in live else f"{each}@{SETTLED}" for each in sources]
+    named = [live[each].reference if each in live else f"{each}@{SETTLED_NUMBER}" for each in sources]
     return change.model_copy(update={"source": Source(records=named)})
 
 
@@ -58,7 +58,7 @@ async def stale(
     made_of = defaultdict[str, list[str]](list)
     for link in links:
         made_of[link.source].append(link.record)
-        is_settled = link.number == SETTLED
+        is_settled = link.number == SETTLED_NUMBER
         reason = _fallen(seen.get((link.source, link.number)), heads.get(link.source), sees)
         if reason and not is_settled:
             why.setdefault(link.record, reason)
@@ -73,7 +73,7 @@ async def stale(
     return {record: why[record] for record in records if record in why}
 
 
-async def holding(ledger: Ledger, namespace: Namespace, keys: Iterable[str]) -> set[str]:
+async def current_keys(ledger: Ledger, namespace: Namespace, keys: Iterable[str]) -> set[str]:
     """Return the keys of those records of a namespace that rest on nothing out of date."""
     records = {record_id(namespace, key): key for key in keys}
     why = await stale(ledger, records)
@@ -109,7 +109,7 @@ def _fallen(then: Version | None, now: Version | None, sees: Callable[[Namespace
     why = f": {now.change.reason}" if sees(now.namespace) else "."
     if not now.live:
         return f"What it was made from was retired{why}"
-    if now.value.get("status") in FALLEN:
+    if now.value.get("status") in FALLEN_STATUSES:
         return f"What it was made from is {now.value['status']}{why}"
     if then is None or _says(then) != _says(now):
         return f"What it was made from was corrected{why}"

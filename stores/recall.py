@@ -36,7 +36,7 @@ from mneme.stores.ledger.records import (
 from mneme.stores.pools.memory_pool import Pair
 from mneme.stores.provenance import everything, outdated, stale
 from mneme.stores.users.memory import Past, holding
-from mneme.stores.users.traces import named
+from mneme.stores.users.traces import third_person
 
 TEXT_REFERENCE = re.compile(r"([^@#]+)@(\d+)#(\d+)")
 QUESTION_PART_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
@@ -49,11 +49,11 @@ ONE_TEXT = ("fact", "card", "pair")
 said before a change is a further part."""
 CANDIDATES_PER_KIND = 24
 """Number of records of each kind that are compared with the question."""
-VISIBLE = 1000
+SEARCHED_RECORDS = 1000
 """Number of latest records of each place that are searched for contradictions."""
-ANSWERED = " Answered: "
+ANSWER_MARK = " Answered: "
 RECENCY = 0.2
-CROWD = 0.5
+CROWD_PENALTY = 0.5
 """Penalty on the weight of a kind, other than facts, for each of its records that is shown."""
 OUT_OF_TIME = 0.5
 """Factor for a fact that no longer holds, or does not hold yet."""
@@ -159,7 +159,7 @@ def _synopses(version: Version) -> Sequence[str]:
 
 def _pair(version: Version) -> Sequence[str]:
     pair = Pair.model_validate(version.value)
-    return [] if pair.is_rated_down else [f"Asked: {pair.asks}{ANSWERED}{pair.answer}"]
+    return [] if pair.is_rated_down else [f"Asked: {pair.asks}{ANSWER_MARK}{pair.answer}"]
 
 
 def _day(version: Version) -> date:
@@ -205,7 +205,7 @@ RECORD_KINDS: Mapping[Recallable, _Kind] = {
         lambda each: _number(each, "score") / 100,
         filter={"score": {"$gte": 0}},  # a retriever's lessons lie in pools, too
         floor=MIN_PAIR_RELEVANCE,
-        about=lambda text: text.partition(ANSWERED)[0],
+        about=lambda text: text.partition(ANSWER_MARK)[0],
     ),
 }  # fmt: skip
 
@@ -258,12 +258,12 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
     return _packed(ranked, budget, cost)
 
 
-async def visible(ledger: Ledger, asker: Asker, kind: Recallable) -> list[tuple[Recalled, Version]]:
+async def visible_records(ledger: Ledger, asker: Asker, kind: Recallable) -> list[tuple[Recalled, Version]]:
     """Return the latest records of a kind that somebody may see, without those that are out of date."""
     of, found = RECORD_KINDS[kind], list[Version]()
     for place, only_verified in _places(kind, asker):
         heads = await ledger.records(
-            place, filter=of.filter, limit=VISIBLE, shelf=of.shelf, newest_first=True
+            place, filter=of.filter, limit=SEARCHED_RECORDS, shelf=of.shelf, newest_first=True
         )
         found += [each for each in heads if not only_verified or is_verified(each)]
     why = await stale(ledger, [each.record for each in found])
@@ -383,12 +383,12 @@ def _packed(ranked: Sequence[Recalled], budget: int, cost: Callable[[str], int])
 
     def worth(each: Recalled) -> tuple[bool, float]:
         tokens = max(1, cost(each.line)) if shown else 1
-        return bool(each.stale), -each.score / (1 + CROWD * of_kind[each.kind]) / tokens
+        return bool(each.stale), -each.score / (1 + CROWD_PENALTY * of_kind[each.kind]) / tokens
 
     while waiting := [each[0] for each in by_kind.values() if each]:
         best = min(waiting, key=worth)
         by_kind[best.kind].pop(0)
-        says = {best.text, named(best.text, best.owner)}
+        says = {best.text, third_person(best.text, best.owner)}
         if not says & told and (tokens := cost(best.line)) <= budget:
             shown.append(best)
             told |= says

@@ -49,9 +49,9 @@ INVISIBLE = re.compile(
 QUOTED_CHARS = 80
 DUPLICATE_SHARE = 0.8
 """Share of all words that two texts have in common from which on they count as one."""
-COPIED, COPIED_WORDS = 0.9, 12
+COPIED_SHARE, COPIED_WORDS = 0.9, 12
 """Share of words, and number, from which on a text is another's copy: short answers may be alike by right."""
-REWORDED = 0.2
+REWORDED_SHARE = 0.2
 """Share of words of two answers from which on they may be wordings of one."""
 SAME_QUESTION, SAME_ANSWER = 0.7, 0.85
 """Cosines of two questions and of their answers from which on they are."""
@@ -102,7 +102,7 @@ def may_be_reworded(one: str, other: str) -> bool:
     figures = [{word for word in each if word.isnumeric()} for each in said]
     spelt = [{str(n) for n, word in enumerate(NUMBER_WORDS, 2) if word in each} for each in said]
     same = figures[0] <= figures[1] | spelt[1] and figures[1] <= figures[0] | spelt[0]
-    return same and _share(said[0], said[1], REWORDED)
+    return same and _share(said[0], said[1], REWORDED_SHARE)
 
 
 def near_to_any(text: str, others: Iterable[str], share: float = DUPLICATE_SHARE) -> bool:
@@ -113,7 +113,7 @@ def near_to_any(text: str, others: Iterable[str], share: float = DUPLICATE_SHARE
 
 def copies(text: str, others: Iterable[str]) -> bool:
     """Return whether a text of some length consists almost only of another's words."""
-    return len(COMPARED_WORD.findall(text)) >= COPIED_WORDS and near_to_any(text, others, COPIED)
+    return len(COMPARED_WORD.findall(text)) >= COPIED_WORDS and near_to_any(text, others, COPIED_SHARE)
 
 
 def _share(one: frozenset[str], other: frozenset[str], least: float) -> bool:

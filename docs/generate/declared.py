@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mneme.cli import commands
-from mneme.cli.derived import DECLARED, arguments_of, operation_of
+from mneme.cli.derived import DECLARED_FILE, arguments_of, operation_of
 
 
 def declared() -> dict[str, Any]:
@@ -28,4 +28,4 @@ def _called(about: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 if __name__ == "__main__":
-    DECLARED.write_text(f"{json.dumps(declared(), indent=1, ensure_ascii=False)}\n", encoding="utf-8")
+    DECLARED_FILE.write_text(f"{json.dumps(declared(), indent=1, ensure_ascii=False)}\n", encoding="utf-8")

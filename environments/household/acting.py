@@ -48,7 +48,7 @@ class ActionResult(BaseModel):
     """Whether another agent was faster in the same step and touched the object first."""
 
 
-DONE = ActionResult(ok=True)
+SUCCESS = ActionResult(ok=True)
 
 
 class Seen(BaseModel):

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from mneme.environments.household.acting import AGENT_NAMES, Action, Observation, Seen
 from mneme.environments.household.episode import Goal
 
-LASTING = ("name", "holder", "relation", "is_open", "room")
+LASTING_FIELDS = ("name", "holder", "relation", "is_open", "room")
 """Fields whose change makes an object count as new knowledge; its exact position does not."""
 
 
@@ -80,7 +80,7 @@ class Beliefs(BaseModel):
 
     def _learn(self, seen: Seen, step: int) -> None:
         known = self.things.get(seen.id)
-        if known is not None and all(getattr(known, name) == getattr(seen, name) for name in LASTING):
+        if known is not None and all(getattr(known, name) == getattr(seen, name) for name in LASTING_FIELDS):
             known.step = step
             if seen.relation == "held by":
                 known.center = seen.center

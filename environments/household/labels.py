@@ -9,7 +9,7 @@ from matplotlib.transforms import Bbox
 
 from mneme.environments.household.episode import Episode, Thing
 
-MARGIN, INSIDE, DOOR = 0.08, 0.15, 0.42
+LABEL_GAP, WALL_GAP, DOOR_RADIUS = 0.08, 0.15, 0.42
 """Metres between a piece of furniture and its name, and a wall and its room's; half the width of a door."""
 
 
@@ -39,8 +39,8 @@ class Labels:
         """Keep names off a room's walls."""
         (x, z), (width, depth) = (room.center[0], room.center[2]), (room.size[0], room.size[2])
         for side in (-0.5, 0.5):
-            self.keep_clear(x + side * width, z, INSIDE, depth)
-            self.keep_clear(x, z + side * depth, width, INSIDE)
+            self.keep_clear(x + side * width, z, WALL_GAP, depth)
+            self.keep_clear(x, z + side * depth, width, WALL_GAP)
 
     def branched(self) -> "Labels":
         """Return the same, to which names can be added that are taken away again."""
@@ -123,7 +123,7 @@ def name_containers(labels: Labels, episode: Episode, opened: Collection[int], *
 
 def _in_room(room: Thing) -> list[Place]:
     x, z = room.center[0], room.center[2]
-    across, along = room.size[0] / 2 - INSIDE, room.size[2] / 2 - INSIDE
+    across, along = room.size[0] / 2 - WALL_GAP, room.size[2] / 2 - WALL_GAP
     sides = [(x - across, "left"), (x, "center"), (x + across, "right")]
     walls = [(z + along, "top"), (z - along, "bottom"), (z, "center")]
     parts = [(z + part * along, "center") for part in (0.7, 0.5, 0.3, -0.3, -0.5, -0.7)]
@@ -133,10 +133,10 @@ def _in_room(room: Thing) -> list[Place]:
 def _beside(thing: Thing, room: Thing) -> list[Place]:
     """Return the places around a container that are in its room."""
     x, z = thing.center[0], thing.center[2]
-    across, along = max(thing.size[0], 0.3) / 2 + MARGIN, max(thing.size[2], 0.3) / 2 + MARGIN
+    across, along = max(thing.size[0], 0.3) / 2 + LABEL_GAP, max(thing.size[2], 0.3) / 2 + LABEL_GAP
     return [
         place
         for place in around(x, z, across, along)
-        if abs(place.x - room.center[0]) < room.size[0] / 2 - INSIDE
-        and abs(place.z - room.center[2]) < room.size[2] / 2 - INSIDE
+        if abs(place.x - room.center[0]) < room.size[0] / 2 - WALL_GAP
+        and abs(place.z - room.center[2]) < room.size[2] / 2 - WALL_GAP
     ]

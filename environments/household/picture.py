@@ -14,13 +14,13 @@ from mneme.environments.household.play import Frame
 from mneme.environments.household.scene import AGENT_NAMES, Scene, scenes
 from mneme.environments.household.stage import AGENT_COLOURS, Stage
 
-DOTS, SHARP = 80, 130
+ANIMATION_DPI, PICTURE_DPI = 80, 130
 """Dots an inch of an animation, and of a single picture."""
 MAX_FRAMES = 130
 """Pictures that an animation has at most."""
 SIGHT = 0.3
 """The part of a picture's height that what an agent saw takes at most."""
-BLINK, LAST = 220, 2500
+FRAME_MS, LAST_FRAME_MS = 220, 2500
 """Milliseconds that a frame, and the last one, are shown."""
 
 
@@ -45,14 +45,14 @@ def draw_step(films: Sequence[Film], step: int, file: Path) -> None:
     if not 0 <= step <= last:
         raise BadInput(f"There is no step {step}.", f"Steps 0 to {last} were played.")
     shown = [next(scene for scene in reversed(each) if scene.step <= step) for each in played]
-    stages = [_stage(film, SHARP, scene.open) for film, scene in zip(films, shown, strict=True)]
+    stages = [_stage(film, PICTURE_DPI, scene.open) for film, scene in zip(films, shown, strict=True)]
     _beside([_shot(*each) for each in zip(films, stages, shown, strict=True)]).save(file)
 
 
 def animate(films: Sequence[Film], file: Path) -> None:
     """Draw whole runs as an animated GIF, side by side: a shot a step, or every so many of a long one."""
     played = [scenes(film.episode, film.frames) for film in films]
-    stages = [_stage(film, DOTS, each[-1].open) for film, each in zip(films, played, strict=True)]
+    stages = [_stage(film, ANIMATION_DPI, each[-1].open) for film, each in zip(films, played, strict=True)]
     longest = max(len(each) for each in played)
     stride = math.ceil(longest / MAX_FRAMES)
     shots = [
@@ -66,7 +66,7 @@ def animate(films: Sequence[Film], file: Path) -> None:
     ]
     palette = shots[-1].quantize()
     first, *others = [shot.quantize(palette=palette, dither=Image.Dither.NONE) for shot in shots]
-    times = [BLINK] * len(others) + [LAST]
+    times = [FRAME_MS] * len(others) + [LAST_FRAME_MS]
     first.save(file, format="GIF", save_all=True, append_images=others, duration=times, loop=0, optimize=True)
 
 

@@ -34,7 +34,7 @@ class Frame(BaseModel):
 
 
 Stop = Callable[[World], bool]
-OVER = f"{World.LIMIT} steps"
+LIMIT_REASON = f"{World.LIMIT} steps"
 
 
 def advance(
@@ -80,7 +80,7 @@ def _events(
         if isinstance(turn, MacroEnd)
     ]
     if world.done or world.steps >= World.LIMIT:
-        over = Event(kind="done", agent=-1) if world.done else Event(kind="limit", agent=-1, why=OVER)
+        over = Event(kind="done", agent=-1) if world.done else Event(kind="limit", agent=-1, why=LIMIT_REASON)
         return [over, *(event for event in ended if event.kind == "finished")]
     messages = [(view.agent, text) for view in seen for _, text in view.messages] if has_stepped else []
     told = [Event(kind="message", agent=agent, why=text) for agent, text in messages]

@@ -14,7 +14,7 @@ from matplotlib.patches import Circle, Rectangle
 from PIL import Image
 
 from mneme.environments.household.episode import Episode, Thing
-from mneme.environments.household.labels import DOOR, Labels, around, name_containers, name_rooms
+from mneme.environments.household.labels import DOOR_RADIUS, Labels, around, name_containers, name_rooms
 from mneme.environments.household.layout import Point, flat
 from mneme.environments.household.scene import AGENT_NAMES, Scene
 
@@ -97,7 +97,7 @@ class Stage:
             )
         for _, _, (x, z) in self._episode.doors:
             self._plan.add_patch(
-                Circle((x, z), DOOR, facecolor="white", edgecolor=WALL, linewidth=1, zorder=2)
+                Circle((x, z), DOOR_RADIUS, facecolor="white", edgecolor=WALL, linewidth=1, zorder=2)
             )
         for thing in self._episode.things:
             if thing.category == "surface" and thing.id not in self._targets:
@@ -117,7 +117,7 @@ class Stage:
         """Name rooms, and the containers that matter, where they cover nothing that stays."""
         labels = Labels(self._plan, self._canvas.get_renderer())
         for _, _, (x, z) in self._episode.doors:
-            labels.keep_clear(x, z, 2 * DOOR, 2 * DOOR)
+            labels.keep_clear(x, z, 2 * DOOR_RADIUS, 2 * DOOR_RADIUS)
         for room in self._episode.rooms():
             labels.keep_walls_clear(room)
         for thing in self._episode.things:

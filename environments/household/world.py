@@ -13,7 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from mneme.core.errors import BadInput
-from mneme.environments.household.acting import AGENT_NAMES, DONE, Action, ActionResult, Observation, Seen
+from mneme.environments.household.acting import AGENT_NAMES, SUCCESS, Action, ActionResult, Observation, Seen
 from mneme.environments.household.episode import BoxedObject, Episode, Relation, Thing
 from mneme.environments.household.layout import Box, Layout, distance, towards
 from mneme.environments.household.state import Body, Changes, read_changes
@@ -129,7 +129,7 @@ class World:
         body = self.agents[agent]
         sent, body.sent = body.sent, False
         if action.kind == "wait":
-            return DONE
+            return SUCCESS
         if action.kind == "walk":
             why = self._walk(body, action.target)
         elif action.kind == "send":
@@ -141,7 +141,7 @@ class World:
             why = self._forbidden(body, action)
             if not why:
                 self._handle(body, action)
-        return ActionResult(ok=False, why=why) if why else DONE
+        return ActionResult(ok=False, why=why) if why else SUCCESS
 
     def _walk(self, body: Body, target: int | None) -> str:
         room = None if target is None else self.room_of(target)

@@ -21,7 +21,7 @@ STRIPS = "Give a typed STRIPS problem: conjunctions of positive literals, plain 
 COMMENT = re.compile(r";[^\n]*")
 DEFINED, WANTED = re.compile(r"\(\s*domain\s+([^\s()]+)"), re.compile(r"\(\s*:domain\s+([^\s()]+)")
 PREDICATES = re.compile(r"\(\s*:predicates\b(?:[^()]|\([^()]*\))*\)")
-ACTION, FUNCTIONS = re.compile(r"\(\s*:action\b"), re.compile(r"\(\s*:functions\b")
+ACTION_BLOCK, FUNCTIONS = re.compile(r"\(\s*:action\b"), re.compile(r"\(\s*:functions\b")
 CONSTANTS = re.compile(r"\(\s*:constants\b[^()]*\)")
 TYPE = re.compile(r"\s-\s+[^\s()]+")
 OBJECTS_BLOCK = re.compile(r"(\(\s*:objects\b)([^()]*)\)")
@@ -148,7 +148,7 @@ def _domain(domain: str) -> tuple[str, dict[str, str], list[Schema]]:
     constants = {thing.name: thing.type.name for thing in parsed.all_objects}
     if FUNCTIONS.search(mended) or not parsed.actions:
         return mended, constants, []
-    declared = ACTION.split(COMMENT.sub("", mended), maxsplit=1)[0]
+    declared = ACTION_BLOCK.split(COMMENT.sub("", mended), maxsplit=1)[0]
     return f"{declared})", constants, [_schema(action) for action in parsed.actions]
 
 

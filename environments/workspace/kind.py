@@ -19,7 +19,7 @@ from mneme.environments.workspace.template import Template, template_of
 from mneme.environments.workspace.world import FilesWorld, tactics
 from mneme.environments.worlds import Task, WorldKind
 
-DEFINED = re.compile(r"\b(?:def|class|function)\s+(\w+)|^\s*(\w+)\s*=[^=]", re.MULTILINE)
+DEFINED_NAME = re.compile(r"\b(?:def|class|function)\s+(\w+)|^\s*(\w+)\s*=[^=]", re.MULTILINE)
 
 
 class WorkspaceKind(WorldKind):
@@ -38,7 +38,7 @@ class WorkspaceKind(WorldKind):
 
     def names(self, material: str) -> Sequence[str]:
         """Return the names that the files define: functions, classes, variables."""
-        return sorted({name for found in DEFINED.findall(material) for name in found if name})
+        return sorted({name for found in DEFINED_NAME.findall(material) for name in found if name})
 
     @classmethod
     def of(cls, file: Path) -> "WorkspaceKind":

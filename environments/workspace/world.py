@@ -70,7 +70,7 @@ class Tactics(BaseModel):
     @property
     def known_features(self) -> set[str]:
         """Return all that a condition can name."""
-        return {*self.features, *syntax.FEATURES_BY_SUFFIX.get(self.ending, ()), LARGE}
+        return {*self.features, *syntax.FEATURES_BY_SUFFIX.get(self.ending, ()), LARGE_FILE}
 
 
 @cache
@@ -80,7 +80,7 @@ def tactics() -> Mapping[str, Tactics]:
     return TypeAdapter(dict[str, Tactics]).validate_python(yaml.safe_load(text))
 
 
-LARGE, LARGE_BYTES = "a file over 1 MB", 2**20
+LARGE_FILE, LARGE_BYTES = "a file over 1 MB", 2**20
 LINE = r"(?m)^[\s.FEsxX]*{name}\s*=\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*$"
 """A figure, as a command prints it; pytest writes how each test ended in front of it."""
 LONG_RUN = 2.0
@@ -261,12 +261,12 @@ class FilesWorld(World):
         """Name what the tactics see in the files that may change, and whether there is much data."""
         read = self._tactics.features_of(self.open_files) if self._tactics else []
         sizes = (file.stat().st_size for file in self._template.folder.rglob("*"))
-        return [*read, *([LARGE] if read and any(size > LARGE_BYTES for size in sizes) else [])]
+        return [*read, *([LARGE_FILE] if read and any(size > LARGE_BYTES for size in sizes) else [])]
 
     @property
     def general(self) -> list[str]:
         """Name the features without how much data there is: a lesson holds for less, too."""
-        return [each for each in self.features if each != LARGE]
+        return [each for each in self.features if each != LARGE_FILE]
 
     def applies(self, condition: str) -> bool | None:
         """Return whether the files have the features that a condition names."""

@@ -193,8 +193,8 @@ async def on_server(corpus: Corpus, url: str) -> AsyncIterator[tuple[ServerAlone
 
 
 EDGE = "Qdrant Edge"
-QUESTIONS, USERS, BATCH, CONCURRENT_WRITES, UPKEEPS, STEPS = 100, 100, 500, 50, 10, 5
-LIMIT, CARDS = 10, 5
+QUESTION_COUNT, USERS, BATCH, CONCURRENT_WRITES, UPKEEPS, STEPS = 100, 100, 500, 50, 10, 5
+HITS_PER_SEARCH, CARDS = 10, 5
 BENCH_MODES: tuple[Mode, ...] = ("dense", "blend")
 SCOPE = "sql_tuning"
 Search = Callable[..., Awaitable[None]]
@@ -225,7 +225,7 @@ async def served(size: int, embedder: Embedder, url: str) -> list[Row]:
 
 async def memories(size: int, embedder: Embedder) -> Corpus:
     """Return memories and, to ask for them, other sentences."""
-    made = sentences(size + 2 * QUESTIONS)
+    made = sentences(size + 2 * QUESTION_COUNT)
     return await with_vectors(made[:size], made[size:], embedder)
 
 
@@ -253,16 +253,16 @@ async def _ledger_beside(
 
             def search(number: int, mode: Mode = mode) -> Awaitable[object]:
                 mine = ("users", users[number % size], "memories")
-                return ledger.search(mine, corpus.asked[number], limit=LIMIT, mode=mode)
+                return ledger.search(mine, corpus.asked[number], limit=HITS_PER_SEARCH, mode=mode)
 
             for way, (name, alone_search) in enumerate(others.items()):
 
                 def plain(
                     number: int, search: Search = alone_search, words: bool = mode == "blend"
                 ) -> Awaitable[None]:
-                    return search(number, users[number % size], LIMIT, words)
+                    return search(number, users[number % size], HITS_PER_SEARCH, words)
 
-                ours, theirs = await _in_turn(search, plain, way * QUESTIONS)
+                ours, theirs = await _in_turn(search, plain, way * QUESTION_COUNT)
                 beside = f"{name}, vectors and words" if mode == "blend" else name
                 found.append(line(f"search {mode}, {where}", size, ours, "ms", (beside, theirs)))
     return found
@@ -274,7 +274,7 @@ async def _in_turn(
     """Ask QUESTIONS, from the first on, here and there; return the milliseconds, without one warm-up."""
     times = [
         (1000 * await seconds_of(ours(number)), 1000 * await seconds_of(theirs(number)))
-        for number in (first, *range(first, first + QUESTIONS))
+        for number in (first, *range(first, first + QUESTION_COUNT))
     ]
     return [here for here, _ in times[1:]], [there for _, there in times[1:]]
 

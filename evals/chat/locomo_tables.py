@@ -15,7 +15,7 @@ from mneme.evals.chat.locomo_data import LOCOMO_CONVERSATIONS, QUESTION_CATEGORI
 from mneme.evals.measuring import interval_of_mean
 from mneme.evals.options import Identity
 from mneme.evals.report import Journal, Report, Row, framed, table
-from mneme.models.asking.counting import NOTHING, added, in_words
+from mneme.models.asking.counting import NOTHING, in_words, sum_counts
 from mneme.stores.ledger.query import Mode
 
 SEARCH_MODES: tuple[Mode, ...] = ("dense", "bm25", "hybrid", "blend")
@@ -173,7 +173,7 @@ def _remembering_notes(rows: Sequence[Row]) -> list[str]:
         return []
     asked = NOTHING
     for row in rows:
-        asked = added(asked, row["asked"])
+        asked = sum_counts(asked, row["asked"])
     return [
         f"Remembering {len(rows)} turns took {in_words(asked)}",
         f"That was {asked['prompt_tokens']} tokens of prompts and {asked['reply_tokens']} of replies in "

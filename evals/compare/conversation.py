@@ -42,7 +42,7 @@ USER_CHATTER = (
     "Remind me how many grams an ounce has.",
     "Somebody on the train talked about {sport} for an hour.",
 )
-CHANGE, FORGET, CHATTED, FORGOTTEN = 0.35, 0.05, 6, 2
+CHANGE_SHARE, FORGET_SHARE, MAX_CHATTER, FORGOTTEN_TOPICS = 0.35, 0.05, 6, 2
 
 
 @dataclass
@@ -104,15 +104,15 @@ def conversation(seed: int, size: int) -> Course:
         yield _say(topic, number, chance)
     for number in range(2 * size):
         today = len(about) + 6 * number
-        for _ in range(chance.randrange(CHATTED)):
+        for _ in range(chance.randrange(MAX_CHATTER)):
             yield Event(day(today), USER_SPEAKER, _chatter(chance))
         topic = chance.choice(about)
         happens = chance.random()
-        is_left = sum(each.is_forgotten for each in about) < FORGOTTEN
-        if happens < FORGET and is_left and len(topic.known) > 1 and not topic.is_forgotten:
+        is_left = sum(each.is_forgotten for each in about) < FORGOTTEN_TOPICS
+        if happens < FORGET_SHARE and is_left and len(topic.known) > 1 and not topic.is_forgotten:
             topic.is_forgotten = True
             yield Event(day(today + 1), USER_SPEAKER, f"Forget what I told you about this: {topic.asked}")
-        elif happens < CHANGE and not topic.is_forgotten:
+        elif happens < CHANGE_SHARE and not topic.is_forgotten:
             yield _say(topic, today + 1, chance)
         if number % 2:
             yield from _ask(chance.choice(about), today + 2, chance)

@@ -22,7 +22,7 @@ SITES = (
 CANDIDATES, MEASURED, SHARED = 3, 4, 2
 """Sites of a meeting, aspects of each, and aspects that all know."""
 ASPECTS = ("roads", "noise", "soil", "taxes", "permits", "flooding", "staff", "power")
-CORRECTED, CHATTED = 0.25, 0.3
+CORRECTED_SHARE, CHATTER_SHARE = 0.25, 0.3
 TIMES_REPEATED = 2
 """Repetitions of a point that all experts know."""
 RANGE = range(-3, 4)
@@ -45,13 +45,13 @@ def _meeting(chance: Random, today: str) -> Course:
     points, shared = _profile(chance)
     said = [*points, *(each for each in points if each[1] in shared for _ in range(TIMES_REPEATED))]
     chance.shuffle(said)
-    corrected = dict(chance.sample([*points.items()], round(CORRECTED * len(points))))
+    corrected = dict(chance.sample([*points.items()], round(CORRECTED_SHARE * len(points))))
     before = {
         each: chance.choice([other for other in RANGE if other != value]) for each, value in corrected.items()
     }
     for each in said:
         yield _told(each, (points | before)[each], chance.choice(EXPERTS) if each[1] in shared else "", today)
-        if chance.random() < CHATTED:
+        if chance.random() < CHATTER_SHARE:
             yield Event(today, chance.choice(EXPERTS), chance.choice(MEETING_CHATTER))
     for each, value in corrected.items():
         yield _told(each, value, "", today, "I was wrong before. ")

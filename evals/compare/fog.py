@@ -20,7 +20,7 @@ PILOTS = ("Ida", "Jon")
 FOG_ROOMS = ("rooma", "roomb", "roomc", "roomd", "roome", "roomf", "roomg")
 BALLS = ("ball1", "ball2", "ball3", "ball4", "ball5")
 GRIPPER_HANDS = ("left", "right")
-WANTED, MOVED = 2, 0.1
+WANTED_BALLS, MOVED = 2, 0.1
 """Balls that a problem asks for, and the share of balls that somebody moves between two problems."""
 FOG_STEPS = 14
 SIGHT_LINE = re.compile(r"step (\d+)\W+in (room\w)\W.*?: (.*)", re.IGNORECASE)
@@ -56,7 +56,7 @@ def _building() -> Problem:
 
 def _solve(at: dict[str, str], today: str, chance: Random) -> Course:
     """Solve a problem, and store the final places of the balls in `at`."""
-    balls = chance.sample(BALLS, WANTED)
+    balls = chance.sample(BALLS, WANTED_BALLS)
     goal = {ball: chance.choice([each for each in FOG_ROOMS if each != at[ball]]) for ball in balls}
     world, misled, visited = _world(at, chance), 0, set[str]()
     task = ", ".join(f"{ball} to {room}" for ball, room in goal.items())

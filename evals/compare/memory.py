@@ -76,7 +76,7 @@ class Memory:
 
 
 UNKNOWN = "not known"
-BEGIN = date(2026, 1, 5)
+FIRST_DAY = date(2026, 1, 5)
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 Reader = Callable[[Sequence[str]], str]
 """Answers a situation from the recalled texts alone, without a model."""
@@ -117,7 +117,7 @@ def drawing(name: str) -> Random:
 
 def day(number: int) -> str:
     """Return the ISO date of a day of a course."""
-    return (BEGIN + timedelta(days=number)).isoformat()
+    return (FIRST_DAY + timedelta(days=number)).isoformat()
 
 
 def latest(lines: Sequence[str]) -> list[str]:

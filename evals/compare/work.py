@@ -38,7 +38,7 @@ SHAPES = {
     "WHERE b.customer = a.customer)",
     "a range within one status": "SELECT count(*) FROM {t} WHERE status = 1 AND placed > 900000",
 }
-REMEDIES = {
+INDEXES_BY_REMEDY = {
     "an index on the status": "CREATE INDEX x ON {t} (status)",
     "an index on the customer": "CREATE INDEX x ON {t} (customer)",
     "an index on the note": "CREATE INDEX x ON {t} (note)",
@@ -116,7 +116,7 @@ def _queries(seed: int, chance: Random) -> Iterator[Job]:
 
 
 def _steps(table: Table, sql: str, remedy: str = "") -> float:
-    return table.steps(sql, REMEDIES.get(remedy, ""))
+    return table.steps(sql, INDEXES_BY_REMEDY.get(remedy, ""))
 
 
 def _tune(
@@ -153,4 +153,4 @@ def chosen(lines: Sequence[str], like: Sequence[str], left: Sequence[str]) -> st
     return max(left, key=lambda each: expected[each])
 
 
-WORK_FAMILY = Family("work", partial(repeated, "work", _queries, (*REMEDIES,)), (AGENT,))
+WORK_FAMILY = Family("work", partial(repeated, "work", _queries, (*INDEXES_BY_REMEDY,)), (AGENT,))

@@ -47,7 +47,7 @@ OWNER = "eval"
 TASK_FILE = Path(__file__).parent / "data" / "pipeline_task.md"
 TASKS: dict[Wording, Path] = {"ours": TASK_FILE, "printed": TASK_FILE.with_name("pipeline_task_printed.md")}
 MIN_CONTEXT = 512
-DECLARED: Any = DiscussionContext.model_fields
+DISCUSSION_FIELDS: Any = DiscussionContext.model_fields
 JUDGES: dict[Wording, Prompt[Design, Any]] = {"ours": judge_design, "printed": judge_as_printed}
 
 Arm = Literal["none", "intrinsic"]
@@ -74,7 +74,7 @@ class Options(RunOptions):
     """Number of runs, the context, the team, the responders and judges."""
 
     runs: int = Field(10, ge=2, description="Discussions in each arm.")
-    context_tokens: int = DECLARED["context_tokens"]
+    context_tokens: int = DISCUSSION_FIELDS["context_tokens"]
     agents: Agents = "auto"
     judge: Role = ""
     experts: str = Field(

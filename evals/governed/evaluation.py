@@ -24,7 +24,7 @@ from mneme.models.asking.counting import tokens
 from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.ledger import Ledger
 
-OURS, BY_HAND, BY_POLICY = "Mneme", "changes wanted, by hand", "changes wanted, always"
+OUR_MEMORY, BY_HAND, BY_POLICY = "Mneme", "changes wanted, by hand", "changes wanted, always"
 """Our memory; and ours, by hand and with a policy, in stories where the team must learn each change."""
 
 
@@ -49,7 +49,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     journal = options.journal("governed", told)
     cases = {
         f"{memory}, story {seed}": StoryRun(memory, seed)
-        for memory in (OURS, BY_HAND, BY_POLICY, *GOVERNED_RIVALS)
+        for memory in (OUR_MEMORY, BY_HAND, BY_POLICY, *GOVERNED_RIVALS)
         for seed in range(options.stories)
     }
     with TemporaryDirectory(prefix="mneme-governed-") as home, in_environment({"MNEME_HOME": home}):

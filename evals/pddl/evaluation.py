@@ -31,7 +31,7 @@ from mneme.evals.report import Journal, Progress, Report, Row, digest, table
 from mneme.models.asking.counting import tokens
 from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.pddl.pddl_team import task_of
-from mneme.nodes.task_memories.kinds import MEMORIES
+from mneme.nodes.task_memories.kinds import MEMORIES_BY_NAME
 
 _PRINTED = yaml.safe_load(Path(__file__).with_name("paper.yaml").read_text(encoding="utf-8"))
 LABELS: dict[str, str] = {name: each["label"] for name, each in _PRINTED.items()}
@@ -40,7 +40,7 @@ PAPER_ROWS = {name: (each["reward"], each["tokens"]) for name, each in _PRINTED.
 PROBLEM_COLUMNS = ["seed", "number"]
 """Common columns of the rows of one problem."""
 PROBLEMS = 60
-DECLARED: Any = PddlContext.model_fields
+PDDL_FIELDS: Any = PddlContext.model_fields
 
 
 class Options(RunOptions):
@@ -52,20 +52,20 @@ class Options(RunOptions):
     problems: int | None = Field(
         None, ge=1, description=f"So many of our own, whatever data there are; default: {PROBLEMS}."
     )
-    memories: list[str] = Field(list(MEMORIES), min_length=1, description="The memories compared.")
+    memories: list[str] = Field(list(MEMORIES_BY_NAME), min_length=1, description="The memories compared.")
     seeds: list[int] = Field([1], min_length=1, description="Problems of our own, and their order.")
     agents: Agents = "auto"
-    context_tokens: int = DECLARED["context_tokens"]
-    memory_tokens: int = DECLARED["memory_tokens"]
+    context_tokens: int = PDDL_FIELDS["context_tokens"]
+    memory_tokens: int = PDDL_FIELDS["memory_tokens"]
     jobs: Jobs = 0
-    example: bool = DECLARED["example"]
+    example: bool = PDDL_FIELDS["example"]
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Play every problem with every memory in every order; go on where an interrupted run stopped."""
     for memory in options.memories:
-        if memory not in MEMORIES:
-            raise BadInput(f"There is no memory {memory!r}.", f"There are: {', '.join(MEMORIES)}.")
+        if memory not in MEMORIES_BY_NAME:
+            raise BadInput(f"There is no memory {memory!r}.", f"There are: {', '.join(MEMORIES_BY_NAME)}.")
     who = await identify(options.agents)
     folder = _folder(options)
     loaded = [] if folder is None else await asyncio.to_thread(load_folder, folder)

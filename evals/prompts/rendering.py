@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mneme.core.errors import BadInput
-from mneme.environments.household.acting import DONE, WAIT, Action
+from mneme.environments.household.acting import SUCCESS, WAIT, Action
 from mneme.environments.household.episode import parse_episode
 from mneme.environments.household.play import Frame
 from mneme.environments.household.visual.recognition import PICTURE
@@ -56,6 +56,6 @@ def _taken(world: SeeingWorld, agent: int, thing: int) -> Frame:
         positions=[body.position for body in world.agents],
         hands=[[*body.hands, thing] if n == agent else body.hands for n, body in enumerate(world.agents)],
         actions=[Action(kind="grab", object=thing) if n == agent else WAIT for n in range(len(world.agents))],
-        outcomes=[DONE] * len(world.agents),
+        outcomes=[SUCCESS] * len(world.agents),
         progress=world.progress,
     )

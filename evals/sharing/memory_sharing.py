@@ -53,7 +53,7 @@ MAX_UNREADABLE_SHARE = 0.2
 SETTINGS = ("scorer", "threshold", "learning", "scoring", "stored", "candidates", "labels")
 """Options that make another experiment of it."""
 
-DECLARED: Any = SharingContext.model_fields
+SHARING_FIELDS: Any = SharingContext.model_fields
 
 
 class Options(SplitOptions):
@@ -66,11 +66,11 @@ class Options(SplitOptions):
     threshold: int = Field(
         DEFAULT_THRESHOLD, ge=0, le=99, description="A pair is stored where its score is above this."
     )
-    scoring: Scoring = DECLARED["scoring"]
-    stored: Stored = DECLARED["stored"]
-    candidates: int = DECLARED["candidates"]
-    labels: int = DECLARED["labels"]
-    learning: Learning = DECLARED["learning"]
+    scoring: Scoring = SHARING_FIELDS["scoring"]
+    stored: Stored = SHARING_FIELDS["stored"]
+    candidates: int = SHARING_FIELDS["candidates"]
+    labels: int = SHARING_FIELDS["labels"]
+    learning: Learning = SHARING_FIELDS["learning"]
     encoder: Path | None = Field(None, description="Folder of BERTScore's encoder; default: the bundled one.")
     layers: int = Field(LAYERS, ge=1, description="The encoder's layer whose vectors are compared.")
     jobs: int = Field(8, ge=1, le=64, description="Test questions that are asked at once.")

@@ -39,7 +39,7 @@ SHOTS = (0, 1, 2, 3)
 MAX_SHOTS = 3
 UNREACHABLE_THRESHOLD = 100
 """A threshold that no score exceeds: what is asked for a test is not remembered."""
-BY_HAND = Change(reason="Archived by hand before the run (§3.2).", actor="evaluation")
+HAND_CHANGE = Change(reason="Archived by hand before the run (§3.2).", actor="evaluation")
 
 
 @dataclass
@@ -107,7 +107,7 @@ class PoolRun:
             Pair(prompt=each.question, answer=each.answer, agent=each.agent, domain=each.domain, score=100)
             for each in items
         ]
-        await keep(self.memories, pairs, change=BY_HAND)
+        await keep(self.memories, pairs, change=HAND_CHANGE)
 
     async def _grow(self, percent: int) -> None:
         """Ask the next part of the new questions one after another: each sees the results of the last."""

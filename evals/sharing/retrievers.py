@@ -22,13 +22,13 @@ from mneme.nodes.sharing.choosing import EXTRA_CANDIDATES, found_by
 from mneme.nodes.sharing.context import PoolContext
 from mneme.nodes.sharing.exchange import Exchange, answer, example_of
 from mneme.nodes.sharing.pools import LookUp, look_up
+from mneme.nodes.sharing.retriever_judging import EXAMPLES_PER_PROMPT
 from mneme.prompts.sharing.grading import Comparison, grade_contradiction
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 
 Way = Literal["trained", "untrained", "BM25", "random"]
 WAYS: tuple[Way, ...] = get_args(Way)
 JUDGED_DEPTH = 10
-EXAMPLES_PER_PROMPT = 3
 MAX_CONTRADICTION = 100.0
 """Contradiction, in per cent, of a way that found nothing."""
 LABELS_PER_QUESTION: int = PoolContext.model_fields["labels"].default

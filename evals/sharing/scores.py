@@ -21,7 +21,7 @@ from rapidfuzz.distance import LCSseq
 from mneme.core.errors import BadInput, needs
 from mneme.evals.report import Journal, Progress, Row, digest
 from mneme.models.embedding import minilm
-from mneme.models.embedding.absent import NAME
+from mneme.models.embedding.absent import BUNDLED_NAME
 from mneme.models.retriever.retriever import device
 
 LAYERS = 5
@@ -77,7 +77,7 @@ class BertScore:
     @property
     def name(self) -> str:
         """Return which encoder it is, without where it lies."""
-        return NAME if self.folder == minilm.weights() else self.folder.name
+        return BUNDLED_NAME if self.folder == minilm.weights() else self.folder.name
 
     def score(self, answers: Sequence[str], references: Sequence[str]) -> list[Likeness]:
         """Return precision and F1 of each answer with its reference; an answer without a word has 0."""

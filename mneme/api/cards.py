@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from mneme.api.operation import Limit, Offset, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
-from mneme.nodes.learning.verdicts import Verdict, decided
+from mneme.nodes.learning.verdicts import Verdict, decision_of
 from mneme.stores.access import roles
 from mneme.stores.cards.card import Card, CardVersion, Frozen, Lesson, Rating, Retrieved, Rule, Status
 from mneme.stores.cards.card_files import Imported
@@ -24,7 +24,7 @@ from mneme.stores.pools.memory_pool import MemoryPool
 from mneme.stores.pools.tuned import PoolModels
 from mneme.stores.tuned_models import Archive, Attempt
 
-APPROVED = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
+APPROVAL = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
 CardId = Annotated[str, Field(description="The card's id or its first letters, with or without `card_`.")]
 DisputeId = Annotated[
     str, Field(description="The dispute's id or its first letters, with or without `disp_`.")
@@ -157,7 +157,7 @@ class Cards(Operations):
         """Verify a provisional card. Raises BadInput with every reason against it, NotFound."""
         change = self._change(reason, "promoted by a person")
         if approval is None:
-            approval = Approval(by=self._caller, approved=True, rubric=APPROVED, reason=change.reason)
+            approval = Approval(by=self._caller, approved=True, rubric=APPROVAL, reason=change.reason)
         return await self._cards.promote(await self._card(card_id), approval, change=change)
 
     @changes("cards/{card_id}/deprecate")
@@ -304,15 +304,20 @@ class Cards(Operations):
     async def open_dispute(
         self,
         card_id: CardId,
-        old: Approach,
-        new: Approach,
+        claim: Annotated[
+            str, Field(min_length=1, description="What was found against the card, in a sentence.")
+        ],
+        rule: Annotated[str, Field(description='Its rule, "CONDITION: WHAT TO DO".')] = "",
+        task: Annotated[str, Field(description="The task that found it, by its id.")] = "",
         reason: Reason = "",
         conflict_type: Annotated[ConflictType, Field(description="How the two differ.")] = "contradiction",
     ) -> Dispute:
-        """Open a dispute against a card. Raises NotFound, BadInput."""
-        change, found = self._change(reason, "disputed by a person"), await self._card(card_id)
+        """Open a dispute: a finding against a card, to be tested or decided. Raises NotFound, BadInput."""
+        card, read = await self.get(card_id), rule_of(rule) if rule else None
+        new = Approach(claim=claim, task=task, solution=f"{read.condition} -> {read.pattern}" if read else "")
+        change = self._change(reason, "disputed by a person")
         return await self._cards.disputes.open(
-            found, old=old, new=new, change=change, conflict_type=conflict_type
+            card.id, old=Approach(claim=card.claim), new=new, change=change, conflict_type=conflict_type
         )
 
     @reads("disputes")
@@ -337,7 +342,7 @@ class Cards(Operations):
         """
         dispute = await self._cards.disputes.get(await self._dispute(dispute_id))
         card = await self._cards.records.get(dispute.card_id)
-        return await self._cards.resolve(dispute.id, decided(verdict, dispute, card))
+        return await self._cards.resolve(dispute.id, decision_of(verdict, dispute, card))
 
     @reads("cards/review")
     async def review(self, limit: Limit = 100) -> Sequence[ToReview]:
@@ -423,3 +428,11 @@ class Cards(Operations):
     async def _dispute(self, beginning: str) -> str:
         known = [dispute.id for dispute in await self._cards.disputes.list()]
         return only(beginning, known, f"The team {self._owner}", "dispute", "mneme disputes list")
+
+
+def rule_of(text: str) -> Rule:
+    """Parse a rule in one line. Raises BadInput."""
+    condition, _, pattern = (part.strip() for part in text.partition(":"))
+    if not condition or not pattern:
+        raise BadInput(f"The rule {text!r} cannot be read.", 'Write "CONDITION: WHAT TO DO".')
+    return Rule(condition=condition, pattern=pattern)

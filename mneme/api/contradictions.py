@@ -35,11 +35,11 @@ from mneme.stores.ledger.records import (
     user_namespace,
 )
 from mneme.stores.provenance import VERDICTS
-from mneme.stores.recall import ONE_TEXT, Contradiction, Keep, Recalled, visible
+from mneme.stores.recall import ONE_TEXT, Contradiction, Keep, Recalled, visible_records
 from mneme.stores.shelf import Shelf, kind_of
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import RULES, MemoryRecord, overlaps
-from mneme.stores.users.traces import named
+from mneme.stores.users.traces import third_person
 from mneme.stores.write_gate import SAME_FACT
 
 COMPARED_KINDS: tuple[Recallable, ...] = ("fact", "card", "agreement")
@@ -52,7 +52,7 @@ MIN_COSINE_BY_RULES = 0.5
 """The same where rules compare, which doubt much that a model tells apart."""
 MAX_COMPARED = 8
 """Older texts of other places with which one is compared at most, the closest."""
-OPPOSED: Sequence[Relation] = ("change", "later", "correction", "unclear")
+OPPOSITIONS: Sequence[Relation] = ("change", "later", "correction", "unclear")
 Side = tuple[Recalled, Version]
 Near = tuple[Contradiction, float]
 """A possible contradiction of a text, and the similarity of the two."""
@@ -118,7 +118,7 @@ class Contradictions:
     async def _sides(self) -> Sequence[Side]:
         sides = list[Side]()
         for kind in COMPARED_KINDS:
-            found = await visible(self._ledger, self._asker, kind)
+            found = await visible_records(self._ledger, self._asker, kind)
             found.sort(key=lambda each: each[1].at, reverse=True)
             sides += found if kind in ONE_TEXT else found[:MAX_EMBEDDED]
         self._versions = {part.reference: version for part, version in sides}
@@ -133,7 +133,7 @@ class Contradictions:
         sides = [
             (part, version)
             for part, version in sides
-            if version.namespace[0] == "teams" or named(part.text, part.owner) not in told
+            if version.namespace[0] == "teams" or third_person(part.text, part.owner) not in told
         ]
         numbers = {place: number for number, place in enumerate({version.namespace for _, version in sides})}
         if len(numbers) < 2:  # nothing to compare with: no vector is read
@@ -277,7 +277,7 @@ async def _compared(near: Sequence[Near], responder: str) -> Mapping[str, str]:
     given = Comparing(facts=[Fact(content=says(near[0][0].newer))], memories=memories)
     answered = await ask(compare_memories, given, responder, lane="background")
     judged = {each.memory: each for each in answered.value.judgements}
-    found = {near[at][0].key: each.reason for at, each in judged.items() if each.relation in OPPOSED}
+    found = {near[at][0].key: each.reason for at, each in judged.items() if each.relation in OPPOSITIONS}
     if responder != RULES:
         return found
     unsure = (pair for at, (pair, cosine) in enumerate(near) if at not in judged and cosine >= SAME_FACT)

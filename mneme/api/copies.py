@@ -27,7 +27,7 @@ class BackupReport(BaseModel):
     at: datetime
 
 
-class Ran(BaseModel):
+class ServerRun(BaseModel):
     """A server that ran, by its folder."""
 
     folder: str
@@ -37,7 +37,7 @@ class Copies(BaseModel):
     """All noted copies."""
 
     backups: list[BackupReport] = []
-    servers: list[Ran] = []
+    servers: list[ServerRun] = []
     reports: dict[str, str] = {}
     """Files of discussions, and the names of their threads."""
 
@@ -59,7 +59,7 @@ def note_backup(file: Path) -> None:
 
 def note_server() -> None:
     """Note that this process serves from its working directory."""
-    copies, ran = noted(), Ran(folder=str(Path.cwd()))
+    copies, ran = noted(), ServerRun(folder=str(Path.cwd()))
     _write(copies.model_copy(update={"servers": [*(each for each in copies.servers if each != ran), ran]}))
 
 

@@ -148,7 +148,7 @@ def lines_of(event: Line, agents: int) -> list[dict[str, Any]]:
     return [{"kind": "decision", **event}]
 
 
-def told_by(metadata: Mapping[str, Any], values: Mapping[str, Any]) -> Sequence[Line]:
+def run_lines(metadata: Mapping[str, Any], values: Mapping[str, Any]) -> Sequence[Line]:
     """Return the lines of a run by its thread's metadata and values."""
     thread, begun, events = metadata[THREAD_NAME], json.loads(metadata[RUN_METADATA]), values.get("lines", [])
     begun |= {"thread": thread} | ({"owner": metadata["owner"]} if "owner" in metadata else {})
@@ -204,7 +204,7 @@ def _of_threads(beginning: str, threads: Set[str] | None, cursor: Cursor) -> lis
             found.append(Run(name, partial(_refuse, thread, damage)))
             continue
         if values.get("lines") or values.get("over"):
-            found.append(Run(name, partial(told_by, kept.metadata, values)))
+            found.append(Run(name, partial(run_lines, kept.metadata, values)))
     return found
 
 

@@ -146,7 +146,7 @@ class Remembered(BaseModel):
     error: str = ""
 
 
-async def remembered(
+async def remember_messages(
     inbox: Inbox, user: str, ids: Sequence[str], remembering: Remembering | None, agent: str, seconds: float
 ) -> Sequence[Remembered]:
     """Remember messages of the inbox with an agent; return each message's outcome, also if it came before."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 from pydantic import Field
 
 from mneme.api.erased import Erased, erased_of, told_to
-from mneme.api.inbox import Conversation, Remembered, Remembering, remembered, to_remember
+from mneme.api.inbox import Conversation, Remembered, Remembering, remember_messages, to_remember
 from mneme.api.operation import BY_USER, Key, Limit, Offset, Operations, Reason, changes, only, reads
-from mneme.api.times import DAY, SINCE, UNTIL, AsOf, At, Since, Until
+from mneme.api.times import ISO_DAY, SINCE, UNTIL, AsOf, At, Since, Until
 from mneme.core.errors import BadInput
 from mneme.core.settings import settings
 from mneme.models.asking.lazily import import_lazily
@@ -135,7 +135,7 @@ class Memories(Operations):
         for message in batch:
             await self._inbox.add(self._owner, message)
         ids, inbox, how = [each["message_id"] for each in batch], self._inbox, self._remembering
-        return await remembered(inbox, self._owner, ids, how, memory_agent, seconds)
+        return await remember_messages(inbox, self._owner, ids, how, memory_agent, seconds)
 
     @changes("memories")
     async def add(
@@ -177,8 +177,8 @@ class Memories(Operations):
         content: Content,
         reason: Reason = "",
         expected_version: Expected = None,
-        since: Annotated[str | None, Field(pattern=DAY, description=f"{SINCE} None: as before.")] = None,
-        until: Annotated[str | None, Field(pattern=DAY, description=f"{UNTIL} None: as before.")] = None,
+        since: Annotated[str | None, Field(pattern=ISO_DAY, description=f"{SINCE} None: as before.")] = None,
+        until: Annotated[str | None, Field(pattern=ISO_DAY, description=f"{UNTIL} None: as before.")] = None,
     ) -> Written:
         """Write a new version of a memory's text, and return its duplicates and possible contradictions.
 

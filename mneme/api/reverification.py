@@ -29,7 +29,7 @@ from mneme.stores.users.memory import RULES
 
 REPLAYED_TASKS = 5
 """Tasks on which a card is tried at most, the latest that it served."""
-TRIED = "It was tried again on {count} tasks that it served, and serves {served} of them."
+TRIED_NOTE = "It was tried again on {count} tasks that it served, and serves {served} of them."
 
 
 async def reverify(ledger: Ledger, team: str, who: str, limit: int, actor: str) -> dict[str, Version]:
@@ -62,7 +62,7 @@ async def _reverified(ledger: Ledger, head: Version, cards: KnowledgeCards, who:
     served = [each.nearly_does for each in trials if each]
     if not served:
         return bool(trials) and who != RULES
-    said = resting.model_copy(update={"reason": TRIED.format(count=len(served), served=sum(served))})
+    said = resting.model_copy(update={"reason": TRIED_NOTE.format(count=len(served), served=sum(served))})
     holds = sum(served) > MAJORITY * len(served)
     write = cards.records.decided(
         head, lambda now: (now, said.reason) if holds else deprecated(now, said.reason), said

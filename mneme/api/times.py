@@ -36,8 +36,8 @@ AsOf = Annotated[
         "of a day, month or year, at its beginning."
     ),
 ]
-DAY = r"^(\d{4}(-\d\d(-\d\d)?)?)?$"
+ISO_DAY = r"^(\d{4}(-\d\d(-\d\d)?)?)?$"
 SINCE = "From when it holds: a day, month or year."
 UNTIL = "The last day, month or year in which it holds."
-Since = Annotated[str, Field(pattern=DAY, description=SINCE, examples=["2026-03"])]
-Until = Annotated[str, Field(pattern=DAY, description=UNTIL, examples=["2026"])]
+Since = Annotated[str, Field(pattern=ISO_DAY, description=SINCE, examples=["2026-03"])]
+Until = Annotated[str, Field(pattern=ISO_DAY, description=UNTIL, examples=["2026"])]

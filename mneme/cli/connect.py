@@ -28,7 +28,7 @@ from mneme.stores.ledger.records import LOCAL, check_name
 Json = dict[str, Any]
 Editor = Literal["claude-code", "codex", "cursor"]
 SERVER_NAME = "mneme"
-BEGIN, END = "# mneme: begin (`mneme connect codex --undo` removes this)\n", "# mneme: end\n"
+BLOCK_BEGIN, BLOCK_END = "# mneme: begin (`mneme connect codex --undo` removes this)\n", "# mneme: end\n"
 HOOK_SECONDS = 10
 """Seconds after which an editor ends a hook."""
 START_SECONDS = 60
@@ -200,8 +200,8 @@ def _servers(files: Files, server: Json | None) -> tuple[Path, str | None]:
 def _toml(path: Path, server: Json | None) -> str | None:
     """Return the next text of a TOML file, in which our lines stand between marks of ours."""
     before = path.read_text(encoding="utf-8") if path.is_file() else ""
-    start, _, rest = before.partition(BEGIN)
-    after = start + rest.partition(END)[2]
+    start, _, rest = before.partition(BLOCK_BEGIN)
+    after = start + rest.partition(BLOCK_END)[2]
     if server is not None:
         known = _parsed(path, after).get("mcp_servers", {})
         if SERVER_NAME in known:
@@ -212,7 +212,7 @@ def _toml(path: Path, server: Json | None) -> str | None:
         places = ", ".join(f"{name} = {json.dumps(place)}" for name, place in server["env"].items())
         lines.append(f"env = {{ {places} }}\nstartup_timeout_sec = {START_SECONDS}\n")
         ours = f"[mcp_servers.{SERVER_NAME}]\n{''.join(lines)}"
-        after = f"{after.rstrip()}\n\n{BEGIN}{ours}{END}".lstrip()
+        after = f"{after.rstrip()}\n\n{BLOCK_BEGIN}{ours}{BLOCK_END}".lstrip()
         _parsed(path, after)
     return None if after == before else after
 

@@ -28,11 +28,11 @@ if TYPE_CHECKING:  # slow to import
 Schema = dict[str, Any]
 Values = dict[str, Any]
 OPTION_TYPES: dict[str, type] = {"string": str, "integer": int, "number": float, "boolean": bool}
-AGENTS, CONTEXT = "agents", "command_line"
+AGENTS_OPTION, CALL_CONTEXT = "agents", "command_line"
 LETTERS = {"experts": "-e", "limit": "-n", "shots": "-k", "user": "-u"}
 VARIABLES = {"--agents": "MNEME_AGENTS", "--team": "MNEME_TEAM", "--user": "MNEME_USER"}
 OWNER_TYPES = {"user": User, "team": Team}
-DECLARED = Path(__file__).with_name("declared.json")
+DECLARED_FILE = Path(__file__).with_name("declared.json")
 """The parameters of the operations that commands call, as `docs/generate/declared.py` writes them.
 
 So help and parsing of such a command need not import the declaring module, which takes a second.
@@ -77,7 +77,7 @@ class Fields:
             return []
         from mneme.nodes.context import RESPONDER  # slow to import
 
-        roles = [name for name in self.schemas if name != AGENTS]
+        roles = [name for name in self.schemas if name != AGENTS_OPTION]
         return [each for each in roles if self.schemas[each].get("description", "").endswith(RESPONDER)]
 
     @property
@@ -85,7 +85,7 @@ class Fields:
         """The fields as parameters of a function for Typer."""
         made = [self._parameter(name, schema) for name, schema in self.schemas.items()]
         if self.roles:
-            made.append(Parameter(AGENTS, Parameter.KEYWORD_ONLY, default="auto", annotation=Agents))
+            made.append(Parameter(AGENTS_OPTION, Parameter.KEYWORD_ONLY, default="auto", annotation=Agents))
         return made
 
     def declared(self, name: str) -> list[str]:
@@ -129,7 +129,7 @@ class Fields:
 
         values = {name: given[name] for name in self.schemas}
         if self.roles:
-            values |= {name: values[name] or given[AGENTS] for name in self.roles}
+            values |= {name: values[name] or given[AGENTS_OPTION] for name in self.roles}
         try:
             found = self.model.model_validate({name: each for name, each in values.items() if each != []})
         except ValidationError as error:
@@ -188,7 +188,7 @@ class Command:
             for name, (is_wanted, kind) in more.items()
             if is_wanted
         ]
-        shared.append(Parameter(CONTEXT, Parameter.KEYWORD_ONLY, annotation=typer.Context))
+        shared.append(Parameter(CALL_CONTEXT, Parameter.KEYWORD_ONLY, annotation=typer.Context))
         every = [*parameters, *declared, *shared]
         found = {each.name: each.replace(kind=Parameter.KEYWORD_ONLY) for each in every}
         self.__signature__ = Signature(list(found.values()))
@@ -197,7 +197,7 @@ class Command:
     def __call__(self, **given: Any) -> None:
         from mneme.cli.show import confirmed, printing  # what prints is slow to import
 
-        path = given.pop(CONTEXT).command_path
+        path = given.pop(CALL_CONTEXT).command_path
         own = {name: each for name, each in given.items() if name in self._own}
         models = {name: fields.values(given, path) for name, fields in self._fields.items()}
         with printing(given.get("as_json", False)):
@@ -262,7 +262,7 @@ def call(
     the command that lists them; `searching` says whether vectors are searched. A person confirms what erases,
     once `looks`, an operation of the same class, has found it.
     """
-    declared = json.loads(DECLARED.read_text(encoding="utf-8"))[calls]
+    declared = json.loads(DECLARED_FILE.read_text(encoding="utf-8"))[calls]
     owner = OWNER_TYPES[declared["owner"]]
     for name, default in (defaults or {}).items():
         declared["parameters"][name]["default"] = default

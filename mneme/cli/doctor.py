@@ -22,7 +22,7 @@ from mneme.nodes.background import MORE_WORKERS
 from mneme.stores.access import roles
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.ledger import Ledger
-from mneme.stores.ledger.query import Layout
+from mneme.stores.ledger.query import ClusterLayout
 
 MIN_FREE_BYTES = 1024**3
 ENGLISH_ONLY = (
@@ -175,7 +175,7 @@ async def _ledger() -> AsyncIterator[Finding]:
         yield _found("server", alone if is_alone else f"{workers} runs at once", MORE_WORKERS * is_alone)
 
 
-def _layout(layout: Layout) -> Finding:
+def _layout(layout: ClusterLayout) -> Finding:
     """Report the ledger's layout on the server, unused parts, and settings that differ."""
     detail, fix = (
         f"{layout.shards} shards × {layout.replicas} replicas, a write counts with {layout.writes}",

@@ -27,7 +27,7 @@ from mneme.environments.pddl import (
 )
 from mneme.models.asking.counting import in_words, tokens_in
 from mneme.nodes.pddl.context import PddlContext
-from mneme.nodes.task_memories.kinds import MEMORIES
+from mneme.nodes.task_memories.kinds import MEMORIES_BY_NAME
 
 Context = dict[str, Any]
 PRINTED_COLUMNS = (
@@ -80,7 +80,7 @@ async def memories() -> None:
     """List the memories that a team can have."""
     found = [
         {"memory": name, "what": (kind.__doc__ or "").strip().splitlines()[0]}
-        for name, kind in MEMORIES.items()
+        for name, kind in MEMORIES_BY_NAME.items()
     ]
     print_result(found)
 

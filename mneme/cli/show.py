@@ -38,14 +38,14 @@ if TYPE_CHECKING:  # slow to import
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters but tab and newline; without them the rest of a control sequence is plain text."""
-NARROWEST = 20
+MIN_WIDTH = 20
 """Columns for a text beside its label, however narrow the window is."""
 KEY, SHORT = re.compile(r"\b[0-9a-f]{8}(?:[0-9a-f]{24}|(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b"), 8
 """A key or a thread's id, and the number of its characters shown in a table."""
 T = TypeVar("T")
 EXCERPTS, EXCERPT = {"prompt", "answer"}, 60
 """Columns of which a table shows the beginning, and how many characters."""
-PIPED, HEIGHT = 80, 25
+PIPED_COLUMNS, PIPED_LINES = 80, 25
 """The columns and lines of what is no terminal."""
 
 
@@ -79,10 +79,10 @@ def printing(as_json: bool = False) -> Iterator[None]:
     Output to a file or a pipe has the width of COLUMNS, or 80, whatever the window's width.
     """
     columns = os.environ.get("COLUMNS", "")
-    width = int(columns) if columns.isdigit() and int(columns) else PIPED
+    width = int(columns) if columns.isdigit() and int(columns) else PIPED_COLUMNS
     for each in (console, errors):
         if not each.is_terminal:
-            each.size = ConsoleDimensions(width, HEIGHT)
+            each.size = ConsoleDimensions(width, PIPED_LINES)
     before, console.quiet = console.quiet, as_json
     try:
         yield
@@ -301,7 +301,7 @@ def print_outcome(outcome: Mapping[str, Any]) -> None:
 def print_beside(label: str, text: str) -> None:
     """Print a label and, to the right of it, a text that is wrapped within the window; both are markup."""
     head = Text.from_markup(label)
-    lines = Text.from_markup(text).wrap(console, max(console.width - head.cell_len, NARROWEST)) or [Text()]
+    lines = Text.from_markup(text).wrap(console, max(console.width - head.cell_len, MIN_WIDTH)) or [Text()]
     for line in lines:
         line.rstrip()
         console.print(Text.assemble(head, line), soft_wrap=True)

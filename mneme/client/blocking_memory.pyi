@@ -211,8 +211,9 @@ class BlockingCards:
     def open_dispute(
         self,
         card_id: builtins.str,
-        old: mneme.stores.cards.disputes.Approach,
-        new: mneme.stores.cards.disputes.Approach,
+        claim: builtins.str,
+        rule: builtins.str = ...,
+        task: builtins.str = ...,
         reason: builtins.str = ...,
         conflict_type: typing.Literal["contradiction", "refinement"] = ...,
     ) -> mneme.stores.cards.disputes.Dispute: ...

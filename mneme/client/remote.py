@@ -17,17 +17,17 @@ from mneme.core.errors import BadInput, Forbidden, MnemeError, ServerGone, Still
 from mneme.core.settings import settings
 from mneme.stores.users.memory import RULES
 
-REQUEST_SECONDS, CONNECTING = 60.0, 5.0
+REQUEST_SECONDS, CONNECT_TIMEOUT = 60.0, 5.0
 """Seconds that an answer may take, beside those that were asked for, and the way to the server."""
 WITH_A_MODEL = 3600.0
 """Seconds that an answer may take for which a model is asked; what it has judged is kept."""
-ASKS = ("agents", "comparer")
+MODEL_ARGUMENTS = ("agents", "comparer")
 """Arguments that name a model."""
 BROKEN_CONNECTION = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
 """The connection ended before the answer: nobody knows whether the request was done."""
 RUN_POLL_SECONDS = 0.5
 """Seconds between two questions whether a request has been done."""
-DOTS = {".": "%2E", "..": "%2E%2E"}
+DOT_NAMES = {".": "%2E", "..": "%2E%2E"}
 """Names that would be steps in a path."""
 ANY_JSON = TypeAdapter[Any](Any)
 
@@ -57,7 +57,7 @@ def client_of(url: str) -> httpx.AsyncClient:
     """Return a client of the server at this address, with the user's key."""
     headers = {"x-api-key": key} if (key := api_key()) else {}
     return httpx.AsyncClient(
-        base_url=url, headers=headers, timeout=httpx.Timeout(REQUEST_SECONDS, connect=CONNECTING)
+        base_url=url, headers=headers, timeout=httpx.Timeout(REQUEST_SECONDS, connect=CONNECT_TIMEOUT)
     )
 
 
@@ -114,7 +114,7 @@ class Remote:
         beside = {name: value for name, value in plain.items() if name not in operation.in_path}
         reads = operation.is_reading
         asked = {name: value for name, value in beside.items() if value is not None} if reads else {}
-        has_model = any(plain.get(each, RULES) != RULES for each in ASKS)
+        has_model = any(plain.get(each, RULES) != RULES for each in MODEL_ARGUMENTS)
         patience = WITH_A_MODEL if has_model else REQUEST_SECONDS
         return self._client.build_request(
             operation.route.method,
@@ -122,7 +122,7 @@ class Remote:
             params={**asked, self._kind.OWNER: self._owner},
             json=None if reads else beside,
             headers={CALLER_HEADER: self._caller} | ({} if reads else {ONCE: uuid4().hex}),
-            timeout=httpx.Timeout(patience + float(plain.get("seconds", 0)), connect=CONNECTING),
+            timeout=httpx.Timeout(patience + float(plain.get("seconds", 0)), connect=CONNECT_TIMEOUT),
         )
 
 
@@ -140,7 +140,7 @@ def _segment(value: str, name: str) -> str:
     """Return a parameter as a part of a path. Raises BadInput."""
     if not value:
         raise BadInput(f"The {name.replace('_', ' ')} is empty.", "Give it, or its first letters.")
-    return DOTS.get(value) or quote(value, safe="")
+    return DOT_NAMES.get(value) or quote(value, safe="")
 
 
 def _raise_for(answer: httpx.Response) -> None:

@@ -48,7 +48,7 @@ Graph = PregelProtocol[Any, Any, Any, Any]
 Values = dict[str, Any]
 REPLY: list[StreamMode] = ["messages", "custom"]
 """Stream modes of a graph that answers with a reply."""
-LOG = "Read the server's log."
+LOG_HINT = "Read the server's log."
 ERROR_HINTS: Mapping[type[MnemeError], str] = {
     BadInput: "Correct it, and run the command again.",
     Forbidden: "Who looks after the server gives rights, in its roles file (MNEME_ROLES), and keys. "
@@ -192,13 +192,13 @@ def server_errors() -> Iterator[None]:
     except RemoteException as error:
         body = error.args[0] if error.args and isinstance(error.args[0], dict) else {}
         kind = getattr(errors, str(body.get("error")), MnemeError)
-        raise kind(str(body.get("message", error)), ERROR_HINTS.get(kind, LOG)) from error
+        raise kind(str(body.get("message", error)), ERROR_HINTS.get(kind, LOG_HINT)) from error
     except RateLimitError as error:
         raise TooMany(str(error), "Wait, and see `mneme inbox list`.") from error
     except httpx.TransportError as error:
         raise gone(error) from error
     except APIError as error:
-        raise MnemeError(f"The server gave an unexpected answer: {error}", LOG) from error
+        raise MnemeError(f"The server gave an unexpected answer: {error}", LOG_HINT) from error
 
 
 @asynccontextmanager

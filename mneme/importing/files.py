@@ -27,8 +27,8 @@ CHUNK_CHARS = 1 << 20
 """Characters that are read at once."""
 MAX_CHARACTERS = 100_000_000
 """Characters that one element may have."""
-BETWEEN = re.compile(r"[\s,]*")
-INSIDE = ("conversations", "results", "items", "memories")
+ELEMENT_GAP = re.compile(r"[\s,]*")
+ITEM_KEYS = ("conversations", "results", "items", "memories")
 """Names under which an object holds the elements."""
 SQLITE = b"SQLite format 3\x00"
 _decoder = json.JSONDecoder()
@@ -118,7 +118,7 @@ def elements(file: TextIO, name: str) -> Iterator[Any]:
     """
     try:
         for value in _values(file, name):
-            found = [value[each] for each in INSIDE if each in value] if isinstance(value, dict) else []
+            found = [value[each] for each in ITEM_KEYS if each in value] if isinstance(value, dict) else []
             yield from found[0] if found and isinstance(found[0], list) else [value]
     except UnicodeDecodeError as error:
         raise BadInput(f"{name} is not UTF-8 text.", "Give the file as it was exported.") from error
@@ -128,7 +128,7 @@ def _values(file: TextIO, name: str) -> Iterator[Any]:
     """Yield the values of an array, or consecutive values."""
     text, place, is_array, number = "", 0, False, 0
     while True:
-        if between := BETWEEN.match(text, place):
+        if between := ELEMENT_GAP.match(text, place):
             place = between.end()
         if place == len(text):
             text, place = file.read(CHUNK_CHARS), 0

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from mneme.api.memories import Memories
 from mneme.client.workflows import GraphRun, Session, Values, open_session
 from mneme.importing.item import Item, State
-from mneme.models.asking.counting import NOTHING, Asked, added
+from mneme.models.asking.counting import NOTHING, Asked, sum_counts
 from mneme.stores.ledger.records import Change, Source, user_namespace
 from mneme.stores.ledger.transfer import Line
 from mneme.stores.users.inbox import Message, MessageOutcome
@@ -178,7 +178,7 @@ async def _send(
             read = int((step.get("count") or {}).get("remembered", report.underway))
             report.underway = min(read, len(fresh))
             yield report
-        report.underway, report.asked = 0, added(report.asked, run.values.get("asked", NOTHING))
+        report.underway, report.asked = 0, sum_counts(report.asked, run.values.get("asked", NOTHING))
         await _settle(session, [each["message_id"] for each in fresh], report)
     yield report
 

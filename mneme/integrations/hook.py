@@ -28,16 +28,16 @@ from urllib.parse import urlencode, urlsplit
 from uuid import uuid4
 
 MODULE = "mneme.integrations.hook"
-ANNOUNCED = "mneme.serve"
+SERVER_FILE = "mneme.serve"
 """The file in the ledger's folder in which a server announces itself, as `mneme.client.home` has it."""
-STARTS, ENDS = ("SessionStart", "sessionStart"), ("SessionEnd", "sessionEnd")
-PROMPTS = ("UserPromptSubmit", "beforeSubmitPrompt")
-TOOLS = ("PostToolUse", "afterFileEdit", "afterShellExecution")
-PROMPT_SECONDS, START_SECONDS, DELIVERY_SECONDS = 0.2, 4.0, 60.0
+SESSION_STARTS, SESSION_ENDS = ("SessionStart", "sessionStart"), ("SessionEnd", "sessionEnd")
+PROMPT_EVENTS = ("UserPromptSubmit", "beforeSubmitPrompt")
+TOOL_EVENTS = ("PostToolUse", "afterFileEdit", "afterShellExecution")
+PROMPT_SECONDS, SESSION_SECONDS, DELIVERY_SECONDS = 0.2, 4.0, 60.0
 """Timeouts in seconds: for memories at a prompt, for the start of a session, and for background work."""
 IDLE_MINUTES = "30"
 MAX_AT_THE_START, CHARS_A_TOKEN = 8, 4
-MAX_QUERY_CHARS, MAX_MESSAGE_CHARS, MAX_TURN_CHARS = 2000, 32_000, 2000
+MAX_SEARCH_CHARS, MAX_MESSAGE_CHARS, MAX_LAST_CHARS = 2000, 32_000, 2000
 TAIL_BYTES = 200_000
 """Bytes at the end of a transcript in which the assistant's last words are looked for."""
 UNTOUCHED_SECONDS = 3600
@@ -46,9 +46,9 @@ MAX_NAMED, MAX_ASKED_CHARS = 6, 200
 """Files and programs that the account of a session names, of each, and characters of what was asked."""
 ACCOUNT = "Worked on {project}: "
 """Prefix of the summary of a session."""
-PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+PATCHED_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 """A file in a patch of Codex's."""
-PROGRAM = re.compile(r"\s*(?:\w+=\S* )*([\w./-]{1,40})(?: ([a-z][a-z:-]{0,15}))?(?= |$)")
+PROGRAM_CALL = re.compile(r"\s*(?:\w+=\S* )*([\w./-]{1,40})(?: ([a-z][a-z:-]{0,15}))?(?= |$)")
 """A program with its first argument, where that reads like `test` or `commit`: other words may be secrets."""
 AT_THE_START = "How does the user want things done? Preferences, rules, conventions and plans for {project}."
 HOOK_HEADING = (
@@ -82,25 +82,25 @@ def main() -> None:
 def _answer(given: argparse.Namespace, event: Json) -> None:
     name = str(event.get("hook_event_name"))
     session = _Session(given, event)
-    if name in STARTS:
+    if name in SESSION_STARTS:
         session.discard()
-        if url := _server(given, START_SECONDS):
+        if url := _server(given, SESSION_SECONDS):
             _show(name, session.new(_at_the_start(given, url, _project(event).name)))
         if any(session.ended()):
             _detach([*sys.argv[1:], "--deliver"], event)
-    elif name in PROMPTS:
+    elif name in PROMPT_EVENTS:
         prompt = str(event.get("prompt") or "")
         if prompt.strip() and not prompt.lstrip().startswith(("/", "<")):  # commands, and what editors insert
             session.note(project=_project(event).name, asked=" ".join(prompt.split())[:MAX_ASKED_CHARS])
             _detach([*sys.argv[1:], "--deliver"], event)
-        if name != PROMPTS[0]:
+        if name != PROMPT_EVENTS[0]:
             print(json.dumps({"continue": True}), flush=True)
         elif prompt.strip() and (url := _announced(given.ledger)):
             _show(name, session.new(_recalled(given, url, prompt)))
-    elif name in TOOLS:
+    elif name in TOOL_EVENTS:
         for what, done in _done(event):
             session.note(project=_project(event).name, **{what: done})
-    elif name in ENDS:
+    elif name in SESSION_ENDS:
         session.discard()
         _detach([*sys.argv[1:], "--deliver"], event)
 
@@ -117,12 +117,12 @@ def _done(event: Json) -> Iterator[tuple[str, str]]:
     """Yield the files that a tool changed, and the programs that it executed."""
     given = event.get("tool_input") or event
     command, file = str(given.get("command") or ""), given.get("file_path") or given.get("notebook_path")
-    for each in [file] if file else PATCHED.findall(command):
+    for each in [file] if file else PATCHED_FILE.findall(command):
         with suppress(ValueError):
             yield "changed", str(Path(_project(event), each).relative_to(_project(event)))
-    if not file and not PATCHED.search(command):
+    if not file and not PATCHED_FILE.search(command):
         for part in re.split(r"&&|\|\||[;\n]", command):
-            found = PROGRAM.match(part)
+            found = PROGRAM_CALL.match(part)
             if found and found[1] not in {"cd", "echo", "export", "cat", "ls"}:
                 yield "ran", " ".join(filter(None, found.groups()))
 
@@ -138,7 +138,7 @@ def _show(name: str, lines: list[Line]) -> None:
 
 def _recalled(given: argparse.Namespace, url: str, question: str) -> list[Line]:
     """Return the memories of all kinds that fit a question, each with its origin."""
-    asked = {"query": question[:MAX_QUERY_CHARS], "user": given.user, "tokens": given.tokens}
+    asked = {"query": question[:MAX_SEARCH_CHARS], "user": given.user, "tokens": given.tokens}
     query = urlencode({**asked, "teams": given.team})
     found = _asked(url, "GET", f"recall?{query}", None, PROMPT_SECONDS)
     return [(each["text"], each["origin"]) for each in found]
@@ -149,7 +149,7 @@ def _at_the_start(given: argparse.Namespace, url: str, project: str) -> list[Lin
 
     def nearest(question: str) -> list[Json]:
         query = urlencode({"query": question, "user": given.user, "limit": MAX_AT_THE_START})
-        return list(_asked(url, "GET", f"memories/search?{query}", None, START_SECONDS))
+        return list(_asked(url, "GET", f"memories/search?{query}", None, SESSION_SECONDS))
 
     account = ACCOUNT.format(project=project)
     last = [each for each in nearest(account) if each["memory"]["content"].startswith(account)]
@@ -169,7 +169,7 @@ def _at_the_start(given: argparse.Namespace, url: str, project: str) -> list[Lin
 def _deliver(given: argparse.Namespace, event: Json) -> None:
     """Deliver the user's messages; when a session starts or ends, also the summaries of ended sessions."""
     if url := _server(given, DELIVERY_SECONDS):
-        deliver = _deliver_prompt if event["hook_event_name"] in PROMPTS else _deliver_accounts
+        deliver = _deliver_prompt if event["hook_event_name"] in PROMPT_EVENTS else _deliver_accounts
         deliver(given, url, event)
 
 
@@ -185,7 +185,7 @@ def _deliver_prompt(given: argparse.Namespace, url: str, event: Json) -> None:
 
 def _deliver_accounts(given: argparse.Namespace, url: str, event: Json) -> None:
     """Add a memory of what each ended session did."""
-    for file in _Session(given, event).ended(own=event["hook_event_name"] in ENDS):
+    for file in _Session(given, event).ended(own=event["hook_event_name"] in SESSION_ENDS):
         if account := _account([json.loads(line) for line in file.read_text().splitlines()]):
             body = {"content": account, "kind": "episodic", "reason": "what a session of an editor did"}
             _asked(url, "POST", f"memories?{urlencode({'user': given.user})}", body, DELIVERY_SECONDS)
@@ -223,7 +223,7 @@ def _last_words(transcript: Any) -> str:
                     parts = message["content"]
                     texts = [parts] if isinstance(parts, str) else [each.get("text") or "" for each in parts]
                     words = "\n".join(filter(None, texts)) or words
-    return words[-MAX_TURN_CHARS:]
+    return words[-MAX_LAST_CHARS:]
 
 
 def _asked(url: str, method: str, path: str, body: Json | None, seconds: float) -> Any:
@@ -258,7 +258,7 @@ def _server(given: argparse.Namespace, seconds: float) -> str:
 
 def _announced(ledger: Path) -> str:
     try:
-        found = json.loads((ledger / ANNOUNCED).read_bytes())
+        found = json.loads((ledger / SERVER_FILE).read_bytes())
         os.kill(found["pid"], 0)  # left by a server that was killed, where there is no such process
         place = urlsplit(found["url"])
         socket.create_connection((place.hostname or "", place.port or 0), timeout=PROMPT_SECONDS).close()

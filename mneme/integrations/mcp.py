@@ -12,7 +12,7 @@ from typing import Any
 from mneme.client.memory import OPERATIONS
 from mneme.client.memory import open as open_memory
 from mneme.core.errors import DISTRIBUTION, BadInput, needs
-from mneme.integrations.offers import FAILURES, Offer, chosen, told_of
+from mneme.integrations.offers import FAILURES, Offer, chosen, error_text
 
 with needs("The MCP server", "mcp"):
     import mcp_types as types
@@ -50,7 +50,7 @@ def mcp_server(do: Do, offered: Choice) -> Server[Any]:
         try:
             result = await do(offer, asked.arguments or {}, context.request)
         except FAILURES as error:
-            return types.CallToolResult(content=_text(told_of(error)), is_error=True)
+            return types.CallToolResult(content=_text(error_text(error)), is_error=True)
         told = "\n".join(offer.told(result))
         return types.CallToolResult(content=_text(told), structured_content=offer.data(result))
 

@@ -108,7 +108,7 @@ class Offer:
         return await getattr(operations, self.operation.name)(**self.checked(given), **more)
 
 
-def told_of(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return an error as a text that a model can act on."""
     if not isinstance(error, MnemeError):
         return f"The memory cannot be reached ({type(error).__name__}). Go on without it, and say so."

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from mneme.api.operation import complaint
 from mneme.client.memory import Owned
-from mneme.integrations.offers import AGENT_TOOLS, FAILURES, Offer, chosen, told_of
+from mneme.integrations.offers import AGENT_TOOLS, FAILURES, Offer, chosen, error_text
 from mneme.integrations.shared import awaited, blocking
 from mneme.models.asking.responders import check_form
 from mneme.stores.ledger.records import LOCAL
@@ -50,7 +50,7 @@ def _tool(offer: Offer, owned: Owned, memory_agent: str) -> StructuredTool:
         try:
             result = await awaited(owned, lambda on: offer.call(on, given, memory_agent))
         except FAILURES as error:
-            raise ToolException(told_of(error)) from error
+            raise ToolException(error_text(error)) from error
         return "\n".join(offer.told(result)), result
 
     def run(**given: Any) -> tuple[str, Any]:

@@ -19,7 +19,7 @@ from mneme.core.errors import Forbidden, MnemeError, TooMany
 from mneme.core.settings import read_settings, settings
 from mneme.server.opened import store
 from mneme.server.users import authenticate
-from mneme.stores.access import ALONE, own_user
+from mneme.stores.access import SOLE_PERSON, own_user
 from mneme.stores.checkpoints.checkpointer import thread_owner
 from mneme.stores.ledger.records import LOCAL
 from mneme.stores.users.inbox import Inbox, Message
@@ -48,7 +48,7 @@ async def identify(headers: Headers, scope: dict[str, Any]) -> Auth.types.Minima
     path = (await read_settings()).auth
     if path is None:
         _refuse_strangers(headers, scope)
-        return {"identity": LOCAL, "permissions": [ALONE]}
+        return {"identity": LOCAL, "permissions": [SOLE_PERSON]}
     try:
         identity = await asyncio.to_thread(authenticate, path, key_of(headers))
     except Forbidden as refusal:
@@ -123,7 +123,7 @@ async def refuse_the_unknown(ctx: Context, value: Value) -> bool:
 async def own_threads(ctx: Context, value: Value) -> Filter:
     """Restrict threads and their runs to the user who created them."""
     await _refuse_another_s_checkpoints(ctx, value)
-    if ctx.action == "create_run" and ALONE not in ctx.permissions:
+    if ctx.action == "create_run" and SOLE_PERSON not in ctx.permissions:
         given = value.get("kwargs") or {}
         _refuse_another_user(ctx.user.identity, given)
         await _refuse_a_full_inbox(ctx.user.identity, given.get("input"))
@@ -153,7 +153,7 @@ async def own_assistants(ctx: Context, value: Value) -> Filter:
 @auth.on.store
 async def own_store(ctx: Context, value: Value) -> bool:
     """Restrict stored items to `users/<caller>`; a search of everything becomes a search of that."""
-    if ALONE in ctx.permissions:
+    if SOLE_PERSON in ctx.permissions:
         return True
     home = ("users", ctx.user.identity)
     asked = tuple(value.get("namespace") or ())
@@ -188,7 +188,7 @@ async def _refuse_another_s_checkpoints(ctx: Context, value: Value) -> None:
     A user who created such a thread again would read them.
     """
     makes = ctx.action == "create" or (ctx.action == "create_run" and value.get("if_not_exists") == "create")
-    if ALONE in ctx.permissions or not (makes and value.get("thread_id")):
+    if SOLE_PERSON in ctx.permissions or not (makes and value.get("thread_id")):
         return
     if await thread_owner(str(value["thread_id"])) not in (None, ctx.user.identity):
         raise _refusal(409, "A thread with this id belongs to another user.")

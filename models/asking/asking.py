@@ -55,7 +55,7 @@ from mneme.models.asking.responders import (
     resolve,
     say,
 )
-from mneme.models.asking.schema import bounded, flat, room_for
+from mneme.models.asking.schema import flat, narrowed_schema, room_for
 from mneme.models.asking.streaming import countable, repeats
 from mneme.models.asking.wording import in_own_words
 from mneme.prompts.prompt import REPAIRS, Prompt
@@ -196,7 +196,7 @@ def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], la
         message = HumanMessage([picture, {"type": "text", "text": user}])
     options = CallOptions(TEXT_TOKENS, 0.7, SEED, free_text=True)
     if not free:  # its schema, narrowed by what was asked, and room for it
-        schema = bounded(flat(cast(type[BaseModel], prompt.answer)), prompt.bounds_of(given))
+        schema = narrowed_schema(flat(cast(type[BaseModel], prompt.answer)), prompt.bounds_of(given))
         room = min(room_for(schema), JSON_TOKENS)
         options = CallOptions(room, 0.0, SEED, schema=schema, kept_free=min(room, MIN_REPLY_ROOM))
     return Question(

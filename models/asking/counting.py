@@ -36,7 +36,7 @@ NOTHING = Asked(questions=0, calls=0, repaired=0, refused=0, prompt_tokens=0, re
 _current: ContextVar[Asked | None] = ContextVar("asked", default=None)
 
 
-def added(one: Asked, other: Asked) -> Asked:
+def sum_counts(one: Asked, other: Asked) -> Asked:
     """Return the sum of two counts; a graph's channel begins with an empty one."""
     first, second = cast(dict[str, int], NOTHING | one), cast(dict[str, int], NOTHING | other)
     return cast(Asked, {name: first[name] + second[name] for name in NOTHING})
@@ -64,7 +64,7 @@ def counting() -> Iterator[Asked]:
     finally:
         _current.reset(token)
         if outer is not None:
-            outer.update(added(outer, asked))
+            outer.update(sum_counts(outer, asked))
 
 
 def count(attempts: int, is_answered: bool, prompt_tokens: int, reply_tokens: int) -> None:

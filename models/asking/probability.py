@@ -36,7 +36,7 @@ from mneme.prompts.prompt import Prompt
 
 G = TypeVar("G", bound=BaseModel)
 
-TOKENS = 64
+OVERHEAD = 64
 MAX_MEASURED_CHARS = 600
 """Maximum characters of an answer that are measured: a server produces them one token after the other."""
 LOGPROB_PROVIDERS = ("ollama:", "openai:")
@@ -94,7 +94,7 @@ async def _measured(
             return None
 
     schema = {"type": "object", "properties": {"answer": {"const": answer}}, "required": ["answer"]}
-    room = len(json.dumps(answer)) + TOKENS  # no token is shorter than a character of what JSON makes of it
+    room = len(json.dumps(answer)) + OVERHEAD  # no token is shorter than a character of what JSON makes of it
     system, user = prompt.wording(given)
     question = Question(
         ModelRequest(system, (), [HumanMessage(user)]),

@@ -259,9 +259,9 @@ QUOTED_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 REPLY_WORD = re.compile(r"\w+")
 MIN_REPEATED_WORDS = 4
 """A shorter text is a name or a turn of speech, which two answers may share."""
-SUPPORTED = 0.6
+SUPPORTED_SHARE = 0.6
 """The share of a sentence's longer words that what was asked has where it can be an answer to it."""
-LONGER = 4
+MIN_WORD_CHARS = 4
 
 
 def copied(examples: Sequence[str], asked: str, reply: str) -> str:
@@ -272,8 +272,8 @@ def copied(examples: Sequence[str], asked: str, reply: str) -> str:
         for sentence in QUOTED_STRING.findall(example):
             words, size = _words(sentence), len(_words(sentence))
             repeats = any(words == text[at : at + size] for text in said for at in range(len(text)))
-            longer = [word for word in words if len(word) >= LONGER] or words
-            is_asked = sum(word in known for word in longer) >= SUPPORTED * len(longer)
+            longer = [word for word in words if len(word) >= MIN_WORD_CHARS] or words
+            is_asked = sum(word in known for word in longer) >= SUPPORTED_SHARE * len(longer)
             if size >= MIN_REPEATED_WORDS and not is_asked and repeats:
                 return str(sentence)
     return ""

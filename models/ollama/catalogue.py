@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from mneme.core.errors import BadInput, MnemeError, ModelUnavailable, NoTools, PromptTooLong
 
 CATALOGUE_TIMEOUT = httpx.Timeout(10, connect=3)
-GLANCE = httpx.Timeout(1.5)
+GLANCE_TIMEOUT = httpx.Timeout(1.5)
 
 
 class Facts(BaseModel, frozen=True):
@@ -89,22 +89,22 @@ class Refused(ModelUnavailable):
     """Nobody listens at the address."""
 
 
-CHECK = "Check MNEME_OLLAMA_URL."
+CHECK_HINT = "Check MNEME_OLLAMA_URL."
 
 
 def unreachable(url: str, error: Exception) -> ModelUnavailable:
     """Return the error for a server that cannot be reached, with a hint."""
     if isinstance(error, httpx.TimeoutException):
         what = f"{url} gives no answer in time."
-        return ModelUnavailable(what, f"Wait if Ollama is busy there; else look at the network. {CHECK}")
+        return ModelUnavailable(what, f"Wait if Ollama is busy there; else look at the network. {CHECK_HINT}")
     if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
         return ModelUnavailable(f"MNEME_OLLAMA_URL={url} is not an address.", URL_HINT)
     if isinstance(error, httpx.ConnectError | ConnectionError):
         why = str(error)
         if any(sign in why for sign in UNKNOWN_HOST):
-            return ModelUnavailable(f"No machine is called {httpx.URL(url).host}.", CHECK)
+            return ModelUnavailable(f"No machine is called {httpx.URL(url).host}.", CHECK_HINT)
         if "SSL" in why.upper():
-            return ModelUnavailable(f"{url} cannot be trusted, or speaks no TLS: {why}.", CHECK)
+            return ModelUnavailable(f"{url} cannot be trusted, or speaks no TLS: {why}.", CHECK_HINT)
         return Refused(f"No Ollama answers at {url}.", "Start it: ollama serve")
     return stranger(url)
 
@@ -120,7 +120,7 @@ UNKNOWN_HOST = (
 
 
 def stranger(url: str) -> ModelUnavailable:
-    return ModelUnavailable(f"What answers at {url} is not Ollama.", CHECK)
+    return ModelUnavailable(f"What answers at {url} is not Ollama.", CHECK_HINT)
 
 
 def absent(model: str, known: Sequence[str] = ()) -> ModelUnavailable:
@@ -170,7 +170,7 @@ def refusal(status: int, said: str, url: str, model: str = "") -> MnemeError:
 
 async def digests(url: str) -> dict[str, str]:
     """Return the digests of the models a server has by their names, quickly or not at all."""
-    tags = await _request(url, "/api/tags", GLANCE)
+    tags = await _request(url, "/api/tags", GLANCE_TIMEOUT)
     try:
         return {model["name"]: model.get("digest", "") for model in tags["models"]}
     except (KeyError, TypeError) as error:
@@ -193,7 +193,7 @@ async def vocabulary(url: str, model: str) -> dict[str, Any]:
 
 async def survey(url: str) -> Server:
     """Return the whole of what a server has, for `mneme doctor`."""
-    version = (await _request(url, "/api/version", GLANCE)).get("version", "")
+    version = (await _request(url, "/api/version", GLANCE_TIMEOUT)).get("version", "")
     models = [
         _facts(name, await _request(url, "/api/show", body={"model": name})) for name in await digests(url)
     ]

@@ -29,7 +29,7 @@ CUTS = {
     "gpt-2": r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
 }
 """How words are cut before they are merged, by GGUF's name of it (`tokenizer.ggml.pre`)."""
-CACHED = 20_000
+MAX_CACHED_WORDS = 20_000
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ def _byte_level(vocabulary: list[str], merges: list[str], cut: str) -> Count:
     split = Split(tokenizers.Regex(cut), "isolated")
     built.pre_tokenizer = Sequence([split, ByteLevel(add_prefix_space=False, use_regex=False)])
 
-    @lru_cache(maxsize=CACHED)
+    @lru_cache(maxsize=MAX_CACHED_WORDS)
     def count(text: str) -> int:
         return len(built.encode(text, add_special_tokens=False).ids)
 

@@ -20,7 +20,7 @@ from mneme.models.ollama.catalogue import refusal, unreachable
 
 T = TypeVar("T")
 
-PASSING = {429, 499, 500, 502, 503, -1}
+TRANSIENT_STATUSES = {429, 499, 500, 502, 503, -1}
 MAX_WAIT_SECONDS = 20.0
 
 
@@ -59,7 +59,7 @@ async def persist(url: str, model: str, call: Callable[[], Awaitable[T]]) -> T:
 def passing(error: BaseException) -> bool:
     """Return whether a failure is of the kind that goes away by itself."""
     if isinstance(error, ResponseError):
-        return error.status_code in PASSING
+        return error.status_code in TRANSIENT_STATUSES
     if isinstance(error, ALWAYS_PASSING):
         return True
     said = str(error)

@@ -2,7 +2,7 @@
 
 from mneme.core.errors import BadInput
 from mneme.models.embedding import minilm
-from mneme.models.embedding.absent import NAME
+from mneme.models.embedding.absent import BUNDLED_NAME
 from mneme.models.retriever.projection import Projection
 from mneme.models.retriever.reranker import Reranker
 from mneme.models.retriever.retriever import Learning, QueryEncoder, Weights
@@ -20,7 +20,7 @@ def query_encoder(
         return Projection.of(weights) if weights else Projection.untrained(dimension)
     if learning == "reranker":
         return Reranker.of(dimension, weights or {})
-    if embedder != f"bundled:{NAME}":
+    if embedder != f"bundled:{BUNDLED_NAME}":
         raise BadInput(
             f"{embedder} cannot be fine-tuned whole: its weights are not here.",
             'Learn with "projection", or use the bundled embedder.',

@@ -24,7 +24,7 @@ WORD_BUCKETS = 1024
 """Places of words and of pairs of words, by their checksum."""
 DECAY = 0.1
 """Weight of the squared weights beside the summed loss."""
-STEPS, LOSS_EVERY = 300, 10
+TRAINING_STEPS, LOSS_EVERY = 300, 10
 """Steps of a training, and steps between two reports of its loss."""
 FEATURE_WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+|[?!.,;:\"]")
 KIND_PREFIX = "kind/"
@@ -75,7 +75,7 @@ class Reranker(QueryEncoder):
         return _softmax(_features(texts, embedded) @ np.array([*self.kinds.values()]).T)
 
     def train(self, examples: Examples, seed: int) -> list[float]:
-        """Take STEPS accelerated steps (Nesterov) down the regression's loss."""
+        """Take TRAINING_STEPS accelerated steps (Nesterov) down the regression's loss."""
         known = [row for row, agent in enumerate(examples.agents) if agent]
         agents = [examples.agents[row] for row in known]
         names = sorted({*agents})
@@ -103,7 +103,7 @@ def _regression(features: Matrix, wanted: Matrix) -> tuple[Matrix, list[float]]:
     steepest = 0.5 * float(np.linalg.norm(features, 2)) ** 2 + 2 * DECAY
     now = before = np.zeros((wanted.shape[1], features.shape[1]), dtype=np.float32)
     losses = list[float]()
-    for step in range(STEPS):
+    for step in range(TRAINING_STEPS):
         ahead = now + step / (step + 3) * (now - before)
         shares = _softmax(features @ ahead.T)
         if step % LOSS_EVERY == 0:

@@ -28,7 +28,7 @@ from mneme.models.tuning.judging import loss_of
 from mneme.models.tuning.pairs import SYSTEM_PROMPT, Pair, Progress, Recipe, silent
 
 TARGETS = ["v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
-SAVED = "training.safetensors"
+TRAINING_FILE = "training.safetensors"
 ADAPTER = "adapter"
 ADAPTER_FILE = "adapter_model.safetensors"
 CLIP = 1.0
@@ -152,12 +152,12 @@ class Training:
             state = self._optimiser.state[weight]
             tensors |= {f"{each}/{name}": state[each].cpu().contiguous() for each in MOMENTS}
         told = {"step": step, "losses": list(losses), "seconds": seconds, "mark": self._mark}
-        part = self._folder / f"{SAVED}.part"
+        part = self._folder / f"{TRAINING_FILE}.part"
         try:
             save_file(tensors, part, metadata={"training": json.dumps(told)})
             with part.open("rb") as file:
                 os.fsync(file.fileno())
-            part.replace(self._folder / SAVED)
+            part.replace(self._folder / TRAINING_FILE)
         except OSError as error:
             raise StorageFailure(
                 f"The training cannot be saved in {self._folder}: {error.strerror}.", "Free some space there."
@@ -165,7 +165,7 @@ class Training:
 
     def _resumed(self) -> tuple[int, list[float], float]:
         """Return the step to go on with, the losses until there and their seconds."""
-        file, torch = self._folder / SAVED, self._base.torch
+        file, torch = self._folder / TRAINING_FILE, self._base.torch
         if not file.exists():
             return 0, [], 0.0
         try:

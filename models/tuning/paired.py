@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 FLIPS = 20_000
-LEVEL = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 
 
 class PairedTest(BaseModel):
@@ -22,7 +22,7 @@ class PairedTest(BaseModel):
 
     @property
     def not_worse(self) -> bool:
-        return self.p < LEVEL
+        return self.p < SIGNIFICANCE_LEVEL
 
     def __str__(self) -> str:
         return (

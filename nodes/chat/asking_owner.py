@@ -17,7 +17,7 @@ from mneme.stores.access import may
 from mneme.stores.ledger.records import Change
 
 ACTION = "share_memory"
-SAYS = {"accept": True, "reject": False, "respond": False}
+CONSENTS = {"accept": True, "reject": False, "respond": False}
 OWNER_CHANGE = Change(reason="its owner was asked", actor="user")
 
 
@@ -75,6 +75,6 @@ def _read(said: Any) -> Answer:
     """Read an answer; who ignores the question leaves it open."""
 
     def fields_of(given: PersonAnswer) -> dict[str, Any]:
-        return given.args if given.kind == "edit" else {"share": SAYS.get(given.kind)}
+        return given.args if given.kind == "edit" else {"share": CONSENTS.get(given.kind)}
 
     return answers.read_answer(Answer, said, 'Say {"share": true} or {"share": false}.', fields_of)

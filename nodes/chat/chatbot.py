@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
 from mneme.models.asking.asking import ask
-from mneme.models.asking.counting import NOTHING, Asked, added
+from mneme.models.asking.counting import NOTHING, Asked, sum_counts
 from mneme.nodes.chat.context import ChatRuntime, MemoryContext, memories_of
 from mneme.nodes.chat.waking import remember_later
 from mneme.nodes.context import ledger_of, user_of
@@ -56,7 +56,7 @@ class State(Conversation, total=False):
     said: list[str]
     shared: list[str]
     shown: list[str]
-    asked: Annotated[Asked, added]
+    asked: Annotated[Asked, sum_counts]
 
 
 async def recall(state: State, runtime: ChatRuntime) -> Update:

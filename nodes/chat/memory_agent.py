@@ -43,7 +43,7 @@ MIN_SIMILARITY = 0.1
 
 Of 53 memories that facts in ten languages changed, one was below it (development cases, both embedders).
 """
-COMMON = 0.4
+COMMON_WORD_SHARE = 0.4
 """The share of the memories found that have a word from which it says nothing, such as `user`."""
 MAX_SAID_CHARS = 120
 """Maximum characters of the user's own words for a fact that the comparison sees."""
@@ -140,7 +140,7 @@ def worth_comparing(fact: str, similar: Sequence[MemoryRecord]) -> list[MemoryRe
     """Return the memories above the floor, and those that share a word with the fact."""
     held = [{*words_of(each.memory.content).indices} for each in similar]
     counts = Counter(chain.from_iterable(held))
-    said = {each for each in words_of(fact).indices if counts[each] <= max(1, COMMON * len(held))}
+    said = {each for each in words_of(fact).indices if counts[each] <= max(1, COMMON_WORD_SHARE * len(held))}
     return [
         each
         for each, words in zip(similar, held, strict=True)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from mneme.core.errors import BadAnswer
 from mneme.models.asking.asking import ask
-from mneme.models.asking.counting import NOTHING, Asked, added
+from mneme.models.asking.counting import NOTHING, Asked, sum_counts
 from mneme.models.asking.replies import Unusable, read
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
 from mneme.nodes.chat.memory_operations import Judged, Task, retire_on_request, write_id
@@ -48,7 +48,7 @@ class Given(Circumstances, total=False):
 class Result(MessageOutcome, total=False):
     """The outcome of a message, and the questions that were asked for it."""
 
-    asked: Annotated[Asked, added]
+    asked: Annotated[Asked, sum_counts]
 
 
 Asking = TypeVar("Asking", bound=BaseModel)
@@ -85,7 +85,7 @@ class State(Message, Result, total=False):
     decisions: Annotated[list[Decision], Typed]
 
 
-FRESH: Update = {
+INITIAL_FIELDS: Update = {
     **dict.fromkeys(("route", "own")),
     **dict.fromkeys(("rationale", "model", "run_id", "trace", "rereads", "told_in"), ""),
     **{name: [] for name in ("messages", "candidates", "shown", "similar", "verdicts", "decisions")},
@@ -105,7 +105,7 @@ async def receive(state: State, runtime: MemoryRuntime) -> Update:
     known = await Inbox(ledger_of(runtime)).add(user_of(runtime), message)
     outcome: Update = {**(known or {})}
     outcome.pop("operations", None)  # a reducer would add them to those that it has
-    return {**FRESH, **message, **outcome}
+    return {**INITIAL_FIELDS, **message, **outcome}
 
 
 def is_settled(state: State) -> bool:

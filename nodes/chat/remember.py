@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from mneme.core.errors import BadAnswer, MnemeError, PromptTooLong
 from mneme.models.asking.asking import resolve
-from mneme.models.asking.counting import NOTHING, Asked, added
+from mneme.models.asking.counting import NOTHING, Asked, sum_counts
 from mneme.nodes.chat.asking_owner import Questions, next_question
 from mneme.nodes.chat.chatbot import last_of
 from mneme.nodes.chat.context import MemoryRuntime, memories_of
@@ -23,7 +23,7 @@ from mneme.nodes.chat.memory_operations import statements_of
 from mneme.nodes.context import ledger_of, user_of
 from mneme.nodes.messages import MESSAGES_EXAMPLE, spoken
 from mneme.stores.users.inbox import Inbox, Message, OperationNote, complete, is_new
-from mneme.stores.users.memory import RULES, Memory
+from mneme.stores.users.memory import RULES
 
 
 class Batch(TypedDict, total=False):
@@ -64,7 +64,7 @@ class Report(TypedDict, total=False):
     remembered: int
     reread: int
     failed: Annotated[list[Failure], add]
-    asked: Annotated[Asked, added]
+    asked: Annotated[Asked, sum_counts]
 
 
 class State(Batch, Report, Questions, total=False):
@@ -137,15 +137,15 @@ async def _read_by_rules(runtime: MemoryRuntime) -> Message | None:
     if await resolve(runtime.context.memory_agent) == RULES:
         return None
     inbox, user = Inbox(ledger_of(runtime)), user_of(runtime)
-    for version in await memories_of(runtime).read_by_rules():
-        memory = Memory.model_validate(version.value)
+    for known in await memories_of(runtime).read_by_rules():
+        memory = known.memory
         again = complete(
             Message(
                 message="\n".join(dict.fromkeys(each.quote for each in statements_of(memory))),
-                message_id=f"reread-{version.key}-{version.version}",
+                message_id=f"reread-{known.key}-{known.version}",
                 time=memory.time,
                 thread=memory.thread,
-                rereads=version.key,
+                rereads=known.key,
                 told_in=memory.message_id,
             )
         )

@@ -32,7 +32,7 @@ START_POLL = 0.05
 """Seconds between two checks whether a run has been started."""
 MAX_THREADS = 1000
 """Maximum threads that are looked at; there are never as many workers."""
-RETRY = 5.0
+RESTART_SECONDS = 5.0
 """Seconds before a run that the server refused is started again."""
 
 
@@ -101,7 +101,7 @@ class Agenda:
             if thread in busy or self._held[thread]:
                 continue
             busy.add(thread)
-            later = self._due[user] = (monotonic() + RETRY, self._due[user][1])
+            later = self._due[user] = (monotonic() + RESTART_SECONDS, self._due[user][1])
             self._starting = thread
             try:
                 await start_remembering(ledger, later[1])

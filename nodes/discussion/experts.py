@@ -30,12 +30,12 @@ async def shown_to_writer(table: Table, upto: int, count: Count) -> Window:
     room = (table.budget - count(table.about.task)) * MEMORY_SHARE
     memories = {each.title: table.discussions.memory(table.about.id, each.name) for each in table.team.roles}
     histories = [(title, await memory.history()) for title, memory in memories.items()]
-    memory = told_by(proposals_of(await table.conversation.all(upto)), histories, room, count)
+    memory = expert_lines(proposals_of(await table.conversation.all(upto)), histories, room, count)
     turns = [str(turn) for turn in await table.newest(upto, table.budget, count)]
     return f_context(table.about.task, memory, turns, table.budget, count)
 
 
-def told_by(
+def expert_lines(
     proposals: Sequence[Proposal],
     histories: Sequence[tuple[str, Sequence[MemoryVersion]]],
     room: float,

@@ -60,10 +60,10 @@ from mneme.stores.discussions.discussions import Discussion, Ending, Raised, Tur
 from mneme.stores.discussions.issues import Issue
 from mneme.stores.ledger.records import Change
 
-PASSED = "(no usable reply)"
+PASSED_TURN = "(no usable reply)"
 MAX_PASSES = 2
 """Turns in a row that may be passed: after more of them the discussion stops, since its model is too weak."""
-NOBODY = "nobody need speak: all have accepted, and no issue is open"
+NOBODY_NOTE = "nobody need speak: all have accepted, and no issue is open"
 
 
 async def open(state: State, runtime: DiscussionRuntime) -> Update:
@@ -240,7 +240,7 @@ async def _words_alone(turn: Turn, message: str, bad: BadAnswer, table: Table) -
         raise bad
     kept = "only its words were taken" if message else f"the {turn.title} passes"
     return {
-        "message": message or PASSED,
+        "message": message or PASSED_TURN,
         "passed": not message,
         "changes": bool(message) and part_of(table.team, turn.speaker) == "contribute",
         "complaint": f"Turn {turn.number}: {bad} Of this turn {kept}.",
@@ -271,7 +271,7 @@ async def _asked(
         **dict(given),
         outstanding=outstanding,
         unanswered=unanswered,
-        following=NOBODY if is_settled else table.team.role(following).title,
+        following=NOBODY_NOTE if is_settled else table.team.role(following).title,
     )
     return delegate, asked
 

@@ -7,7 +7,7 @@ for, `Name (choice) because …`; who said it otherwise has it in a memory alone
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from mneme.prompts.discussion.intrinsic_memory import ITEM, named
+from mneme.prompts.discussion.intrinsic_memory import ITEM, item_name
 from mneme.stores.discussions.discussions import Turn
 
 
@@ -62,4 +62,4 @@ def proposals_of(turns: Iterable[Turn]) -> list[Proposal]:
 
 def repeats(entry: str, proposals: Iterable[Proposal]) -> bool:
     """Return whether an entry of a memory words a proposal, which is shown as it was worded last."""
-    return named(entry) in {each.name.lower() for each in proposals}
+    return item_name(entry) in {each.name.lower() for each in proposals}

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from mneme.environments.fields import described
 from mneme.library.teams.team import shipped
-from mneme.models.asking.counting import Asked, added
+from mneme.models.asking.counting import Asked, sum_counts
 from mneme.nodes.discussion.context import DiscussionRuntime
 from mneme.nodes.messages import ChatMessages
 from mneme.nodes.workflow import Update
@@ -52,7 +52,7 @@ class Result(TypedDict, total=False):
     tokens: int
     answered_by: dict[str, str]
     complaints: Annotated[list[str], add]
-    asked: Annotated[Asked, added]
+    asked: Annotated[Asked, sum_counts]
 
 
 class State(Given, Result, total=False):

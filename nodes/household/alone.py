@@ -24,7 +24,7 @@ from mneme.nodes.household.household_state import (
     as_json,
     beliefs_of,
     plans_of,
-    told,
+    stream_line,
     world_of,
 )
 from mneme.nodes.household.views import knowledge_of, macro_of, options_of, worker_of
@@ -124,7 +124,7 @@ class Minds:
         going = {number: plan.macro for number, plan in enumerate(self.plans) if plan is not None}
         macros = going | {number: macro_of(option) for number, option in choices.items()}
         everybody = [as_json(macros[number]) for number in range(len(self.members))]
-        line = told(runtime, self.world.steps, step="plan", choices=shown, **more)
+        line = stream_line(runtime, self.world.steps, step="plan", choices=shown, **more)
         return {"decided": everybody, "known": self.known, **line}
 
 

@@ -15,7 +15,7 @@ usable choice it goes on with what is under way or does what is nearest; both ar
 from mneme.environments.household.scene import AGENT_NAMES
 from mneme.nodes.household.alone import AloneState, Answers, Minds, teammates
 from mneme.nodes.household.context import HouseholdRuntime
-from mneme.nodes.household.counters import counted
+from mneme.nodes.household.counters import with_counters
 from mneme.nodes.household.household_state import Update
 from mneme.prompts.household.coela import Planning, Situation, choose_action, draft_message
 from mneme.prompts.household.household import Option
@@ -43,7 +43,7 @@ async def remember(state: State, runtime: HouseholdRuntime) -> Update:
     }
 
 
-@counted
+@with_counters
 async def communicate(state: State, runtime: HouseholdRuntime) -> Update:
     """Let each that decides draft a message, if it may send one and has a real choice."""
     minds, answers = Minds(state, runtime.context.window), Answers()
@@ -64,7 +64,7 @@ async def communicate(state: State, runtime: HouseholdRuntime) -> Update:
     }
 
 
-@counted
+@with_counters
 async def plan(state: State, runtime: HouseholdRuntime) -> Update:
     """Let each that decides choose its next action, sending its message included."""
     minds = Minds(state, runtime.context.window)

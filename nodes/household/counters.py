@@ -37,7 +37,7 @@ class Counters(TypedDict, total=False):
     blind: int
 
 
-def added(before: Counters, more: Counters) -> Counters:
+def sum_counters(before: Counters, more: Counters) -> Counters:
     """Add counters up."""
     total: Any = dict(before)
     for name, count in more.items():
@@ -45,7 +45,7 @@ def added(before: Counters, more: Counters) -> Counters:
     return total  # type: ignore[no-any-return]
 
 
-def counted(node: Node) -> Node:
+def with_counters(node: Node) -> Node:
     """Add calls, tokens and repairs of a node's questions to its update; a decorator."""
 
     @wraps(node)
@@ -58,7 +58,7 @@ def counted(node: Node) -> Node:
             reply_tokens=asked["reply_tokens"],
             repaired=asked["calls"] - asked["questions"],
         )
-        return {**update, "counters": added(update.get("counters", {}), took)}
+        return {**update, "counters": sum_counters(update.get("counters", {}), took)}
 
     return cast(Node, counting_node)
 

@@ -21,7 +21,7 @@ from mneme.environments.household.play import Event, Frame, advance
 from mneme.environments.household.virtualhome.world import VirtualHomeWorld
 from mneme.environments.household.world import World
 from mneme.nodes.household.context import HouseholdContext, HouseholdRuntime
-from mneme.nodes.household.counters import Counters, added, counted
+from mneme.nodes.household.counters import Counters, sum_counters, with_counters
 from mneme.nodes.household.eyes import Eyes, check_perception
 from mneme.nodes.household.household_state import (
     HouseholdState,
@@ -32,7 +32,7 @@ from mneme.nodes.household.household_state import (
     beliefs_of,
     plans_of,
     seeing_world,
-    told,
+    stream_line,
     with_beliefs,
     world_of,
 )
@@ -91,7 +91,7 @@ def _new_world(episode: Episode, context: HouseholdContext) -> World:
     return kind(episode, seed=context.seed)
 
 
-@counted
+@with_counters
 async def perceive(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     """Let each member take in what it sees, and note what of the task turned up where."""
     eyes = Eyes.of(runtime.context)
@@ -137,10 +137,10 @@ def _looked(eyes: Eyes | None, counters: Counters) -> Update:
     if eyes is None:
         return {"counters": counters}
     by = [f"eyes: {each.responder}" for each in eyes.answers]
-    return {"counters": added(counters, eyes.counters), "answered_by": by}
+    return {"counters": sum_counters(counters, eyes.counters), "answered_by": by}
 
 
-@counted
+@with_counters
 async def execute(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     """Turn what was decided into low-level steps until somebody needs a new plan."""
     eyes = Eyes.of(runtime.context)
@@ -158,7 +158,7 @@ async def execute(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     }
     ran = {"frames": [as_json(frame) for frame in frames], "events": [as_json(event) for event in events]}
     return {
-        **told(runtime, state["steps"], step="execute", **ran),
+        **stream_line(runtime, state["steps"], step="execute", **ran),
         "world": world.state(),
         "members": [
             _after(state, plan, known, events, world) for plan, known in zip(plans, beliefs, strict=True)

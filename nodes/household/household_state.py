@@ -20,7 +20,7 @@ from mneme.environments.household.macro import Plan
 from mneme.environments.household.virtualhome.world import VirtualHomeWorld
 from mneme.environments.household.world import World
 from mneme.nodes.household.context import HouseholdRuntime
-from mneme.nodes.household.counters import Counters, added
+from mneme.nodes.household.counters import Counters, sum_counters
 from mneme.nodes.household.eyes import Eyes
 from mneme.stores.ledger.records import MAX_INT
 
@@ -84,7 +84,7 @@ class Ending(TypedDict, total=False):
     success: bool
     steps: int
     progress: dict[str, int]
-    counters: Annotated[Counters, added]
+    counters: Annotated[Counters, sum_counters]
     answered_by: Annotated[list[str], joined]
 
 
@@ -107,7 +107,7 @@ class HouseholdState(Task, Ending, total=False):
 Update = dict[str, Any]
 
 
-def told(runtime: HouseholdRuntime, at: int, **line: Any) -> Update:
+def stream_line(runtime: HouseholdRuntime, at: int, **line: Any) -> Update:
     """Stream a decision or steps, with the step at which it was told, and keep it for the replay."""
     line["at"] = at
     runtime.stream_writer(line)

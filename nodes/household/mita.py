@@ -33,14 +33,14 @@ from mneme.models.asking.asking import ask
 from mneme.nodes.household import household
 from mneme.nodes.household.alone import fallback
 from mneme.nodes.household.context import HouseholdRuntime
-from mneme.nodes.household.counters import Counters, counted, lapse
+from mneme.nodes.household.counters import Counters, lapse, with_counters
 from mneme.nodes.household.household_state import (
     Member,
     Update,
     as_json,
     beliefs_of,
     episode_of,
-    told,
+    stream_line,
     with_beliefs,
     world_of,
 )
@@ -128,7 +128,7 @@ def who_decides(state: State, runtime: HouseholdRuntime) -> Literal["allocate", 
 
 async def follow_proposals(state: State, runtime: HouseholdRuntime) -> Update:
     """Carry out what each member proposed (the paper's ablation: without allocation)."""
-    line = told(runtime, state["steps"], step="follow_proposals", proposals=_streamed(state))
+    line = stream_line(runtime, state["steps"], step="follow_proposals", proposals=_streamed(state))
     return _decided(state, [option_of(each) for each in in_order(state)], "") | line
 
 
@@ -177,7 +177,7 @@ def _said(state: State, options: Sequence[Option], reason: str) -> dict[str, str
     return said
 
 
-@counted
+@with_counters
 async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
     """Allocation: let the manager choose the joint action from X, C, p and T (eqs. 3 and 4)."""
     beliefs, team = beliefs_of(state["members"]), known_to_the_manager(state, runtime)
@@ -194,7 +194,7 @@ async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
     said = {"forbidden": forbidden} if forbidden else {}
     line = {"proposals": _streamed(state), "allocation": options, "reason": reason, **said}
     return _decided(state, chosen, reason) | {
-        **told(runtime, state["steps"], step="allocate", **line),
+        **stream_line(runtime, state["steps"], step="allocate", **line),
         "forbidden": forbidden if all(option.kind == "wait" for option in chosen) else "",
         "members": _informed(state, beliefs, team, chosen),
         "stuck": {name: str(macro_of(option)) for name, option in lapsed.items() if option is not None},
@@ -204,7 +204,7 @@ async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
 
 def _left_to_the_members(state: State, runtime: HouseholdRuntime, why: str, fallbacks: int) -> Update:
     """Let each do as it proposed, where the manager's answer stayed unusable; count the round as such."""
-    line = told(runtime, state["steps"], step="allocate", proposals=_streamed(state), fallback=why)
+    line = stream_line(runtime, state["steps"], step="allocate", proposals=_streamed(state), fallback=why)
     proposed = [option_of(each) for each in in_order(state)]
     counters = Counters(unallocated=1, fallbacks=fallbacks)
     return _decided(state, proposed, f"{FALLBACK}{why}") | {"counters": counters} | line
@@ -239,7 +239,7 @@ async def execute(state: State, runtime: HouseholdRuntime) -> Update:
     return update | {"actions": [*state["actions"], *deeds(state, update)]}
 
 
-@counted
+@with_counters
 async def summarise(state: State, runtime: HouseholdRuntime) -> Update:
     """Condense what happened since the last change into one synopsis (algorithm 1, lines 11 to 16)."""
     beliefs = beliefs_of(state["members"])
@@ -248,9 +248,9 @@ async def summarise(state: State, runtime: HouseholdRuntime) -> Update:
     try:
         asked = await ask(summarise_passage, given, runtime.context.manager, lane="user")
     except BadAnswer as bad:
-        line = told(runtime, state["steps"], step="summarise", fallback=str(bad))
+        line = stream_line(runtime, state["steps"], step="summarise", fallback=str(bad))
         return {"counters": Counters(fallbacks=1)} | line  # the record stays: the next synopsis covers it
-    line = told(runtime, state["steps"], step="summarise", synopsis=asked.value.narrative)
+    line = stream_line(runtime, state["steps"], step="summarise", synopsis=asked.value.narrative)
     by = {"answered_by": [f"manager: {asked.responder}"]}
     return _appended(state, asked.value, given.change, team) | by | line
 
@@ -300,7 +300,7 @@ def negotiations(state: State, runtime: HouseholdRuntime) -> Literal["finish"] |
     ]
 
 
-@counted
+@with_counters
 async def negotiate(state: ProposalRequest, runtime: HouseholdRuntime) -> Update:
     """Negotiation: ask a member for its next action (eq. 2), where it has a choice and something is new."""
     situation = Situation.model_validate(state["situation"])

@@ -1,7 +1,7 @@
 """MiTa's memory: the record that a synopsis is made of, the synopses, and episodes in the ledger.
 
 Algorithm 1 only adds synopses to C, so that it would grow without end, and each would repeat what others say.
-The latest `RECENT` synopses stay as they were written, but for whole sentences that the world has
+The latest `RECENT_SYNOPSES` synopses stay as they were written, but for whole sentences that the world has
 contradicted since. Those before them become one: their sentences that still hold, without what happened then.
 """
 
@@ -36,7 +36,7 @@ from mneme.nodes.household.views import in_lines, knowledge_of, progress_in_word
 from mneme.prompts.household.synopsis import NAMED_THING, NARRATIVE, Passage, Synopsis, sentences
 from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory, experience_of, furniture_of
 
-RECENT = 3
+RECENT_SYNOPSES = 3
 """Number of latest synopses that stay as they were written."""
 STEP_NUMBER = re.compile(r"\bstep \d")
 """Pattern of a sentence about a past event."""
@@ -211,7 +211,7 @@ def kept_short(
     """
     *earlier, latest = synopses
     kept = [*(_still(each, team, over) for each in earlier), latest]
-    if len(kept) <= RECENT + 1:
+    if len(kept) <= RECENT_SYNOPSES + 1:
         return kept
     return [_put_together(kept[0], kept[1]), *kept[2:]]
 

@@ -20,7 +20,7 @@ from mneme.environments.household.scene import AGENT_NAMES
 from mneme.environments.household.walking import steps_if_known
 from mneme.nodes.household.alone import AloneState, Minds, teammates
 from mneme.nodes.household.context import HouseholdRuntime
-from mneme.nodes.household.counters import counted
+from mneme.nodes.household.counters import with_counters
 from mneme.nodes.household.household_state import Update
 from mneme.nodes.workflow import Typed
 from mneme.prompts.household.household import Spot, View
@@ -100,7 +100,7 @@ def _corrected(view: View, observed: Observed) -> Observed:
     return observed.model_copy(update={"intended": UNKNOWN_ROOM, "contradicted": wrong[-BEHAVIOURS:]})
 
 
-@counted
+@with_counters
 async def plan(state: State, runtime: HouseholdRuntime) -> Update:
     """Let each that decides analyse, infer intentions and choose a skill."""
     minds = Minds(state, runtime.context.window)

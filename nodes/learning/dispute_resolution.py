@@ -20,7 +20,7 @@ from mneme.nodes import answers
 from mneme.nodes.learning.context import TeamContext, TeamRuntime, cards_of, who_answers
 from mneme.nodes.learning.verdicts import (
     Verdict,
-    decided,
+    decision_of,
     new_evidence,
     old_evidence,
     plainly,
@@ -220,7 +220,7 @@ async def settle(state: State, runtime: TeamRuntime) -> Update:
             "by": "devils_advocate",
         }
         verdict = state.get("verdict") or Verdict(**recommended, claim=made["claim"], rules=made["rules"])
-        dispute = await cards.resolve(dispute.id, decided(verdict, dispute, card))
+        dispute = await cards.resolve(dispute.id, decision_of(verdict, dispute, card))
     runtime.stream_writer({"step": "settle", "dispute": dispute.id, "status": dispute.status})
     return {"dispute": dispute}
 

@@ -99,7 +99,7 @@ def plainly(answer: object, dispute: Dispute, card: Card) -> Verdict:
     return verdict.model_copy(update={"rules": rules, "claim": verdict.claim or dispute.old.claim})
 
 
-def decided(verdict: Verdict, dispute: Dispute, card: Card) -> Resolution:
+def decision_of(verdict: Verdict, dispute: Dispute, card: Card) -> Resolution:
     """Say a decision as what the store carries out. Raises BadInput for one that cannot be."""
     made = plainly(verdict, dispute, card)
     reason, claim = made.reason or "decided by a person", made.claim or dispute.new.claim

@@ -32,7 +32,7 @@ from mneme.stores.cards.sharing import Abstraction
 
 STORY = {each.id: each for each in story()}
 """The tasks that come with Mneme, by their ids."""
-OUTSIDE = ("workspace", "check", "database")
+OUTSIDE_FIELDS = ("workspace", "check", "database")
 """Fields that reach files, programs or servers outside of Mneme: for a person on their own machine alone."""
 
 
@@ -85,7 +85,7 @@ class UnmeasuredWorld(World):
 
 def refuse_outside(name: str, given: Mapping[str, Any]) -> None:
     """Refuse what a task may not name on a server for several people: programs, folders and databases."""
-    if settings().auth and (runs_commands(name) or any(given.get(each) for each in OUTSIDE)):
+    if settings().auth and (runs_commands(name) or any(given.get(each) for each in OUTSIDE_FIELDS)):
         raise Forbidden(
             f"This server is for several people: it opens no database or folder of a task ({name}).",
             "Run `mneme learn` on your own machine, or ask the server's administrator to install the world.",

@@ -23,7 +23,7 @@ from mneme.environments.pddl import MAX_STEPS, SIZES, Domain, PddlWorld, Problem
 from mneme.environments.turns import Turn
 from mneme.library.teams.team import load_team
 from mneme.models.asking.asking import ask, resolve
-from mneme.models.asking.counting import Asked, added
+from mneme.models.asking.counting import Asked, sum_counts
 from mneme.models.ollama.tokenizers import counter_of
 from mneme.nodes.context import ledger_of, team_of
 from mneme.nodes.pddl.context import PddlRuntime
@@ -90,7 +90,7 @@ def whole_problem(given: Any) -> Problem:
 SOLVER, SECOND = "solver", "second_agent"
 TEAM = "pddl"
 REPEATED_TURNS = 2
-UNSAID = "(nothing)"
+EMPTY_TURN = "(nothing)"
 T = TypeVar("T")
 
 
@@ -121,7 +121,7 @@ class Result(TypedDict):
     success: bool
     steps: int
     valid_steps: int
-    asked: Annotated[Asked, added]
+    asked: Annotated[Asked, sum_counts]
     answered_by: str
     transcript: Annotated[list[Step], add]
     complaints: Annotated[list[str], add]
@@ -177,7 +177,7 @@ async def solve(state: State, runtime: PddlRuntime) -> Update:
             words = bad.raw
         else:
             by, words = answered.responder, answered.value.action
-        return " ".join(words.split())[:300] or UNSAID
+        return " ".join(words.split())[:300] or EMPTY_TURN
 
     chosen = Chosen(agent=SOLVER, action=await action_of(SOLVER, context.solver, choose_action))
     if [turn.output for turn in turns[-REPEATED_TURNS:]] == [chosen["action"]] * REPEATED_TURNS:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from mneme.nodes.sharing.pools import LookUp, look_up
 from mneme.stores.pools.memory_pool import MemoryPool, Pooled
-from mneme.stores.provenance import holding
+from mneme.stores.provenance import current_keys
 from mneme.stores.write_gate import near_to_any
 
 RERANKED_DEPTH = 40
@@ -23,7 +23,7 @@ async def chosen(
     """
     asked = await look_up(pool, question)
     found = await found_by(pool, question, shots + EXTRA_CANDIDATES, asked)
-    hold = await holding(pool.ledger, pool.namespace, (each.key for each in found))
+    hold = await current_keys(pool.ledger, pool.namespace, (each.key for each in found))
     distinct, said = list[Pooled](), [without] if without else []
     for each in found:
         if each.key in hold and not each.pair.is_rated_down and not near_to_any(each.pair.answer, said):

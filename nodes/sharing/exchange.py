@@ -22,7 +22,7 @@ from mneme.nodes.sharing.pools import FrozenRubric, threshold_of, watch
 from mneme.nodes.sharing.training_wake import wake_training
 from mneme.prompts.sharing.answering import AskedQuestion
 from mneme.prompts.sharing.answering import answer as answer_question
-from mneme.prompts.sharing.examples import Criteria, Example, told
+from mneme.prompts.sharing.examples import Criteria, Example, turns_with
 from mneme.prompts.sharing.scoring import Fault, Gradeable, Judgeable, score_pair, score_whole
 from mneme.stores.ledger.records import Change, Source
 from mneme.stores.pools.lessons import keep
@@ -144,7 +144,7 @@ def composed(question: str, examples: Sequence[Pooled]) -> str:
     Of an example that is a whole prompt itself, its own question is shown: A.2 shows no prompt in a prompt.
     """
     pairs = [each.pair for each in examples]
-    shown = [f"{chr(10).join(told(each.leading, each.asks))}->{each.answer} | " for each in pairs]
+    shown = [f"{chr(10).join(turns_with(each.leading, each.asks))}->{each.answer} | " for each in pairs]
     while shown and len(f"{''.join(shown)}{COMPOSED}{question}") > MAX_PAIR_CHARS:
         shown.pop()
     return f"{''.join(shown)}{COMPOSED}{question}" if shown else question
@@ -175,7 +175,7 @@ async def score(  # noqa: PLR0913, PLR0917  (what a pair is, and by what it is s
     )
     if len(text) > MAX_PAIR_CHARS:
         return scored
-    rubric, question = frozen.rubric, "\n".join(told(exchange.leading, exchange.kept))
+    rubric, question = frozen.rubric, "\n".join(turns_with(exchange.leading, exchange.kept))
     form, faults = ("", []) if context.scoring == "printed" else await _form_of(exchange, text)
     scored.update({"faults": [str(each) for each in faults], "scored_by": context.scorer})
     try:

@@ -30,7 +30,7 @@ from mneme.environments.fields import described
 from mneme.library.agents.agent import AGENTS, DOMAINS, Agent, agents_of
 from mneme.models.asking.asking import ask as ask_model
 from mneme.models.asking.asking import resolve
-from mneme.models.asking.counting import NOTHING, Asked, added
+from mneme.models.asking.counting import NOTHING, Asked, sum_counts
 from mneme.nodes.sharing import exchange as exchanging
 from mneme.nodes.sharing.context import GrowthContext, GrowthRuntime
 from mneme.nodes.sharing.exchange import Exchange, WrittenAnswer
@@ -85,7 +85,7 @@ class Result(TypedDict, total=False):
     rejected: Annotated[int, add]
     failed: Annotated[list[Failure], add]
     why: str
-    asked: Annotated[Asked, added]
+    asked: Annotated[Asked, sum_counts]
 
 
 class Posed(TypedDict):

@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 
 from mneme.core.errors import BadInput
 from mneme.environments.fields import described
-from mneme.models.asking.counting import NOTHING, Asked, added
+from mneme.models.asking.counting import NOTHING, Asked, sum_counts
 from mneme.nodes.messages import ChatMessages, said_in
 from mneme.nodes.shared_memory import lines_of, look_up
 from mneme.nodes.sharing import exchange
@@ -67,7 +67,7 @@ class Result(PairScores, total=False):
     shown: list[Shown]
     retriever: int
     answered_by: str
-    asked: Annotated[Asked, added]
+    asked: Annotated[Asked, sum_counts]
 
 
 class State(Question, Result, total=False):

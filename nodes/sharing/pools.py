@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # slow to import
     from mneme.models.retriever.retriever import QueryEncoder
     from mneme.nodes.sharing.context import Pools, Sharing
 
-HELD = 4
+MAX_HELD_RETRIEVERS = 4
 """Question sides of trained retrievers that a process keeps ready."""
 FrozenRubric = RubricVersion[Rubric]
 SHIPPED_RUBRICS = {name: load_rubric(name) for name in RUBRICS}
@@ -156,7 +156,7 @@ async def opened(pool: MemoryPool, retrievers: Retrievers, number: int) -> "Quer
         kind = (version.learning, info.embedder, info.dimension)
         encoder = await asyncio.to_thread(query_encoder, *kind, await retrievers.weights(number))
     _held[version.weights] = encoder  # the last to be dropped
-    for longest_unused in [*_held][:-HELD]:
+    for longest_unused in [*_held][:-MAX_HELD_RETRIEVERS]:
         _held.pop(longest_unused, None)
     return encoder
 

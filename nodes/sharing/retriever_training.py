@@ -48,7 +48,7 @@ from mneme.stores.pools.retrievers import UNTRAINED, Retriever, Retrievers
 
 MAX_GRADED_PER_TRAINING = 32
 """Memories that one training grades anew; while more wait, another follows."""
-LAP = 5
+STEPS_PER_TRAINING = 5
 """Steps from one training's beginning to the end of the graph."""
 REPLAYED_LESSONS = 256
 """Latest lessons that a training goes through; so its time does not grow with the pool."""
@@ -293,4 +293,4 @@ async def _kept(retriever: Retriever, pool: MemoryPool) -> Update:
 
 def more(state: State) -> str:
     """Go on while memories wait: a pool that grew at once is learned from to its end."""
-    return "gather" if state["still"] and state["remaining_steps"] > LAP else "__end__"
+    return "gather" if state["still"] and state["remaining_steps"] > STEPS_PER_TRAINING else "__end__"

@@ -28,7 +28,7 @@ from mneme.stores.ledger.records import Change
 REVIEW_HINT = "Decide: approve, edit (with criteria), redraft (with wishes) or reject."
 
 
-SCORED = Field(
+SCORED_DOMAIN = Field(
     description="The domain whose pairs it scores; may be a new one.", examples=[*DOMAINS, SINGLE_POOL]
 )
 
@@ -36,7 +36,7 @@ SCORED = Field(
 class Wanted(TypedDict, total=False):
     """The domain that needs a rubric, what is written in it, and a person's wishes for the rubric."""
 
-    domain: Required[Annotated[str, SCORED]]
+    domain: Required[Annotated[str, SCORED_DOMAIN]]
     tasks: Annotated[
         list[str],
         described(

@@ -15,7 +15,7 @@ from mneme.prompts.task_memories.task_memories import Phase, summarise_phase
 
 PHASE = 10
 """Prompts from one summary to the next."""
-BEFORE = 1
+PROMPTS_BEFORE = 1
 """Prompts that the harness composes before the first step."""
 
 
@@ -26,11 +26,11 @@ class ChatDev(TaskMemory):
 
     async def recall(self, task: Task) -> Held:
         """Begin to count the prompts."""
-        return {"prompts": BEFORE}
+        return {"prompts": PROMPTS_BEFORE}
 
     async def prepare(self, task: Task, held: Held, turns: Sequence[Turn]) -> Held:
         """Count the prompt; at every tenth, sum up all turns for it."""
-        counted = {"prompts": int(held.get("prompts", BEFORE)) + 1}
+        counted = {"prompts": int(held.get("prompts", PROMPTS_BEFORE)) + 1}
         if counted["prompts"] % PHASE or not turns:
             return counted
         given = Phase(goal=task.goal, before="", steps=self.services.condensed([str(turn) for turn in turns]))

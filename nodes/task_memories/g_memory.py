@@ -35,7 +35,7 @@ from mneme.stores.task_memories.trials import SIMILAR, Insight, TrialRecord
 
 INSIGHTS = 3
 """Number of insights that are shown."""
-RELATED = {"succeeded": 4, "failed": 2}
+RELATED_TRIALS = {"succeeded": 4, "failed": 2}
 """Trials near to a task whose insights are for it."""
 EDGES = 10
 """Maximum edges of a new task."""
@@ -43,11 +43,11 @@ MAX_RULES = 10
 MIN_TRIALS = 5
 REVISED_EVERY = 5
 MERGED_EVERY = 20
-USED = {True: 1, False: -2}
+USE_SCORES = {True: 1, False: -2}
 REMOVED, REMOVED_WHEN_FULL = -1, -3
 REVISED_TRIALS = 5
 """Trials that a revision draws."""
-SUCCESSES, FAILURES = 3, 1
+NEAR_SUCCESSES, NEAR_FAILURES = 3, 1
 """Trials nearest to a drawn one that it is compared with."""
 Compared = tuple[Sequence[TrialRecord], Sequence[TrialRecord]]
 """Successes and failures that are compared."""
@@ -88,7 +88,7 @@ class GMemory(Recollecting):
         """Return the insights that the trials nearest to a task confirm, those of most of them first."""
         near = [
             trial
-            for shelf, most in RELATED.items()
+            for shelf, most in RELATED_TRIALS.items()
             for trial in await self.services.trials.nearest(task.goal, most, shelf=shelf)  # type: ignore[arg-type]
         ]
         standing = await self.services.trials.insights()
@@ -100,7 +100,7 @@ class GMemory(Recollecting):
         await super().remember(trial, held)
         trials, change = self.services.trials, self.change(trial)
         standing = [each for each in await trials.insights() if each.id in held.get("insights", [])]
-        paid: list[Edit] = [(each, scored(each, USED[trial.success])) for each in standing]
+        paid: list[Edit] = [(each, scored(each, USE_SCORES[trial.success])) for each in standing]
         reason = "used in a success" if trial.success else "used in a failure"
         await trials.revise(paid, change.model_copy(update={"reason": reason}))
         count = await trials.count()
@@ -130,8 +130,8 @@ class GMemory(Recollecting):
         trials = self.services.trials
         drawn = Random(f"insights {trial.id}").choices(await trials.latest(count), k=REVISED_TRIALS)  # noqa: S311
         for point, chosen in enumerate(drawn):
-            succeeded = await trials.nearest(chosen.goal, SUCCESSES, shelf="succeeded")
-            failed = await trials.nearest(chosen.goal, FAILURES, shelf="failed")
+            succeeded = await trials.nearest(chosen.goal, NEAR_SUCCESSES, shelf="succeeded")
+            failed = await trials.nearest(chosen.goal, NEAR_FAILURES, shelf="failed")
             concerned = [*{each.id: each for each in (*succeeded, *failed, chosen)}.values()]
             won = [each for each in concerned if each.success]
             lost = [each for each in concerned if not each.success]

@@ -15,11 +15,11 @@ MemoryName = Literal[
 
 
 MEMORY_CLASSES = (TaskMemory, MetaGpt, Voyager, Generative, MemoryBank, ChatDev, GMemory, Intrinsic)
-MEMORIES: dict[str, type[TaskMemory]] = {kind.name: kind for kind in MEMORY_CLASSES}
+MEMORIES_BY_NAME: dict[str, type[TaskMemory]] = {kind.name: kind for kind in MEMORY_CLASSES}
 
 
 def open_memory(name: str, services: MemoryServices) -> TaskMemory:
     """Return the memory of this name, with these services. Raises BadInput."""
-    if name not in MEMORIES:
-        raise BadInput(f"There is no memory {name}.", f"Choose one of {', '.join(MEMORIES)}.")
-    return MEMORIES[name](services)
+    if name not in MEMORIES_BY_NAME:
+        raise BadInput(f"There is no memory {name}.", f"Choose one of {', '.join(MEMORIES_BY_NAME)}.")
+    return MEMORIES_BY_NAME[name](services)

@@ -116,7 +116,7 @@ After `Proposal:` or `Summary:` a name may have any character; elsewhere it is w
 """
 
 
-def named(text: str) -> str:
+def item_name(text: str) -> str:
     """Return the name of the item with which a text begins, in small letters; "" where there is none."""
     found = ITEM.match(text)
     return found["name"].strip().lower() if found else ""

@@ -14,7 +14,7 @@ from mneme.prompts.prompt import Prompt, Reason
 
 FEWEST, MOST = 2, 8
 DOCUMENT_PART = re.compile(r"[^\W\d_][\w -]{0,39}")
-TAKEN = {"name", "turns", "minutes"}
+RESERVED_NAMES = {"name", "turns", "minutes"}
 """Parts that every item or document has beside its own."""
 
 
@@ -124,7 +124,7 @@ def can_be_a_team(given: Assignment, answer: TeamDraft) -> None:
         wrong = [
             name
             for name in names
-            if not DOCUMENT_PART.fullmatch(name) or name in TAKEN or names.count(name) > 1
+            if not DOCUMENT_PART.fullmatch(name) or name in RESERVED_NAMES or names.count(name) > 1
         ]
         if wrong:
             raise ValueError(f"{wrong[0]!r} cannot be the name of a part, or is there twice.")

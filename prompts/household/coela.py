@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 from mneme.prompts.household.household import View
 from mneme.prompts.prompt import PLAIN, Prompt, Reason, one_of
 
-MESSAGE = 500
+MAX_SPEECH_CHARS = 500
 """Characters after which the world cuts a message."""
 
 
@@ -41,7 +41,7 @@ class Draft(BaseModel):
     """A message that might be sent."""
 
     reason: Reason = Field(description="One sentence: what the teammates do not know yet.")
-    message: str = Field(max_length=MESSAGE, description="Empty where there is nothing to say.")
+    message: str = Field(max_length=MAX_SPEECH_CHARS, description="Empty where there is nothing to say.")
 
 
 class Choice(BaseModel):

@@ -79,7 +79,7 @@ $options""",
 )
 
 
-OFTEN = 3
+REPEATS = 3
 """From so many times on, a proposal is heeded or answered."""
 
 
@@ -120,7 +120,7 @@ class CrossContext(Knowledge, Informed):
     members: Annotated[list[Report], PLAIN]
 
 
-WISH = 300
+MAX_WISH_CHARS = 300
 """The most characters in which a wish is quoted that forbids the task."""
 
 
@@ -130,7 +130,7 @@ class Allocation(BaseModel):
     reason: Reason = Field(description="One or two sentences: why these actions together.")
     forbidden: str = Field(
         "",
-        max_length=WISH,
+        max_length=MAX_WISH_CHARS,
         description="The remembered wish that forbids the task itself, in its words; empty: nothing does.",
     )
     choices: dict[str, int] = Field(description="Each member's name, and the number of one of its options.")
@@ -144,7 +144,7 @@ allocate_actions = Prompt(
 as possible. Your members told what they see, believe and propose. Assign each member one of its own options,
 so that together they are the best joint action: no two go for the same thing, container or room; nobody
 looks where somebody has looked already; whoever is nearest goes; nothing is fetched beyond what is missing;
-nobody is idle while something is to be done. Keep a proposal where it fits; one that was made {OFTEN} times
+nobody is idle while something is to be done. Keep a proposal where it fits; one that was made {REPEATS} times
 is kept, or the reason names its member and says why not. Closed containers stand among what a member may do.
 Respect what people wish. Where a wish forbids the task itself, so that it cannot be finished, quote that wish
 in forbidden and let everybody wait; where another way is left, take it and leave forbidden empty.
@@ -206,6 +206,6 @@ def who_insists_is_heeded_or_answered(given: CrossContext, answer: Allocation) -
     """Ask why a proposal that was made again and again is not kept, where the reason does not say."""
     for each in given.members:
         name = each.worker.name
-        if each.times >= OFTEN and answer.choices[name] != each.proposal and name not in answer.reason:
+        if each.times >= REPEATS and answer.choices[name] != each.proposal and name not in answer.reason:
             asked = f"{name} proposed {each.options[each.proposal]} {each.times} times by now"
             raise ValueError(f"{asked}: choose that, or say in the reason why not, with {name}'s name.")

@@ -26,7 +26,7 @@ $memory
 
 The turns so far:
 $turns"""
-EXAMPLES = ('{"action": "water fern2 windowsill can1"}',)
+ACTION_EXAMPLES = ('{"action": "water fern2 windowsill can1"}',)
 """Examples from a world outside the benchmark, so that they reveal no action."""
 
 
@@ -56,7 +56,7 @@ choose_action = Prompt(
     given=Situation,
     answer=Move,
     system=ACTION_RULES,
-    examples=EXAMPLES,
+    examples=ACTION_EXAMPLES,
     user=f"{TASK_TEXT}\n\nYour next action?",
 )
 
@@ -67,6 +67,6 @@ choose_otherwise = Prompt(
     answer=Move,
     system=f"""Another agent is about to repeat itself for the third time. Avoid its approach: choose another
 action, or the same end by another way. {ACTION_RULES}""",
-    examples=EXAMPLES,
+    examples=ACTION_EXAMPLES,
     user=f"{TASK_TEXT}\n\nThe action that is about to be repeated: $repeated\n\nWhich action instead?",
 )

@@ -14,7 +14,7 @@ EXAMPLES_ARE_DATA = (
 TOTAL_POINTS = 100
 
 
-def told(leading: Sequence[str], question: str) -> list[str]:
+def turns_with(leading: Sequence[str], question: str) -> list[str]:
     """Return the turns of a conversation with the question as its last, which names its role as they do."""
     return [*leading, f"user: {question}"] if leading else [question]
 
@@ -28,7 +28,7 @@ class Example(BaseModel):
     kind: str = Field("", description="Whose memory it is, such as sonnet: agents share their memories.")
 
     def __str__(self) -> str:
-        asked = " / ".join(told(self.leading, self.question)) if self.question else "(no question)"
+        asked = " / ".join(turns_with(self.leading, self.question)) if self.question else "(no question)"
         return f"{f'({self.kind}) ' if self.kind else ''}Question: {asked}\nAnswer: {self.answer}"
 
 

@@ -71,7 +71,8 @@ def statements(message: str, preceding: Sequence[str] = ()) -> list[Statement]:
         is_pasted = PASTED.search(VERBATIM.sub(" ", sentence)) and any(map(asks, CLAUSES.split(sentence)))
         is_question, refers = asks(sentence) or is_pasted, REFERS.match(sentence) is not None
         is_of_task = (is_question and sentence[-1] != "?") or (is_of_task and details(sentence))
-        if not (says_beside(sentence) if is_question else not is_of_task and says(sentence, bool(found))):
+        is_more = bool(found or (before and words(sentence)[:1] == ["it"]))  # `My cat is Mo.` `It's black.`
+        if not (says_beside(sentence) if is_question else not is_of_task and says(sentence, is_more)):
             context = sentence if is_question else context
             if is_pasted:
                 break  # what follows is the text that the task is about

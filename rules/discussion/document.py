@@ -14,14 +14,14 @@ from mneme.prompts.discussion.document import (
     Written,
 )
 from mneme.prompts.discussion.memory_template import Slots
-from mneme.rules.discussion.proposals import Item, visible
+from mneme.rules.discussion.proposals import Item, shown_items
 from mneme.rules.registry import rule
 
 
 @rule(questions.write_document)
 def write_document(given: Documenting) -> Written:
     """List the items. Rules cannot rate: every rating is the middle of the scale, and the report says so."""
-    found, outline = list(visible(given).values()), given.outline
+    found, outline = list(shown_items(given).values()), given.outline
     unsaid = UNSHOWN if given.is_cut else UNSAID
     entries = []
     for item in found:

@@ -14,18 +14,17 @@ from mneme.prompts.discussion.intrinsic_memory import (
     Summary,
 )
 from mneme.rules.discussion.memory_update import words
-from mneme.rules.discussion.proposals import demands, fitted, items_in, own_items, visible
+from mneme.rules.discussion.proposals import demands, fitted, items_in, own_items, shown_items
 from mneme.rules.registry import rule
 
 MAX_PROPOSALS_PER_TURN = 2
-"""Maximum proposals in one turn."""
 MAX_GAPS = 3
 
 
 @rule(questions.contribute)
 def contribute(given: Speaking) -> Contribution:
     """Propose what the context does not show; accept when nothing is left."""
-    shown = visible(given)
+    shown = shown_items(given)
     missing = [item for item in own_items(given) if item.name.lower() not in shown]
     lines = [f"Proposal: {item}" for item in missing[:MAX_PROPOSALS_PER_TURN]]
     accept = len(missing) <= MAX_PROPOSALS_PER_TURN and bool(shown or missing)
@@ -58,7 +57,7 @@ def delegate(given: Delegating) -> Delegation:
 @rule(questions.integrate)
 def integrate(given: Speaking) -> Summary:
     """List every item that memory and turns still show."""
-    found = [f"Summary: {item}" for item in visible(given).values()]
+    found = [f"Summary: {item}" for item in shown_items(given).values()]
     message = fitted(found or ["Nothing has been proposed yet."], given.room)
     return Summary(reasoning=f"{len(found)} items are visible.", message=message)
 
@@ -66,7 +65,7 @@ def integrate(given: Speaking) -> Summary:
 @rule(questions.evaluate)
 def evaluate(given: Speaking) -> Evaluation:
     """Name what was asked for and nobody has proposed; rules cannot say whether what is there is good."""
-    shown = visible(given)
+    shown = shown_items(given)
     missing = [item.name for item in demands(given) if item.name.lower() not in shown]
     gaps = [f"no {given.item.lower()} for {name}." for name in missing[:MAX_GAPS]]
     lines = [f"Gap: {each}" for each in gaps] or ["Nothing that was asked for is missing."]

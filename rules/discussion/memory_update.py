@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mneme.prompts.discussion.intrinsic_memory import named
+from mneme.prompts.discussion.intrinsic_memory import item_name
 from mneme.prompts.discussion.memory_template import (
     MAX_ENTRIES,
     MAX_ENTRY_CHARS,
@@ -28,7 +28,7 @@ Purposes = Mapping[Path, Any]
 Kept = dict[Path, list[str]]
 LABELLED = re.compile(r"([A-Za-z][\w '/-]{1,40}):\s+(\S.*)")
 ENTRY_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
-SUBJECT = re.compile(r"([^:(.;,]{3,60})\s*(?::\s|\()")
+SUBJECT_HEAD = re.compile(r"([^:(.;,]{3,60})\s*(?::\s|\()")
 CONTENT_WORD = re.compile(r"\b\w*\d\w*\b|[^\W\d_]{4,}")
 LABEL = 4.0
 """Weight of a label's word in a slot's name, beside a statement's word in its purpose."""
@@ -88,8 +88,8 @@ def _take_in(purposes: Purposes, kept: Kept, statement: str) -> Path:
 
 
 def _subject(statement: str) -> str:
-    found = SUBJECT.match(statement)
-    return named(statement) or (found[1].strip().lower() if found else "")
+    found = SUBJECT_HEAD.match(statement)
+    return item_name(statement) or (found[1].strip().lower() if found else "")
 
 
 def _drop(kept: Kept, excess: int) -> None:

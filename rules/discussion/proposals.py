@@ -23,7 +23,7 @@ PERSON_TURN = re.compile(r"^[^\n]*\(a person\)[^\n]*:\n")
 MAX_DUTIES = 4
 NAME_WORD = re.compile(r"[^\W_](?:[\w'%/-]|[.,:](?=\w))*")
 """A word, a number, a time or a date of a name."""
-MAX_NAME_CHARS, SHORTEST_LINE = 80, 110
+MAX_ITEM_NAME_CHARS, SHORTEST_LINE = 80, 110
 CUT = " …"
 
 
@@ -60,7 +60,7 @@ def joined(found: Iterable[Item]) -> dict[str, Item]:
     return by_name
 
 
-def visible(given: Speaking) -> dict[str, Item]:
+def shown_items(given: Speaking) -> dict[str, Item]:
     """Return the items that memory and turns show."""
     return joined(item for text in [given.memory, *given.turns.root] for item in items_in(text))
 
@@ -102,5 +102,5 @@ def _item(text: str, choice: str, why: str) -> Item:
 
 
 def _name(text: str) -> str:
-    name = shorten(" ".join(NAME_WORD.findall(text.partition("; ")[0])), MAX_NAME_CHARS, placeholder="…")
+    name = shorten(" ".join(NAME_WORD.findall(text.partition("; ")[0])), MAX_ITEM_NAME_CHARS, placeholder="…")
     return name[:1].upper() + name[1:]

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from mneme.prompts.household import mita as questions
 from mneme.prompts.household import synopsis
 from mneme.prompts.household.household import Item
-from mneme.prompts.household.mita import OFTEN, Allocation, CrossContext, Proposal, Situation
+from mneme.prompts.household.mita import REPEATS, Allocation, CrossContext, Proposal, Situation
 from mneme.prompts.household.synopsis import NARRATIVE, Found, Passage, Synopsis
 from mneme.rules.household.judgement import best
 from mneme.rules.household.teamwork import share_out
@@ -32,7 +32,7 @@ def allocate_actions(given: CrossContext) -> Allocation:
     reasons += [
         f"What {each.worker.name} proposed {each.times} times by now takes longer, or another does it."
         for each in overruled
-        if each.times >= OFTEN
+        if each.times >= REPEATS
     ]
     return Allocation(reason=" ".join(reasons), choices=chosen)
 

@@ -14,7 +14,7 @@ from itertools import product
 from typing import NamedTuple
 
 from mneme.prompts.household.household import Knowledge
-from mneme.prompts.household.mita import OFTEN, Report
+from mneme.prompts.household.mita import REPEATS, Report
 from mneme.rules.household.errands import HANDS, Aim, Errands
 from mneme.rules.household.joint_routes import JointRoutes
 from mneme.rules.household.judgement import WAITING
@@ -63,7 +63,7 @@ def share_out(knowledge: Knowledge, team: Sequence[Report]) -> list[int]:
 
 def _worth(member: Report) -> float:
     """Return the maximum cost in steps of following a member's proposal."""
-    return INSISTING if member.times >= OFTEN else HEEDING
+    return INSISTING if member.times >= REPEATS else HEEDING
 
 
 def _proposed(member: Report) -> Aim:

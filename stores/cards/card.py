@@ -353,7 +353,7 @@ def ranking(settings: CardSettings) -> Ranking:
     )
 
 
-def derived(card: Card, settings: CardSettings) -> Value:
+def ranking_numbers(card: Card, settings: CardSettings) -> Value:
     """Return the numbers that the formula and upkeep read; `renewed` and `expires` in days since 1970."""
     evidence, rate = card.evidence, card.evidence.success_rate
     successes = evidence.success_count
@@ -376,7 +376,7 @@ class CardRecords(Shelf[Card, Card]):
             Card.of,
             text=lambda card: card.text,
             part=lambda card: f"{card.shelf}/{section_name(card.scope)}",
-            beside=lambda card: derived(card, settings),
+            beside=lambda card: ranking_numbers(card, settings),
             outside=frozenset({"id"}),
             missing=f"The team {team} has no card {{key}}.",
             hint="See `mneme cards list`.",

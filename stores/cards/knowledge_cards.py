@@ -80,12 +80,12 @@ from mneme.stores.shelf import Shelf, kind_of
 Fits = Callable[[Card], bool]
 """Returns whether a card is useful for a task."""
 NO_CARE = Care()
-RELEVANT = 0.22
+MIN_CARD_COSINE = 0.22
 """The cosine below which a card of another scope, or of none, is about something else.
 
 Of floors from 0 to 0.5, the best by F2 on the twenty questions of `tests/stores/relevance.yaml` that set it.
 """
-UNTESTED = 0.5
+UNTESTED_CONFIDENCE = 0.5
 """The confidence in a lesson that no task has tested: the least with which a card is retrieved."""
 
 
@@ -171,7 +171,7 @@ class KnowledgeCards:
 
     async def propose(self, lesson: Lesson, *, change: Change, care: Care = NO_CARE) -> Learned:
         """Make a provisional card of a lesson that no task has tested; an existing card stays as it is."""
-        made = care.of(untested_card(lesson, change, UNTESTED))
+        made = care.of(untested_card(lesson, change, UNTESTED_CONFIDENCE))
         is_new = await self.records.add_new(made.id, made, change=change)
         return Learned(event="created" if is_new else "unchanged", card=await self.records.get(made.id))
 
@@ -261,7 +261,7 @@ class KnowledgeCards:
             ("active", text, scope),
             k,
             lambda card: not card.expired(now) and fits(card),
-            RELEVANT * SIMILARITY,
+            MIN_CARD_COSINE * SIMILARITY,
             ranking=ranking(self.settings),
             vector=vector,
         )
@@ -272,7 +272,7 @@ class KnowledgeCards:
     ) -> Sequence[Retrieved]:
         """Return the deprecated cards most similar to a task or a draft that fit: what has failed before."""
         vector = await self._ledger.vector_of(text)
-        found = await self._fitting(("pitfall", text, scope), k, fits, RELEVANT, vector=vector)
+        found = await self._fitting(("pitfall", text, scope), k, fits, MIN_CARD_COSINE, vector=vector)
         return [Retrieved(card=card, score=hit.score, parts={"similarity": hit.score}) for card, hit in found]
 
     async def _fitting(

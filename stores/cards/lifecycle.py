@@ -243,7 +243,7 @@ def _read(text: str) -> Requirement:
     raise BadInput(f"{text!r} names no version.", "Write it like sqlite>=3.40 or python>=3.11,<4.")
 
 
-SERVED = 0.8
+SERVED_CONFIDENCE = 0.8
 """The confidence that a person's word gives; one above it could verify a card at once (§3, step 5)."""
 
 
@@ -284,7 +284,7 @@ def rated(card: Card, rating: Rating, settings: CardSettings) -> Decision:
 
 def _outcome(rating: Rating) -> TaskOutcome:
     name = f"rated by {rating.by}" + (f" in {rating.task}" if rating.task else "")
-    return TaskOutcome(task=name, success=rating.good, confidence=SERVED)
+    return TaskOutcome(task=name, success=rating.good, confidence=SERVED_CONFIDENCE)
 
 
 def superseded(card: Card, by: Card, reason: str) -> Decision:

@@ -53,7 +53,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change, team_namespace
 from mneme.stores.shelf import Shelf, kind_of
 
-FIGURE, NAME = "[figure]", "[name {}]"
+FIGURE_MARK, NAME_MARK = "[figure]", "[name {}]"
 FIGURE_PIECE = re.compile(r"(?<![\w.])\d[\d.,:/-]*(?<![.,:/-])(?![\w])")
 """A figure, a date or a time by itself; within a word it makes the word a name."""
 PIECES = re.compile(
@@ -104,7 +104,7 @@ class Abstraction:
             said = piece[0]
             if piece["figure"]:
                 self.figures += 1
-                return FIGURE
+                return FIGURE_MARK
             begins = bool(BEGINS.search(text[: piece.start()]))
             if piece["abbreviation"] or (piece["word"] and self._may_stay(said, begins)):
                 return said
@@ -112,7 +112,7 @@ class Abstraction:
                 return said
             name = min(_forms(said.strip("`\"'").casefold().replace("’", "'").removesuffix("'s")))
             self.names.add(name)
-            return known.setdefault(name, NAME.format(len(known) + 1))
+            return known.setdefault(name, NAME_MARK.format(len(known) + 1))
 
         return PIECES.sub(put, text)
 
@@ -172,7 +172,7 @@ def outcomes_of(history: Sequence[CardVersion]) -> dict[str, bool]:
     return {outcome.task: outcome.success for outcome in seen if outcome.task in counted}
 
 
-def bounded(outcomes: Mapping[str, Outcomes]) -> dict[str, Counts]:
+def bounded_counts(outcomes: Mapping[str, Outcomes]) -> dict[str, Counts]:
     """Return each card's counts, where no task counts for more than `A_TASK` of the cards."""
     touched: dict[str, list[str]] = {}
     for card, tasks in outcomes.items():
@@ -269,7 +269,7 @@ class SharedFiles:
             outcomes.setdefault(lesson.card_id, {}).update(found)
         counts: dict[str, Counts] = {}
         if epsilon is not None:
-            counts = noisy(bounded(outcomes), epsilon)
+            counts = noisy(bounded_counts(outcomes), epsilon)
             await self._spend(epsilon, budget, change=change)
         made = [_card(lesson, counts.get(key)) for key, lesson in lessons.items()]
         made.sort(key=lambda card: card.id)  # an order which says nothing of when they were learned

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from mneme.core.errors import BadInput, needs
 from mneme.core.settings import read_settings
 from mneme.stores.checkpoints.erasing import unpack
-from mneme.stores.checkpoints.files import RUN, open_file, readable
+from mneme.stores.checkpoints.files import RUN, open_file, readable_path
 from mneme.stores.checkpoints.threads import Place, ThreadSummary, put_back, threads_of
 from mneme.stores.database import Cursor, Database
 from mneme.stores.ledger.addresses import POSTGRES_SCHEMES
@@ -110,7 +110,7 @@ async def opened_checkpointer(*, to_read: bool = False) -> AsyncIterator["Checkp
     location = (await read_settings()).checkpoints_location
     with ExitStack() as copied:
         if to_read and "://" not in location:
-            location = str(await asyncio.to_thread(copied.enter_context, readable(_path(location))))
+            location = str(await asyncio.to_thread(copied.enter_context, readable_path(_path(location))))
         async with open_checkpointer(location) as saver:
             yield saver
 
@@ -131,7 +131,7 @@ def _read(location: str, work: Callable[[Cursor], T]) -> T:
     """Read without LangGraph, which is slow to import."""
     with ExitStack() as opened:
         if "://" not in location:
-            location = str(opened.enter_context(readable(_path(location))))
+            location = str(opened.enter_context(readable_path(_path(location))))
         database = opened.enter_context(closing(_database(location)[0]))
         return work(opened.enter_context(database.reading(snapshot=True)))
 

@@ -20,7 +20,7 @@ from mneme.core.durable import sync
 from mneme.core.errors import BadInput, Damaged, MnemeError, StorageFailure
 from mneme.core.private import close_to_others, is_shared, make_private_file, make_private_folder
 from mneme.stores.checkpoints.threads import CHECKPOINT_TABLES
-from mneme.stores.database import NOTE_SUFFIX, Cursor, Sqlite, kept_of, make, noted, storage_errors
+from mneme.stores.database import NOTE_SUFFIX, Cursor, Sqlite, kept_of, make, noted_size, storage_errors
 
 _JSON = "CAST(metadata AS TEXT)"
 RUN = f"CASE WHEN json_valid({_JSON}) THEN json_extract({_JSON}, '$.run_id') END"
@@ -99,7 +99,7 @@ def open_file(path: Path) -> Sqlite:
             for statement in (f"CREATE INDEX IF NOT EXISTS checkpoints_run ON checkpoints ({RUN})", *SET_UP):
                 cursor.execute(statement)
         _note_kept(path)
-        before = noted(database.kept)  # before what it is compared with: others write, too
+        before = noted_size(database.kept)  # before what it is compared with: others write, too
         with database.reading() as cursor:
             if gone := newest_gone(path, before, cursor.execute(ROWS_MADE).fetchone()[0]):
                 raise Damaged(gone[0], REMEDY)
@@ -148,7 +148,7 @@ def check_checkpoints(path: Path) -> list[str]:
 
 def check_sqlite(path: Path) -> list[str]:
     """Read the whole file and compare its tables with their indexes; return the problems found."""
-    before = noted(kept_of(path))  # before what it is compared with: others write, too
+    before = noted_size(kept_of(path))  # before what it is compared with: others write, too
     try:
         with _reading(path) as cursor:
             rows = cursor.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})").fetchall()
@@ -162,7 +162,7 @@ def check_sqlite(path: Path) -> list[str]:
 
 def accept_missing(path: Path) -> list[str]:
     """Accept the current numbers of rows; return what was missing. Raises Damaged, NotWritable."""
-    before = noted(kept_of(path))
+    before = noted_size(kept_of(path))
     with _reading(path) as cursor:
         if not missing_rows(cursor, path, before):
             return []
@@ -179,7 +179,7 @@ def accept_missing(path: Path) -> list[str]:
 @contextmanager
 def _reading(path: Path) -> Iterator[Cursor]:
     with (
-        readable(path) as file,
+        readable_path(path) as file,
         closing(Sqlite(file, CHECKPOINTS_HINT.format(path=path))) as database,
         database.reading(snapshot=True) as cursor,
     ):
@@ -190,7 +190,7 @@ def copy_sqlite(path: Path, target: Path) -> None:
     """Copy the file as it is at one moment, also while others write to it. Raises StorageFailure."""
     make_private_file(target)
     try:
-        with readable(path) as file, closing(sqlite3.connect(target)) as copy:
+        with readable_path(path) as file, closing(sqlite3.connect(target)) as copy:
             there = f"{file.absolute().as_uri()}?mode=rw"
             with closing(sqlite3.connect(there, uri=True, timeout=30)) as source:
                 source.backup(copy)
@@ -201,7 +201,7 @@ def copy_sqlite(path: Path, target: Path) -> None:
 
 
 @contextmanager
-def readable(path: Path) -> Iterator[Path]:
+def readable_path(path: Path) -> Iterator[Path]:
     """Give the path of the file, or of a copy where its folder cannot be written, as SQLite must to read."""
     if not path.is_file() or (os.access(path.parent, os.W_OK) and shutil.disk_usage(path).free > ROOM):
         yield path

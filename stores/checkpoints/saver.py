@@ -45,8 +45,8 @@ from mneme.stores.checkpoints.threads import (
     VALUE_COLUMNS,
     At,
     CheckpointHead,
-    Past,
     Place,
+    Prunable,
     ThreadSummary,
     Value,
     before_latest,
@@ -325,7 +325,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
 
         return await self._worker.to_the_end(keep)
 
-    def _prune(self, cursor: Cursor, thread: str, known: Sequence[CheckpointHead], past: Past) -> int:
+    def _prune(self, cursor: Cursor, thread: str, known: Sequence[CheckpointHead], past: Prunable) -> int:
         """Drop the past of a thread; return how many checkpoints that were."""
         kept = {each.at for each in known} - past.old
         written = cursor.execute(_WRITTEN, (thread,)).fetchall()

@@ -180,7 +180,7 @@ def known_in(cursor: Cursor, thread: str) -> list[CheckpointHead]:
     return [CheckpointHead(namespace, id, parent, metadata_of(text)) for namespace, id, parent, text in rows]
 
 
-class Past(NamedTuple):
+class Prunable(NamedTuple):
     """The checkpoints that can be deleted, and the writes without one that are older than the rest."""
 
     old: set[At]
@@ -192,7 +192,7 @@ def uses_deltas(known: Sequence[CheckpointHead]) -> bool:
     return any("counters_since_delta_snapshot" in each.metadata for each in known)
 
 
-def before_turns(known: Sequence[CheckpointHead], turns: int) -> Past | None:
+def before_turns(known: Sequence[CheckpointHead], turns: int) -> Prunable | None:
     """Return what the last turns of a thread do not need; None if it has no more turns than that."""
     roots = [each for each in known if not each.namespace]
     inputs = sorted((each.id for each in roots if each.metadata.get("source") == "input"), reverse=True)
@@ -206,10 +206,10 @@ def before_turns(known: Sequence[CheckpointHead], turns: int) -> Past | None:
             return each.root is not None and each.root < first and each.root not in begun_from
         return each.id not in begun_from if not each.namespace else each.id < latest[each.namespace]
 
-    return Past({each.at for each in known if each.id < first and is_old(each)}, lambda _, id: id < first)
+    return Prunable({each.at for each in known if each.id < first and is_old(each)}, lambda _, id: id < first)
 
 
-def before_latest(known: Sequence[CheckpointHead]) -> Past:
+def before_latest(known: Sequence[CheckpointHead]) -> Prunable:
     """Return all but the latest checkpoint of each namespace, and all checkpoints of ended calls."""
     latest = _latest(known)
     called = {each.id for each in known if not each.namespace} - {latest.get("")}
@@ -219,7 +219,7 @@ def before_latest(known: Sequence[CheckpointHead]) -> Past:
     def is_before(namespace: str, id: str) -> bool:
         return namespace in ended or id < latest.get(namespace, "")
 
-    return Past({each.at for each in known if is_before(*each.at)}, is_before)
+    return Prunable({each.at for each in known if is_before(*each.at)}, is_before)
 
 
 def _latest(known: Sequence[CheckpointHead]) -> dict[str, str]:

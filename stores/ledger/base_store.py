@@ -33,7 +33,7 @@ from mneme.core.errors import BadInput
 from mneme.stores.ledger import query
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.log import retry_on_conflict
-from mneme.stores.ledger.query import MAX_QUERY, Mode, Test, tests_of
+from mneme.stores.ledger.query import MAX_QUERY_CHARS, Mode, Test, tests_of
 from mneme.stores.ledger.records import Change, Namespace, Source, Value, Version, Write, make_write, texts_in
 
 STORE_RANGES = {f"${name}": query.COMPARISONS[name] for name in query.RANGES}
@@ -79,9 +79,9 @@ class LedgerStore(BaseStore):
 
     async def _search(self, op: SearchOp) -> list[SearchItem]:
         """Read pages until enough items pass the whole filter, which the engine can test only in part."""
-        if len(op.query or "") > MAX_QUERY:
+        if len(op.query or "") > MAX_QUERY_CHARS:
             raise BadInput(
-                f"A query may have {MAX_QUERY} characters; this one has {len(op.query or '')}.",
+                f"A query may have {MAX_QUERY_CHARS} characters; this one has {len(op.query or '')}.",
                 "Send a part of it.",
             )
         needed = op.offset + op.limit

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from mneme.stores.database import Cursor
 from mneme.stores.ledger.index import Scores
 from mneme.stores.ledger.query import DENSE, SPARSE, Query, passes
-from mneme.stores.ledger.reading import Read, around, heads_of, vectors_by_ids
+from mneme.stores.ledger.reading import Read, heads_of, neighbours_of, vectors_by_ids
 from mneme.stores.ledger.records import Hit, Version
 from mneme.stores.ledger.words import words_in
 
@@ -149,7 +149,7 @@ def blended(cursor: Cursor, read: Read, pool: Mapping[str, Scores], query: Query
     scoring = _Scoring(cursor, read, pool, query, hints)
     own = {each.record: each for each in scoring.weigh(scoring.promising())}
     lenders = [each for each in sorted(own.values(), reverse=True)[:LENDERS] if each.thread]
-    sides = around(cursor, [each.head for each in lenders], LENDING_TURNS)
+    sides = neighbours_of(cursor, [each.head for each in lenders], LENDING_TURNS)
     beside = {record for two in sides for side in two for record in side} - own.keys()
     every = own | {each.record: each for each in scoring.weigh(beside)}
     lent = dict.fromkeys(own, 0.0)

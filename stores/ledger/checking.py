@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from mneme.core.errors import MnemeError
-from mneme.stores.database import Cursor, Database, Sqlite, kept_of, noted
+from mneme.stores.database import Cursor, Database, Sqlite, kept_of, noted_size
 from mneme.stores.ledger.log import LOG_COLUMNS, Transaction
-from mneme.stores.ledger.reading import DIGEST_BYTES, chained, is_whole, state_of
+from mneme.stores.ledger.reading import DIGEST_BYTES, chained, is_intact, state_of
 from mneme.stores.ledger.records import Version, gaps
 
 READ = {table: f"SELECT {', '.join(columns)} FROM ledger_{table}" for table, columns in LOG_COLUMNS.items()}
@@ -45,7 +45,7 @@ def replay(transaction: Transaction, entries: Iterable[tuple[Any, ...]]) -> LogR
         if missing:
             found.problems.append(f"entries {seq - missing} to {seq - 1} are missing")
             found.gone += missing
-        if not isinstance(digest, bytes) or not (is_erased or is_whole(nonce, body, digest)):
+        if not isinstance(digest, bytes) or not (is_erased or is_intact(nonce, body, digest)):
             found.problems.append(f"entry {seq} is damaged")
             found.broken.append((record, number))
             continue
@@ -68,7 +68,7 @@ def replay(transaction: Transaction, entries: Iterable[tuple[Any, ...]]) -> LogR
 
 def problems_of(database: Database) -> list[str]:
     """Read everything in a log; return its problems in words."""
-    written = noted(database.kept)  # before what it is compared with: others write, too
+    written = noted_size(database.kept)  # before what it is compared with: others write, too
     try:
         with database.reading(snapshot=True) as cursor:
             return next(filter(None, _checks(cursor, written, is_file=isinstance(database, Sqlite))), [])

@@ -36,8 +36,8 @@ from mneme.stores.ledger.folder import is_sealed, seal, unseal
 from mneme.stores.ledger.index import (
     BATCH_SIZE,
     STAMP_ID,
-    Changes,
     Engine,
+    LogChanges,
     Point,
     Scores,
     agrees,
@@ -48,13 +48,13 @@ from mneme.stores.ledger.index import (
     stamp_in,
     stamp_of,
 )
-from mneme.stores.ledger.query import DENSE, LAST, SPARSE, Where, section_of
+from mneme.stores.ledger.query import DENSE, LAST_CHAR, SPARSE, Where, section_of
 from mneme.stores.ledger.reading import State, check_embedder, current_state, version_in
 
-COPY = "index-"
+COPY_PREFIX = "index-"
 FOLLOW_SECONDS = 0.5
 """Seconds between two checks whether another process has written."""
-REST = 9
+REST_FACTOR = 9
 """How many times as long as it took to build a copy anew its process rests, before it does so again."""
 KEPT_VERSIONS = 4096
 """Number of versions that a copy caches in memory after they were read."""
@@ -98,6 +98,7 @@ class EdgeEngine(Engine):
         """Open the shard in a folder, or make one of a dimension in an empty folder."""
         self.path, self.folder, self.lock = path, path.parent, lock
         self._known, self.scopes = set[str](), list[str]()
+        self.has_remains = False
         # To parse a version takes as long as to find it. What is kept goes with an erasure, and again with
         # this copy, which is built anew then: a search that began before may read what was erased.
         self.read = lru_cache(KEPT_VERSIONS)(version_in)
@@ -115,8 +116,9 @@ class EdgeEngine(Engine):
         return stamp
 
     @guarded()
-    def apply(self, found: Changes) -> None:
+    def apply(self, found: LogChanges) -> None:
         """Follow the log to another entry."""
+        self.has_remains |= found.erases  # its files still have what is erased
         if found.gone:
             self.shard.update(edge.UpdateOperation.delete_points([*found.gone]))
         self.upsert([*found.points, stamp_of(found.state)])
@@ -150,7 +152,7 @@ class EdgeEngine(Engine):
         unless a record has no section.
         """
         scopes = self.scopes
-        parts = [(bisect_left(scopes, each), bisect_left(scopes, each + LAST)) for each in where.scopes]
+        parts = [(bisect_left(scopes, each), bisect_left(scopes, each + LAST_CHAR)) for each in where.scopes]
         if not where.sections:
             [(start, end)] = parts if len(parts) == 1 else [(0, 0)]
             return where._replace(scopes=(), whole=(scopes[start],)) if end - start == 1 else where
@@ -191,7 +193,6 @@ class EdgeIndex:
         self._ended = threading.Event()
         self._watch: threading.Thread | None = None
         self._copy: EdgeEngine | None = None
-        self._has_remains = False
 
     def follow(self) -> None:
         """Bring the copy to the end of the log."""
@@ -207,11 +208,6 @@ class EdgeIndex:
     def _catch_up(self, copy: EdgeEngine) -> None:
         with self._database.reading(snapshot=True) as cursor:
             found = changes(cursor, copy.state.seq, copy.read)
-        self._apply(copy, found)
-
-    def _apply(self, copy: EdgeEngine, found: Changes) -> None:
-        if found.erases:
-            self._has_remains = True  # first: whoever sees that the copy has followed goes by this
         copy.apply(found)
 
     def written(self) -> None:
@@ -233,17 +229,15 @@ class EdgeIndex:
 
     def rebuild(self) -> None:
         """Build the copy anew; searches go on in the former one meanwhile, and other changes too."""
-        self._has_remains = True
-        self.opened()
+        self.opened().has_remains = True
         self._remove_remains()
 
     def _remove_remains(self) -> None:
         """Put a copy that is built anew in the place of one whose files may hold what was erased."""
         with self._renewing:
-            if not self._has_remains:
-                return
-            self._has_remains = False
             former = self.opened()
+            if not former.has_remains:
+                return
             new = self._built(former.folder, former.lock)
             with self._following:
                 self._catch_up(new)
@@ -261,7 +255,7 @@ class EdgeIndex:
             return wrong
         copy = self.opened()
         with self._following, self._database.reading(snapshot=True) as cursor:
-            self._apply(copy, changes(cursor, copy.state.seq))  # of the state that is compared
+            copy.apply(changes(cursor, copy.state.seq))  # of the state that is compared
             return wrong + differences(cursor, copy.points())
 
     def layout(self) -> None:
@@ -277,7 +271,7 @@ class EdgeIndex:
             copy, self._copy = self._copy, None
             if copy is not None:
                 copy.close()
-                if self._has_remains:
+                if copy.has_remains:
                     shutil.rmtree(copy.folder, ignore_errors=True)
 
     def opened(self) -> EdgeEngine:
@@ -298,7 +292,7 @@ class EdgeIndex:
                 self.follow()
                 if (began := time.monotonic()) >= rested:
                     self._remove_remains()
-                    rested = time.monotonic() + REST * (time.monotonic() - began)
+                    rested = time.monotonic() + REST_FACTOR * (time.monotonic() - began)
             except MnemeError as failure:
                 log.debug("The index could not follow the log, and does so with the next search: %s", failure)
 
@@ -307,7 +301,7 @@ class EdgeIndex:
         lock, number = None, 0
         while lock is None:
             number += 1
-            folder = self._folder / f"{COPY}{number}"
+            folder = self._folder / f"{COPY_PREFIX}{number}"
             lock = _lock(folder)
         try:
             make_private_folder(folder)
@@ -349,7 +343,7 @@ class EdgeIndex:
         shard = folder / f"{number:06d}"
         make_private_folder(shard)
         copy = EdgeEngine(shard, lock, dimension=current_state(self._database).dimension)
-        copy.apply(Changes(build(self._database, copy.upsert)))
+        copy.apply(LogChanges(build(self._database, copy.upsert)))
         if not is_shared(self._folder):
             close_all_to_others(shard)
         return copy
@@ -375,7 +369,7 @@ def _lock(copy: Path) -> int | None:
 
 def copies_in(folder: Path) -> list[Path]:
     """Return the copies in a ledger's folder."""
-    return sorted(path for path in folder.glob(f"{COPY}*") if path.is_dir())
+    return sorted(path for path in folder.glob(f"{COPY_PREFIX}*") if path.is_dir())
 
 
 def shards_in(copy: Path) -> list[Path]:

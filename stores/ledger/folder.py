@@ -35,7 +35,7 @@ LOG_FILES = f"{LOG}*"
 """The files of the log: a write-ahead log is there only after a kill."""
 GENERATIONS = "generation-*"
 """The folders of older ledgers."""
-MAKING = "mneme.making"
+NEW_LOG = "mneme.making"
 """Where a new log is written before it takes its place."""
 KNOWN_NAMES = ("mneme.", LOG, "index-", "set-aside-", "generation-", "making-")
 ASIDE = "set-aside-"
@@ -111,7 +111,7 @@ class Folder:
     @contextmanager
     def new_log(self) -> Iterator[Path]:
         """Give the path for a new log, which takes its place at the end: whole, or not at all."""
-        making = self.path / MAKING
+        making = self.path / NEW_LOG
         with storage_errors(f"write {self.log}"):
             shutil.rmtree(making, ignore_errors=True)
             making.mkdir(mode=0o700)

@@ -19,12 +19,12 @@ from typing import Any, Literal, NamedTuple
 
 from mneme.stores.database import Cursor, Database
 from mneme.stores.ledger.query import (
-    CHANGED,
     DENSE,
     HALF_ALIKE,
     RANGES,
     RRF_K,
     SPARSE,
+    UPDATED_FIELD,
     Condition,
     Payload,
     Query,
@@ -69,7 +69,7 @@ def stamp_of(state: State) -> Point:
     return Point(STAMP_ID, {"stamp": json.dumps(state._asdict() | {"chain": state.chain.hex()})})
 
 
-class Changes(NamedTuple):
+class LogChanges(NamedTuple):
     """The changes by which an index follows a log from one entry to another."""
 
     state: State
@@ -78,14 +78,14 @@ class Changes(NamedTuple):
     erases: bool = False
 
 
-def changes(cursor: Cursor, after: int, read: Read = version_in) -> Changes:
+def changes(cursor: Cursor, after: int, read: Read = version_in) -> LogChanges:
     """Return what an index that has followed the log up to an entry must change."""
     state = state_of(cursor)
     entries = entries_after(cursor, after)
     touched = dict.fromkeys(record for _, record in entries if record)
     points = points_of(cursor, touched, state, read)
     gone = touched.keys() - {point.id for point in points}
-    return Changes(state, points, [*gone], any(kind in ("forget", "drop") for kind, _ in entries))
+    return LogChanges(state, points, [*gone], any(kind in ("forget", "drop") for kind, _ in entries))
 
 
 def build(database: Database, upsert: Callable[[list[Point]], object]) -> State:
@@ -117,7 +117,7 @@ def points_of(cursor: Cursor, records: Iterable[str], state: State, read: Read =
     for record, version in heads.items():
         fields = {name: _concealed(filterable(each), state.ledger) for name, each in version.value.items()}
         changed = version.at.timestamp() / 86_400
-        payload = {"scope": scope_of(version), "n": version.version, CHANGED: changed, "value": fields}
+        payload = {"scope": scope_of(version), "n": version.version, UPDATED_FIELD: changed, "value": fields}
         dense = vectors[record].tolist() if record in vectors else None
         points.append(Point(record, payload, dense, words_of(version.text)))
     return points
@@ -311,7 +311,7 @@ class Engine(ABC):
         defaults |= {paths[ranking.ageless]: 0.0} if ranking.ageless else {}
         fresh = of.Decay(
             self.types.DecayKind.Exp,
-            x=of.Variable(paths.get(ranking.aged_from, CHANGED)),
+            x=of.Variable(paths.get(ranking.aged_from, UPDATED_FIELD)),
             target=of.Constant(query.now),
             midpoint=0.5,
             scale=ranking.half_life_days,

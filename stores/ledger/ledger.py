@@ -21,7 +21,7 @@ from mneme.stores.ledger import reading
 from mneme.stores.ledger.log import Transaction, append, forget
 from mneme.stores.ledger.opening import Store, open_store, open_to_read
 from mneme.stores.ledger.query import LedgerInfo, Where, namespace_of, scope, where_below
-from mneme.stores.ledger.reading import CREATED, Order, heads_of, state_of
+from mneme.stores.ledger.reading import CREATION_ORDER, Order, heads_of, state_of
 from mneme.stores.ledger.records import (
     Change,
     Forgotten,
@@ -127,12 +127,12 @@ class Ledger(Search):
 
     async def derived(self, namespace_prefix: Namespace) -> list[Version]:
         """Return the live records below a prefix that were made from others."""
-        return await self.read(reading.derived, where_below(namespace_prefix))
+        return await self.read(reading.derived_records, where_below(namespace_prefix))
 
     async def filled(self, namespace_prefix: Namespace, fields: Sequence[str]) -> list[Version]:
         """Return the live records in whose value one of these fields is neither missing nor empty."""
         read = self._log.database.field
-        return await self._log.read(reading.filled, where_below(namespace_prefix), fields, read)
+        return await self._log.read(reading.records_with, where_below(namespace_prefix), fields, read)
 
     async def namespaces(self, prefix: Namespace = (), *, include_retired: bool = False) -> list[Namespace]:
         """Return the namespaces that hold records, sorted."""
@@ -157,7 +157,7 @@ class Ledger(Search):
             for version in versions:
                 yield f'{{"of":{len(versions)},{version.model_dump_json()[1:]}'
 
-    async def _histories(self, where: Where, order: Order = CREATED) -> AsyncIterator[list[Version]]:
+    async def _histories(self, where: Where, order: Order = CREATION_ORDER) -> AsyncIterator[list[Version]]:
         """Yield the histories of records in the order of their creation; some are read at a time."""
         ids = await self.read(reading.column, "h.record", where, order)
         for start in range(0, len(ids), HISTORIES_PER_PAGE):

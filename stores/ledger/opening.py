@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from mneme.core.errors import Damaged, LedgerMismatch, NotWritable, StorageFailure, needs
-from mneme.stores.database import REPAIR, Database, Sqlite, kept_of, noted, storage_errors
+from mneme.stores.database import REPAIR, Database, Sqlite, kept_of, noted_size, storage_errors
 from mneme.stores.ledger.addresses import Place, place_of
 from mneme.stores.ledger.checking import problems_of
 from mneme.stores.ledger.edge_index import EdgeIndex, copies_in
@@ -153,7 +153,7 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
     with ExitStack() as opened:
         database = _log_in(folder)
         opened.callback(database.close)
-        is_trusted = is_trusted and current_state(database).seq >= noted(database.kept)
+        is_trusted = is_trusted and current_state(database).seq >= noted_size(database.kept)
         if not is_trusted and (wrong := problems_of(database)):
             more = f" and {len(wrong) - 1} more" if wrong[1:] else ""
             raise Damaged(f"The ledger's log {database.place} is damaged: {wrong[0]}{more}.", REPAIR)

@@ -36,11 +36,11 @@ DENSE, SPARSE = "dense", "bm25"
 RRF_K = 60  # Cormack, Clarke, Büttcher 2009
 HALF_ALIKE = 8.0
 """The BM25 score that counts as a similarity of one half where there are no vectors."""
-LAST = "\U0010ffff"
+LAST_CHAR = "\U0010ffff"
 """The character that sorts after all others."""
-CHANGED = "updated"
+UPDATED_FIELD = "updated"
 """The field that says when a record was last changed, in days since 1970."""
-MAX_QUERY = 8000
+MAX_QUERY_CHARS = 8000
 """Characters of a query that are compared: what is longer is a document, and would take others' time."""
 LEDGER_FORMAT = 3  # of ledgers; `upgrading` brings the older ones to it
 
@@ -134,7 +134,7 @@ class Query(NamedTuple):
         return max(least, 1 << (4 * (self.limit + self.offset)).bit_length())
 
 
-class Layout(BaseModel):
+class ClusterLayout(BaseModel):
     """Placement of a ledger on a Qdrant server; `writes` replicas must take a write before it counts."""
 
     model_config = ConfigDict(frozen=True)
@@ -156,7 +156,7 @@ class LedgerInfo(BaseModel):
     embedder: str
     dimension: int
     format: int
-    layout: Layout | None = None
+    layout: ClusterLayout | None = None
 
 
 def likeness(score: float) -> float:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from mneme.core.errors import Damaged, LedgerMismatch
 from mneme.stores.database import REPAIR, Cursor, Database
-from mneme.stores.ledger.query import LAST, LEDGER_FORMAT, Where, passes, scope_of
+from mneme.stores.ledger.query import LAST_CHAR, LEDGER_FORMAT, Where, passes, scope_of
 from mneme.stores.ledger.records import Version, gaps, microseconds, tombstone_id
 
 MAX_MARKS = 500
@@ -24,11 +24,11 @@ DIGEST_BYTES = 16
 """Bytes of a digest and of a checksum."""
 NO_LIMIT = 10**9
 SQL = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-PUSHED: dict[tuple[str, ...], tuple[str, Any]] = {
+HEAD_COLUMNS: dict[tuple[str, ...], tuple[str, Any]] = {
     ("expires",): ("h.expires", int | float),
 }
 """Fields that conditions find few records of many by; the database has indexes of them."""
-BODY = "e.seq, e.record, e.nonce, e.body, e.digest"
+BODY_COLUMNS = "e.seq, e.record, e.nonce, e.body, e.digest"
 """What is read of an entry to take its body from it: see `versions_in`."""
 HEADS = """SELECT e.seq, h.record, e.nonce, e.body, e.digest FROM ledger_heads h
     LEFT JOIN ledger_entries e ON e.seq = h.seq AND e.record = h.record"""
@@ -76,7 +76,7 @@ class Order(NamedTuple):
     until: int | None = None
 
 
-CREATED = Order()
+CREATION_ORDER = Order()
 
 
 class Link(NamedTuple):
@@ -142,7 +142,7 @@ def digest_of(nonce: bytes, body: str) -> bytes:
     return hashlib.sha256(nonce + body.encode()).digest()[:DIGEST_BYTES]
 
 
-def is_whole(nonce: bytes | None, body: str | None, digest: bytes) -> bool:
+def is_intact(nonce: bytes | None, body: str | None, digest: bytes) -> bool:
     """Return whether a body is as it was written."""
     return isinstance(nonce, bytes) and isinstance(body, str) and digest_of(nonce, body) == digest
 
@@ -155,11 +155,11 @@ def chained(before: bytes, entry: tuple[int, str, str, int], digest: bytes) -> b
 
 def version_in(nonce: bytes, body: str, digest: bytes) -> Version | None:
     """Return the version in an entry; None where it is damaged."""
-    return Version.model_validate_json(body) if is_whole(nonce, body, digest) else None
+    return Version.model_validate_json(body) if is_intact(nonce, body, digest) else None
 
 
 def versions_in(rows: Iterable[Sequence[Any]], read: Read = version_in) -> list[Version]:
-    """Return the versions in entries, of which `BODY` was read; `read` may keep those. Raises Damaged."""
+    """Return the versions in entries, read as `BODY_COLUMNS`; `read` may keep those. Raises Damaged."""
     found = list[Version]()
     for seq, record, nonce, body, digest, *_ in rows:
         take = read if len(body or "") <= MAX_CACHED_CHARS else version_in
@@ -194,9 +194,9 @@ def _selected(where: Where, order: Order | None, *more: str) -> tuple[str, list[
     tests, given = [*more], list[Any]()
     if where.scopes:
         tests.append("(" + " OR ".join(["(h.scope >= ? AND h.scope < ?)"] * len(where.scopes)) + ")")
-        given += [bound for prefix in where.scopes for bound in (prefix, prefix + LAST)]
+        given += [bound for prefix in where.scopes for bound in (prefix, prefix + LAST_CHAR)]
     for path, operator, value in where.conditions:
-        column, kind = PUSHED.get(path, ("", ()))
+        column, kind = HEAD_COLUMNS.get(path, ("", ()))
         if operator in SQL and isinstance(value, kind) and not isinstance(value, bool):
             tests.append(f"{column} {SQL[operator]} ?")
             given.append(value)
@@ -212,7 +212,7 @@ def _selected(where: Where, order: Order | None, *more: str) -> tuple[str, list[
 
 
 def records(
-    cursor: Cursor, where: Where, limit: int | None = None, offset: int = 0, order: Order = CREATED
+    cursor: Cursor, where: Where, limit: int | None = None, offset: int = 0, order: Order = CREATION_ORDER
 ) -> list[Version]:
     """Return records as they are now; all where there is no limit."""
     tests, given = _selected(where, order)
@@ -237,32 +237,32 @@ def links_of(cursor: Cursor, records: Iterable[str], forward: bool = False) -> l
     return [Link(*row) for row in each_value(cursor, statement, records)]
 
 
-def derived(cursor: Cursor, where: Where) -> list[Version]:
+def derived_records(cursor: Cursor, where: Where) -> list[Version]:
     """Return the records that were made from others, in the order in which they were first written."""
-    tests, given = _selected(where, CREATED, "h.record IN (SELECT record FROM ledger_sources)")
+    tests, given = _selected(where, CREATION_ORDER, "h.record IN (SELECT record FROM ledger_sources)")
     return versions_in(cursor.execute(f"{HEADS}{tests}", given).fetchall())
 
 
-def filled(cursor: Cursor, where: Where, fields: Sequence[str], read: str) -> list[Version]:
+def records_with(cursor: Cursor, where: Where, fields: Sequence[str], read: str) -> list[Version]:
     """Return the records in whose value one of these fields has something, as the database `read`s it.
 
     They are in the order in which they were first written.
     """
     tests = " OR ".join(f"COALESCE({read.format(name)}, '') NOT IN ('', '[]')" for name in fields)
-    selected, given = _selected(where, CREATED, f"(e.body IS NULL OR {tests})")
+    selected, given = _selected(where, CREATION_ORDER, f"(e.body IS NULL OR {tests})")
     return versions_in(cursor.execute(HEADS + selected, given).fetchall())
 
 
 def tombstones(cursor: Cursor, prefix: str) -> list[str]:
     """Return the notes of forgotten records whose scope begins with a prefix, the oldest first."""
     asked = "SELECT body FROM ledger_tombstones WHERE scope >= ? AND scope < ? ORDER BY created, id"
-    return [row[0] for row in cursor.execute(asked, (prefix, prefix + LAST))]
+    return [row[0] for row in cursor.execute(asked, (prefix, prefix + LAST_CHAR))]
 
 
 def versions_of(cursor: Cursor, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Version]:
     """Return versions by their record and number; those that are gone are left out."""
     asked = {*wanted}
-    statement = f"""SELECT {BODY}, e.number FROM ledger_entries e
+    statement = f"""SELECT {BODY_COLUMNS}, e.number FROM ledger_entries e
         WHERE e.record IN ({{}}) AND e.kind = 'version' AND e.body IS NOT NULL"""
     found = each_value(cursor, statement, (record for record, _ in asked))
     rows = [row for row in found if (row[1], row[5]) in asked]
@@ -288,7 +288,7 @@ def histories(cursor: Cursor, wanted: Sequence[str]) -> dict[str, list[Version]]
     return found
 
 
-def around(cursor: Cursor, heads: Sequence[Version], reach: int) -> list[Sides]:
+def neighbours_of(cursor: Cursor, heads: Sequence[Version], reach: int) -> list[Sides]:
     """Return the neighbours of records in their scopes, in the order of creation."""
     given = [each for head in heads for each in 2 * (scope_of(head), microseconds(head.created), reach)]
     asked = " UNION ALL ".join(

@@ -14,7 +14,7 @@ from mneme.stores.ledger import reading
 from mneme.stores.ledger.blending import Hints, blended, hints_of
 from mneme.stores.ledger.opening import Store
 from mneme.stores.ledger.query import (
-    MAX_QUERY,
+    MAX_QUERY_CHARS,
     Mode,
     Query,
     Ranking,
@@ -72,11 +72,11 @@ class Search:
         `sections` of it hold all that the filter lets through, where any are named: then the engine need not
         test the filter. `vector` is the query's, where it is known already.
 
-        Of a query its first MAX_QUERY characters are compared. Where the embedder is absent, every
+        Of a query its first MAX_QUERY_CHARS characters are compared. Where the embedder is absent, every
         search goes by words. Then the likeness of BM25's sum stands for the score and in the ranking for the
         cosine, and no record reaches a `min_score`.
         """
-        prefix, query = check_namespace(namespace_prefix, prefix=True), query[:MAX_QUERY]
+        prefix, query = check_namespace(namespace_prefix, prefix=True), query[:MAX_QUERY_CHARS]
         if ranking is not None and mode != "dense":
             raise BadInput('A ranking starts from the similarity: use it with mode="dense".')
         by_words = mode != "bm25" and self.goes_by_words

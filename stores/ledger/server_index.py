@@ -27,8 +27,8 @@ from mneme.stores.ledger.addresses import Address, address_of
 from mneme.stores.ledger.index import (
     BATCH_SIZE,
     STAMP_ID,
-    Changes,
     Engine,
+    LogChanges,
     Point,
     Scores,
     agrees,
@@ -40,7 +40,7 @@ from mneme.stores.ledger.index import (
     stamp_of,
 )
 from mneme.stores.ledger.log import commit
-from mneme.stores.ledger.query import DENSE, SPARSE, Layout
+from mneme.stores.ledger.query import DENSE, SPARSE, ClusterLayout
 from mneme.stores.ledger.reading import (
     State,
     check_embedder,
@@ -234,7 +234,7 @@ class ServerIndex(Engine):
                 (found.state.seq, after, found.state.seq),
             )
 
-    def _apply(self, name: str, found: Changes) -> None:
+    def _apply(self, name: str, found: LogChanges) -> None:
         """Let a collection follow the log; what was forgotten since it was read is not brought back."""
         self._upsert(name, found.points, found.state)
         with self._database.reading() as cursor:
@@ -363,13 +363,13 @@ class ServerIndex(Engine):
                 f"Mneme needs {'.'.join(map(str, OLDEST))} or newer: conditional writes.",
             )
 
-    def layout(self) -> Layout:
+    def layout(self) -> ClusterLayout:
         """Return how the collection lies on the nodes."""
         self.opened()
         params = self._call("GET", "")["config"]["params"]
         state = self._call("GET", "/cluster")
         here = [each | {"peer_id": state["peer_id"]} for each in state["local_shards"]]
-        return Layout(
+        return ClusterLayout(
             shards=params.get("shard_number") or 1,
             replicas=params.get("replication_factor") or 1,
             writes=params.get("write_consistency_factor") or 1,

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from mneme.core.errors import Damaged, LedgerMismatch, StorageFailure
 from mneme.stores.database import storage_errors
 from mneme.stores.ledger.checking import problems_in
-from mneme.stores.ledger.folder import GENERATIONS, MAKING, MANIFEST, Folder
+from mneme.stores.ledger.folder import GENERATIONS, MANIFEST, NEW_LOG, Folder
 from mneme.stores.ledger.log import Transaction, write_log
 from mneme.stores.ledger.query import LEDGER_FORMAT, Payload
 from mneme.stores.ledger.reading import check_format
@@ -78,7 +78,7 @@ def is_older(folder: Folder) -> bool:
 
 def remove_older(folder: Folder) -> None:
     """Remove what is left where a ledger was upgraded: what is forgotten must not stay in it."""
-    for path in [*folder.path.glob(GENERATIONS), folder.path / MAKING]:
+    for path in [*folder.path.glob(GENERATIONS), folder.path / NEW_LOG]:
         shutil.rmtree(path, ignore_errors=True)
 
 

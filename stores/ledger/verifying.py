@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from mneme.core.durable import write_durably
 from mneme.core.errors import Damaged, MnemeError
 from mneme.models.embedding.embedders import Embedder
-from mneme.stores.database import Database, kept_of, noted
+from mneme.stores.database import Database, kept_of, noted_size
 from mneme.stores.ledger.addresses import place_of
 from mneme.stores.ledger.checking import READ, problems_in, problems_of, replay
 from mneme.stores.ledger.folder import LOG, MANIFEST, Folder, refuse_gone, unseal
@@ -150,7 +150,7 @@ def _rewritten(folder: Folder, path: Path) -> list[str]:
     finally:
         connection.close()
     embedder, dimension, last = state
-    last = max(last, noted(kept_of(folder.path)))
+    last = max(last, noted_size(kept_of(folder.path)))
     return write_log(path, (embedder, dimension), lambda given: _salvaged(given, rows, vectors, last))
 
 

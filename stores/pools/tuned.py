@@ -10,7 +10,7 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.pools.memory_pool import MemoryPool
 from mneme.stores.tuned_models import ArchiveWrites, TunedModels
 
-GROWN = 200
+DUE_MEMORIES = 200
 """New memories from which on a consolidation is due."""
 
 
@@ -28,7 +28,7 @@ class PoolModels(TunedModels):
         standing = await self._standing()
         new = await self._pool.count() - (standing[-1].cards if standing else 0)
         changed = bool(model and standing and standing[-1].model not in ("", model))
-        reasons = [(new >= GROWN, f"{new} new memories"), (changed, f"a new base model: {model}")]
+        reasons = [(new >= DUE_MEMORIES, f"{new} new memories"), (changed, f"a new base model: {model}")]
         return [why for holds, why in reasons if holds]
 
     async def _learned(

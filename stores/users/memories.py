@@ -28,11 +28,11 @@ from mneme.stores.ledger.records import (
 from mneme.stores.ledger.transfer import ImportReport
 from mneme.stores.shelf import RecordKind, Shelf, check_readable, read_one, readable
 from mneme.stores.users.memory import RULES, Kind, Memory, MemoryRecord, valid_at
-from mneme.stores.users.traces import InboxTraces, Origins, named, told_by
+from mneme.stores.users.traces import InboxTraces, Origins, origins_of, third_person
 
-ATTENDED = ("flag", "unclear", "asks", "may_contradict")
+ATTENTION_FIELDS = ("flag", "unclear", "asks", "may_contradict")
 """The fields of which `Memory.attention` is made."""
-DID = {"insert": "added", "update": "changed", "restore": "changed", "retire": "retired"}
+EVENT_VERBS = {"insert": "added", "update": "changed", "restore": "changed", "retire": "retired"}
 """What a day's count calls each event."""
 RANK_CONSTANT = 10
 """Dampens the weight of the first ranks where rankings are added up (reciprocal rank fusion)."""
@@ -157,16 +157,16 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
 
     async def flagged(self) -> Sequence[MemoryRecord]:
         """Return the live memories that a person should review, both sides of a link, oldest first."""
-        marked = await self.ledger.filled(self.namespace, ATTENDED)
+        marked = await self.ledger.filled(self.namespace, ATTENTION_FIELDS)
         links = {key for head in marked for key in texts_in(head.value.get("may_contradict"))}
         others = await self.by_keys([*links - {head.key for head in marked}])
         found = self.read(sorted([*marked, *others], key=lambda head: (head.created, head.record)))
         return [each for each in both_sides(found, found) if each.live and each.memory.attention]
 
-    async def read_by_rules(self) -> Sequence[Version]:
+    async def read_by_rules(self) -> Sequence[MemoryRecord]:
         """Return the live memories as rules wrote them and nobody has changed since, oldest first."""
         found = await self.heads(filter={"read_by": RULES})
-        return [each for each in found if each.change.model == RULES]
+        return readable(MemoryRecord.of, (each for each in found if each.change.model == RULES))
 
     async def linked(self, found: Sequence[MemoryRecord]) -> list[MemoryRecord]:
         """Return memories as they are now with their links of both sides, but for those to retired ones."""
@@ -213,7 +213,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         counts = defaultdict[date, Counter[str]](Counter)
         for head in await self.heads(include_retired=True, order=changed):
             for version in await self.changes(head):
-                counts[version.at.astimezone().date()][DID[version.event]] += version.at >= since
+                counts[version.at.astimezone().date()][EVENT_VERBS[version.event]] += version.at >= since
         for note in await self.ledger.forgotten(self.namespace):
             counts[note.at.astimezone().date()]["forgotten"] += note.at >= since
         return [Day(day=day, **of) for day, of in sorted(counts.items()) if any(of.values())]
@@ -287,7 +287,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
     async def forget(self, key: str, *, reason: str, actor: str) -> Forgotten:
         """Erase a memory and every text in this user's inbox that it came from. Raises NotFound."""
         history = await self.ledger.history(self.namespace, key)
-        traces = await InboxTraces(self.ledger, self.user).find(told_by(history))
+        traces = await InboxTraces(self.ledger, self.user).find(origins_of(history))
         answers = await KeptAnswers(self.ledger, user_namespace(self.user)).without_texts()
         mark, *_ = await self.ledger.forget_records(
             [history[-1], *traces.gone],
@@ -303,8 +303,8 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         """Return the sources of these memories, with the messages that the inbox has. Raises NotFound."""
         known = Origins()
         for key in keys:
-            known |= told_by(await self.ledger.history(self.namespace, key))
-        known |= Origins(texts=frozenset(named(each, self.user) for each in known.texts))
+            known |= origins_of(await self.ledger.history(self.namespace, key))
+        known |= Origins(texts=frozenset(third_person(each, self.user) for each in known.texts))
         return await InboxTraces(self.ledger, self.user).about({*keys}, known)
 
     async def forget_all(self, *, reason: str, actor: str) -> int:

@@ -36,7 +36,7 @@ from mneme.stores.provenance import pairs_in
 from mneme.stores.shelf import Shelf, kind_of, readable
 from mneme.stores.users.memories import UserMemories
 from mneme.stores.users.memory import Memory, MemoryRecord
-from mneme.stores.users.traces import named
+from mneme.stores.users.traces import third_person
 from mneme.stores.write_gate import FACT_GATE
 
 Compare = Callable[[Memory, UserMemories, str], Awaitable[tuple[MemoryRecord | None, Sequence[MemoryRecord]]]]
@@ -165,7 +165,7 @@ async def _end_questions(memories: UserMemories, team: str, change: Change) -> N
 
 def as_shared(memory: Memory, at: datetime, owner: str) -> Memory:
     """Return a memory as others see it: only the day on which it was told, and with its owner's name."""
-    content, *relations = (named(each, owner) for each in (memory.content, *memory.relations))
+    content, *relations = (third_person(each, owner) for each in (memory.content, *memory.relations))
     day = (memory.time or at.astimezone().isoformat())[: len("2026-01-01")]
     told = {"content": content, "relations": relations, "time": day}
     return memory.model_copy(update=PRIVATE | told)

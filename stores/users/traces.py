@@ -20,7 +20,7 @@ THE_USER = re.compile(
 """The owner of a memory, in what the memory agent wrote; not `the user table`."""
 
 
-def named(text: str, owner: str) -> str:
+def third_person(text: str, owner: str) -> str:
     """Return a text of a memory as others are shown it, to whom "the user" would be themselves."""
     return text if owner == LOCAL else THE_USER.sub(lambda _: owner, text)
 
@@ -55,7 +55,7 @@ class Origins:
         return frozenset(text for text in ended if len(text) >= MIN_CHARS and " " in text)
 
 
-def told_by(history: Sequence[Version]) -> Origins:
+def origins_of(history: Sequence[Version]) -> Origins:
     """Return the sources and texts of all versions of a memory; unreadable ones are passed over."""
     messages: set[str] = set()
     texts: set[str] = set()

@@ -73,6 +73,8 @@ def relations(fact: str, memories: list[str], said: str = "", before: str = "") 
         ("Remember that Bo is 7.", ["Remember that Bo is 7."]),
         ("Actually, Bo is a hero.", ["Actually, Bo is a hero."]),
         ("Write to me in German.", ["Write to me in German."]),
+        ("Can you believe my aunt is 90?", ["Can you believe my aunt is 90?"]),
+        ("Am I glad that my son passed!", ["Am I glad that my son passed!"]),
         ("Forget-me-nots are my favourite flowers.", ["Forget-me-nots are my favourite flowers."]),
         ("Forget my PIN and note that Dr. Lee is ill.", ["Forget my PIN and note that Dr. Lee is ill."]),
         ("Hi I'm Yuki", ["Hi I'm Yuki."]),
@@ -124,6 +126,7 @@ def test_a_short_reaction_is_no_statement(message: str) -> None:
 def test_a_pronoun_at_the_beginning_keeps_what_was_said_before() -> None:
     kept = contents("She is 9.", "user: My cat Mia is ill. What now?", "assistant: Oh no.")
     assert kept == ["My cat Mia is ill. She is 9."]
+    assert contents("It's black.", "user: My cat is called Mo.") == ["My cat is called Mo. It's black."]
 
 
 @pytest.mark.parametrize(

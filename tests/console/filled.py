@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mneme.models.embedding.absent import DIMENSION, NAME
+from mneme.models.embedding.absent import BUNDLED_NAME, DIMENSION
 from mneme.models.embedding.embedders import open_embedder
 from mneme.stores.cards.card import Lesson, Rule, TaskOutcome
 from mneme.stores.cards.disputes import Approach
@@ -47,7 +47,7 @@ def _fill(home: Path, fill: Callable[[Ledger], Awaitable[None]], *, is_quick: bo
 
 
 async def _in(home: Path, fill: Callable[[Ledger], Awaitable[None]], is_quick: bool) -> None:
-    quick = WordEmbedder(f"bundled:{NAME}", DIMENSION)
+    quick = WordEmbedder(f"bundled:{BUNDLED_NAME}", DIMENSION)
     ledger = await open_ledger(str(home / "ledger"), quick if is_quick else await open_embedder("bundled"))
     await fill(ledger)
     await ledger.close()
@@ -148,7 +148,7 @@ async def _share(pool: MemoryPool, folder: Path) -> None:
         parent=0,
         learning="projection",
         weights=retrievers.store({"left": np.ones((4, 2), dtype=np.float32)}),
-        embedder=f"bundled:{NAME}",
+        embedder=f"bundled:{BUNDLED_NAME}",
         memories=[],
         positives=1,
         negatives=1,

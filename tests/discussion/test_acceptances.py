@@ -11,10 +11,16 @@ import pytest
 from mneme.library.teams.document import schema
 from mneme.library.teams.team import read_team
 from mneme.models.asking.counting import tokens
-from mneme.nodes.discussion.experts import Line, told_by
+from mneme.nodes.discussion.experts import Line, expert_lines
 from mneme.nodes.discussion.proposals import proposals_of
 from mneme.prompts.discussion.document import ENTRIES_LEFT_OUT, SHORTENED, UNSAID
-from mneme.prompts.discussion.intrinsic_memory import Contribution, Delegation, Speaking, contribute, named
+from mneme.prompts.discussion.intrinsic_memory import (
+    Contribution,
+    Delegation,
+    Speaking,
+    contribute,
+    item_name,
+)
 from mneme.prompts.discussion.intrinsic_memory import Issue as Raised
 from mneme.prompts.discussion.memory_template import departures
 from mneme.stores.discussions.agent_memory import MemoryVersion
@@ -113,8 +119,8 @@ def remembered(*memories: list[str]) -> list[MemoryVersion]:
 def test_a_writers_window_shortens_all_entries_before_it_drops_one() -> None:
     entries = [f"Part {n} (choice {n}) because {'it is good ' * (4 * n)}end." for n in range(1, 16)]
     histories = [("Cook", remembered([], entries))]
-    whole = told_by([], histories, 10_000, tokens)
-    tight = told_by([], histories, tokens(whole) * 0.75, tokens)
+    whole = expert_lines([], histories, 10_000, tokens)
+    tight = expert_lines([], histories, tokens(whole) * 0.75, tokens)
     assert all(f"Part {n} (choice {n}) because" in tight for n in range(1, 16))
     assert tokens(tight) <= tokens(whole) * 0.75 and tight.endswith(SHORTENED)
     assert whole.count("Cook, parts:") == tight.count("Cook, parts:") == 1
@@ -122,7 +128,7 @@ def test_a_writers_window_shortens_all_entries_before_it_drops_one() -> None:
     assert Line("Cook, parts", "Tea (hot) because it warms. Pros: none at all.", [3]).within(40) == (
         "- Tea (hot) because it warms. … [3]"
     )
-    assert SHORTENED not in whole and told_by([], histories, 200, tokens).endswith(ENTRIES_LEFT_OUT)
+    assert SHORTENED not in whole and expert_lines([], histories, 200, tokens).endswith(ENTRIES_LEFT_OUT)
 
 
 def test_the_turns_of_an_entry_follow_it_when_it_is_rewritten() -> None:
@@ -133,7 +139,7 @@ def test_the_turns_of_an_entry_follow_it_when_it_is_rewritten() -> None:
         [carried, "For hours it stays warm: lentil soup (of lentils).", "Twelve guests come at noon."],
         ["Soup of lentils, which stays warm for hours; no celery.", "Twelve guests come at noon."],
     )
-    assert told_by([], [("Cook", history)], 1000, tokens).splitlines() == [
+    assert expert_lines([], [("Cook", history)], 1000, tokens).splitlines() == [
         "Cook, parts:",
         "- Soup of lentils, which stays warm for hours; no celery. [2, 4, 6]",
         "- Twelve guests come at noon. [4]",
@@ -156,7 +162,7 @@ def test_the_writer_is_shown_what_was_agreed_before_all_else_and_as_it_was_last_
     assert (agreed.turns, agreed.by, agreed.accepted) == ([1, 5], "Cook", ["Waiter", "Cook"])
     assert (changed.choice, changed.accepted, changed.is_accepted) == ("red", ["Cook"], False)
     history = remembered([], [soup, "Twelve guests come at noon.", "Jelly (green) because it is fun."])
-    told = told_by([*found.values()], [("Cook", history)], 1000, tokens)
+    told = expert_lines([*found.values()], [("Cook", history)], 1000, tokens)
     assert told.splitlines() == [
         "Proposals that were accepted, as last worded:",
         "- Soup (lentils) because it stays warm for hours. [1, 5]",
@@ -169,7 +175,7 @@ def test_the_writer_is_shown_what_was_agreed_before_all_else_and_as_it_was_last_
         "Cook, parts:",
         "- Twelve guests come at noon. [2]",
     ]
-    tight = told_by([*found.values()], [("Cook", history)], 75, tokens)
+    tight = expert_lines([*found.values()], [("Cook", history)], 75, tokens)
     assert "Soup (lentils)" in tight and "Pie (spinach)" in tight
     assert "guests" not in tight and tight.endswith(ENTRIES_LEFT_OUT)
 
@@ -195,7 +201,7 @@ def test_a_proposal_is_read_however_name_and_choice_are_worded(line: str, name: 
     said = line.format(f"{name} ({choice})")
     turn = Turn(number=1, speaker="cook", title="Cook", message=f"So be it.\n{said}\nDone.")
     assert [(each.name, each.choice) for each in proposals_of([turn])] == [(name, choice)]
-    assert named(said) == name.lower()
+    assert item_name(said) == name.lower()
 
 
 def test_an_agreement_labels_its_parts_and_stays_withdrawn_in_an_earlier_versions_words() -> None:
@@ -216,7 +222,7 @@ def test_an_agreement_labels_its_parts_and_stays_withdrawn_in_an_earlier_version
 
 @pytest.mark.parametrize("prose", ["I accept. The alarm", "Agreed: you start none. Our cron", "pg_cron"])
 def test_prose_is_no_proposal(prose: str) -> None:
-    assert not named(f"{prose} (at night) because it is so.")
+    assert not item_name(f"{prose} (at night) because it is so.")
 
 
 class TestIssues:

@@ -8,7 +8,7 @@ import pytest
 
 from mneme.core.errors import BadAnswer
 from mneme.library.teams.team import load_team
-from mneme.nodes.discussion.intrinsic_memory import PASSED
+from mneme.nodes.discussion.intrinsic_memory import PASSED_TURN
 from mneme.nodes.task_memories.salvage import usable_memory
 from mneme.prompts.discussion.document import write_document
 from mneme.prompts.discussion.intrinsic_memory import Issue as Raised
@@ -74,7 +74,7 @@ class TestUnusableReplies:
             await small(edge_ledger, "mute", said, max_turns=9)
         turns = await Discussions(edge_ledger, "local").conversation("d").all(9)
         assert [turn.passed for turn in turns] == [True, False, True, True]
-        assert "the Cook passes" in turns[0].complaint and PASSED in str(turns[0])
+        assert "the Cook passes" in turns[0].complaint and PASSED_TURN in str(turns[0])
         assert (turns[1].message, turns[1].accept, turns[1].changes) == ("Soup it is.", False, True)
         waiter = Discussions(edge_ledger, "local").memory("d", "waiter")
         assert [each.turn for each in await waiter.history()] == [0, 2], "who passes has nothing to remember"

@@ -6,14 +6,14 @@ from typing import Any
 from pydantic import BaseModel
 
 from mneme.models.asking.replies import objects, read
-from mneme.models.asking.schema import Json, bounded, flat
+from mneme.models.asking.schema import Json, flat, narrowed_schema
 from mneme.prompts.prompt import Prompt
 
 
 def schema_of(prompt: Prompt[Any, Any], given: BaseModel) -> dict[str, Any]:
     """Return the schema that a model server gets with a question."""
     answer: type[BaseModel] = prompt.answer
-    return bounded(flat(answer), prompt.bounds_of(given))
+    return narrowed_schema(flat(answer), prompt.bounds_of(given))
 
 
 def assert_bounded(prompt: Prompt[Any, Any], given: BaseModel) -> None:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from mneme.core.errors import BadInput, first_fault
 from mneme.evals.prompts.cases import PATH_STEP, Case, Golden, Property, all_questions, golden_of
-from mneme.models.asking.schema import Json, bounded, flat
+from mneme.models.asking.schema import Json, flat, narrowed_schema
 from mneme.prompts.every import Key
 
 ABSENT = object()
@@ -49,7 +49,7 @@ def _schema(golden: Golden) -> Json | None:
     question = golden.question
     if question.answer is str:
         return None
-    return bounded(flat(cast(type[BaseModel], question.answer)), question.bounds_of(golden.given))
+    return narrowed_schema(flat(cast(type[BaseModel], question.answer)), question.bounds_of(golden.given))
 
 
 def wrong_with(wanted: Property, schema: Json | None) -> str:

@@ -22,7 +22,7 @@ async def test_every_part_has_a_line_and_a_finished_run_is_not_done_again(
 
     monkeypatch.setattr("mneme.evals.options.open_embedder", open_embedder)
     monkeypatch.setattr("mneme.evals.report.code_digest", lambda: "this code")  # may be edited meanwhile
-    monkeypatch.setattr("mneme.evals.bench.storage.QUESTIONS", 5)
+    monkeypatch.setattr("mneme.evals.bench.storage.QUESTION_COUNT", 5)
     options = bench.Options(sizes=[200], messages=2, out=tmp_path)
     made = await bench.run(options)
     assert [table.columns for table in made.tables] == [bench.TABLE_COLUMNS]

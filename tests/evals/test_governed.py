@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from mneme.evals.governed.evaluation import BY_HAND, BY_POLICY, OURS, Options, judged, run
+from mneme.evals.governed.evaluation import BY_HAND, BY_POLICY, OUR_MEMORY, Options, judged, run
 from mneme.evals.governed.memories import Shown
 from mneme.evals.governed.stories import TEAMS, Event, Fact, story
 
 
 async def test_ours_leaks_nothing_shows_nothing_old_and_names_who_said_it(tmp_path: Path) -> None:
     report = await run(Options(stories=3, out=tmp_path))
-    ours = report.summary[OURS]
+    ours = report.summary[OUR_MEMORY]
     assert {ours[each] for each in ("leak", "stale", "built on it", "both", "no origin")} == {0.0}
     assert ours["missed"] <= 5
     by_hand, by_policy = report.summary[BY_HAND], report.summary[BY_POLICY]

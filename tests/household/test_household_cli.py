@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from mneme import graphs
 from mneme.api import household_runs
 from mneme.api.household import Household
-from mneme.api.household_runs import told_by
+from mneme.api.household_runs import run_lines
 from mneme.cli.household.screen import Screen
 from mneme.cli.main import app
 from mneme.core.errors import BadInput, NotFound
@@ -298,7 +298,7 @@ class TestKilled:
         (here / "household").mkdir(parents=True)
         shutil.copy(tea["trace"], here / "household" / "tea.jsonl")
         for went_on in range(1, len(values["lines"])):
-            assert [*told_by(metadata, values | {"lines": values["lines"][went_on:]})] == whole
+            assert [*run_lines(metadata, values | {"lines": values["lines"][went_on:]})] == whole
 
 
 class TestDamage:

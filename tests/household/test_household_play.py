@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mneme.api.household import played
-from mneme.api.household_runs import RUN_METADATA, Run, told_by
+from mneme.api.household_runs import RUN_METADATA, Run, run_lines
 from mneme.core.errors import BadInput
 from mneme.environments.household import (
     Action,
@@ -431,5 +431,5 @@ def test_no_trace_and_no_json_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("made_up", ["tea", 5, "[]", "{}"])
 def test_a_run_that_somebody_made_up_is_listed_as_unreadable(made_up: object) -> None:
-    told = partial(told_by, {"thread_name": "household/tea/1", RUN_METADATA: made_up}, {"over": True})
+    told = partial(run_lines, {"thread_name": "household/tea/1", RUN_METADATA: made_up}, {"over": True})
     assert played(Run("tea", told)).outcome == "unreadable"

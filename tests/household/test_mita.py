@@ -20,7 +20,7 @@ from mneme.environments.household.episode import GOAL_CATEGORIES, Episode
 from mneme.environments.household.generator import generate
 from mneme.graphs.mita import builder
 from mneme.models.asking.counting import tokens
-from mneme.nodes.household.mita_memory import RECENT
+from mneme.nodes.household.mita_memory import RECENT_SYNOPSES
 from mneme.nodes.household.mita_state import together
 from mneme.nodes.household.views import known_to_the_manager
 from mneme.prompts.household.household import Container, Knowledge, Option, Room
@@ -96,7 +96,7 @@ async def test_there_is_a_synopsis_whenever_progress_changed_and_only_then() -> 
     result = await play(generate(5, "Prepare a Meal", 3))
     synopses = result["synopses"]
     assert sum(each.get("merged", 1) for each in synopses) == kinds.count("summarise") > len(synopses)
-    assert len(synopses) == RECENT + 1, "all but the latest are put together"
+    assert len(synopses) == RECENT_SYNOPSES + 1, "all but the latest are put together"
     assert all(each["change"] != "nothing" for each in synopses)
     steps = [seen["time"] for seen, event in pairwise(told) if event["step"] == "summarise"]
     assert min(steps) > 0 and max(steps) < result["steps"], "none at the start, none of the end"
@@ -339,7 +339,7 @@ async def test_the_memory_in_a_prompt_stops_growing() -> None:
 
     config: Any = {"callbacks": [Prompts()], "recursion_limit": 2000}
     await builder.compile().ainvoke(given(generate(5, "Prepare a Meal", 3)), config, context=context())
-    assert max(sizes) < 800 < tokens("x" * (RECENT + 1) * NARRATIVE)
+    assert max(sizes) < 800 < tokens("x" * (RECENT_SYNOPSES + 1) * NARRATIVE)
 
 
 def test_a_wish_that_nobody_told_forbids_nothing() -> None:

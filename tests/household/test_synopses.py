@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from mneme.environments.household.beliefs import Beliefs, Sighting
-from mneme.nodes.household.mita_memory import RECENT, kept_short, outdated_in
+from mneme.nodes.household.mita_memory import RECENT_SYNOPSES, kept_short, outdated_in
 from mneme.nodes.household.mita_state import DatedSynopsis, State, in_words
 from mneme.prompts.household.household import Container
 from mneme.prompts.household.synopsis import Found, Passage, Synopsis, summarise_passage
@@ -81,7 +81,10 @@ def test_sentences_that_the_world_contradicts_are_dropped_from_older_synopses() 
         == "<plum> (62) is inside <fridge> (40). Bob found <wine> (61) at step 3."
     )
     assert latest["synopsis"]["narrative"] == "Alice holds <wine> (61)."
-    many = [older, *(dated(9 + n, f"<kitchen> (1) was searched by M{n}.") for n in range(RECENT + 1))]
+    many = [
+        older,
+        *(dated(9 + n, f"<kitchen> (1) was searched by M{n}.") for n in range(RECENT_SYNOPSES + 1)),
+    ]
     assert in_words(kept_short(many, now, NOTHING)[0]) == (
         "Up to step 9, put together: <plum> (62) is inside <fridge> (40). <kitchen> (1) was searched by M0."
     )

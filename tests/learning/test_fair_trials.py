@@ -15,7 +15,7 @@ from mneme.graphs.compound_learning import builder as compound_learning
 from mneme.nodes.learning.compound_learning.monitor import keep, record_of
 from mneme.nodes.learning.compound_learning.state import LoggedObjection, State, as_shown
 from mneme.nodes.learning.context import LearningContext
-from mneme.nodes.learning.verdicts import Verdict, decided
+from mneme.nodes.learning.verdicts import Verdict, decision_of
 from mneme.nodes.learning.worlds import UnmeasuredWorld
 from mneme.nodes.workflow import Workflow
 from mneme.prompts.learning.compound_learning.challenge import Objection, Objections
@@ -239,11 +239,11 @@ async def test_a_merge_never_says_two_things_for_one_condition(ledger: Ledger) -
         change=CHANGE,
     )
     with pytest.raises(BadInput, match="two things for one condition"):
-        decided(Verdict(decision="merge"), opened, made.card)
+        decision_of(Verdict(decision="merge"), opened, made.card)
     given = Verdict.model_validate(
         {"decision": "merge", "rules": [{"condition": "SILK", "pattern": "cold"}], "claim": "By the cloth."}
     )
-    merged = decided(given, opened, made.card)
+    merged = decision_of(given, opened, made.card)
     assert [(each.condition, each.pattern) for each in merged.rules] == [("wool", "dry"), ("SILK", "cold")]
 
 

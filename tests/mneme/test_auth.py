@@ -19,7 +19,7 @@ from mneme.core.settings import settings
 from mneme.server import auth
 from mneme.server.auth import MAX_BUSY, MAX_FIELD_BYTES
 from mneme.server.users import add_user, remove_user
-from mneme.stores.access import ALONE
+from mneme.stores.access import SOLE_PERSON
 from mneme.stores.checkpoints.checkpointer import checkpointer
 
 HERE = {b"host": b"127.0.0.1:2024"}
@@ -157,7 +157,7 @@ async def test_a_run_that_names_another_user_is_refused(place: str) -> None:
     with pytest.raises(Refused, match="The key is alice's, not bob's") as refused:
         await decided("alice", "threads", "create_run", run("bob"))
     assert refused.value.status_code == 403
-    assert await decided("local", "threads", "create_run", run("bob"), ALONE)
+    assert await decided("local", "threads", "create_run", run("bob"), SOLE_PERSON)
 
 
 async def test_runs_that_come_at_once_are_counted_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +246,7 @@ async def test_a_search_of_everything_becomes_one_of_one_s_own(everything: tuple
 
 async def test_alone_one_sees_the_whole_store_and_a_user_called_local_does_not() -> None:
     value: dict[str, Any] = {"namespace": ("teams", "red")}
-    assert await decided("local", "store", "search", value, ALONE)
+    assert await decided("local", "store", "search", value, SOLE_PERSON)
     assert value == {"namespace": ("teams", "red")}
     assert not await decided("local", "store", "search", value)
 

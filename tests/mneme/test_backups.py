@@ -159,6 +159,8 @@ def test_the_command_line_verifies_repairs_backs_up_and_restores(tmp_path: Path)
     assert run_mneme(["chat"], home, "I live in Austin.\n/quit\n").returncode == 0
     whole = run_mneme(["verify"], home).stdout
     assert "Everything is whole" in whole and " 1 records" not in whole
+    away = run_mneme(["verify"], home | {"MNEME_INDEX": "http://127.0.0.1:9"}).stdout
+    assert "check MNEME_INDEX" in away and "mneme repair" not in away, "what helps while the server is away"
     assert json.loads(run_mneme(["repair", "--vacuum", "--json"], home).stdout)["rewritten"]
     assert run_mneme(["backup", str(tmp_path / "file")], home).returncode == 0
     failed(run_mneme(["backup", str(tmp_path / "file")], home), "exists")

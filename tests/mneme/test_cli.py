@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from mneme.cli.derived import DECLARED
+from mneme.cli.derived import DECLARED_FILE
 from mneme.cli.main import app
 from mneme.cli.show import console
 from mneme.models.embedding.embedders import open_embedder
@@ -335,7 +335,7 @@ def test_quick_commands_load_nothing_heavy() -> None:
 def test_options_that_are_known_without_an_import_are_those_that_are_declared() -> None:
     generator = Path(__file__).parents[2] / "docs" / "generate" / "declared.py"
     written = runpy.run_path(str(generator))["declared"]()
-    assert json.loads(DECLARED.read_text(encoding="utf-8")) == json.loads(json.dumps(written)), generator
+    assert json.loads(DECLARED_FILE.read_text(encoding="utf-8")) == json.loads(json.dumps(written)), generator
 
 
 def test_every_graph_can_be_drawn(mneme: Run) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from mneme.api.operation import API_PATH
 from mneme.client.home import OWN_SERVER
-from mneme.stores.database import kept_of, noted
+from mneme.stores.database import kept_of, noted_size
 from tests.doubles.command_line import Running, run_mneme
 from tests.doubles.ledger_files import files_with
 from tests.doubles.own_server import own_server
@@ -90,10 +90,10 @@ def test_a_server_that_is_killed_loses_nothing_and_brings_nothing_back(tmp_path:
 def killed(home: Path, words: list[str], entries: int) -> bool:
     """Kill a command once the log has so many entries more; say whether it had not ended by then."""
     note = kept_of(home / "ledger")
-    until = entries + (noted(note) if note.exists() else 0)
+    until = entries + (noted_size(note) if note.exists() else 0)
     with Running(words, quiet(home)) as command:
         while is_alive := command.is_alive():
-            if note.exists() and noted(note) >= until:
+            if note.exists() and noted_size(note) >= until:
                 break
             time.sleep(0.001)
     return is_alive

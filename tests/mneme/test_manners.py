@@ -131,7 +131,7 @@ def test_a_setting_that_is_no_address_is_said_to_be_none(mneme: Run, address: st
 async def test_a_hint_fits_what_answers(
     monkeypatch: pytest.MonkeyPatch, answer: bytes | None, message: str, hint: str
 ) -> None:
-    monkeypatch.setattr(catalogue, "GLANCE", httpx.Timeout(0.3))
+    monkeypatch.setattr(catalogue, "GLANCE_TIMEOUT", httpx.Timeout(0.3))
     opened = list[asyncio.StreamWriter]()
 
     async def answered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

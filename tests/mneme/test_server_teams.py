@@ -12,7 +12,6 @@ from langgraph_sdk.client import LangGraphClient
 from mneme.api.cards import Cards
 from mneme.environments.sql_tuning.tasks import story
 from mneme.server.users import add_user
-from mneme.stores.cards.disputes import Approach
 from tests.doubles.command_line import failed, run_mneme
 from tests.doubles.langgraph_server import Server, serving
 
@@ -149,7 +148,5 @@ async def disputed_on(server: Server, team: str) -> str:
     listed = server.mneme("cards", "list", "--team", team, "--json")
     card = json.loads(listed.stdout.splitlines()[0])["id"]
     async with server.operations(Cards, team) as cards:
-        opened = await cards.open_dispute(
-            card, Approach(claim="the card"), Approach(claim="something else"), "a test"
-        )
+        opened = await cards.open_dispute(card, "something else", reason="a test")
     return opened.id

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 from mneme.core.errors import BadAnswer, ModelUnavailable, PromptTooLong
 from mneme.core.settings import settings
 from mneme.models.asking.asking import Answered, ask, clear_endpoints
-from mneme.models.asking.schema import bounded, flat
+from mneme.models.asking.schema import flat, narrowed_schema
 from mneme.prompts.prompt import Prompt, Reason, one_of
 
 URL = os.environ.get("MNEME_TEST_OLLAMA", "")
@@ -63,7 +63,7 @@ def who(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 async def test_the_grammar_holds_every_bound_that_was_sent(who: str) -> None:
-    schema = bounded(flat(Sorted), sort_text.bounds_of(Asked(text="")))
+    schema = narrowed_schema(flat(Sorted), sort_text.bounds_of(Asked(text="")))
     body = {
         "model": who.removeprefix("ollama:"),
         "messages": [{"role": "user", "content": "Count from 1 to 500, and say number 99."}],

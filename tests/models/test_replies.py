@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from mneme.models.asking.replies import Unusable, calls_in, copied, objects, read
-from mneme.models.asking.schema import bounded, flat, room_for
+from mneme.models.asking.schema import flat, narrowed_schema, room_for
 from mneme.models.asking.streaming import RepetitionDetector, countable, repeats
 from mneme.prompts.prompt import MAX_REASON_CHARS, Reason, one_of
 from tests.doubles.questions import unbounded
@@ -104,14 +104,14 @@ class Choice(BaseModel):
 def test_every_field_is_bounded_by_its_type_or_by_what_is_asked() -> None:
     schema = flat(Choice)
     assert unbounded(schema) == ["options[].marks[]", "number"]
-    whole = bounded(
+    whole = narrowed_schema(
         schema,
         {"options[].marks[]": {"maxLength": 9}, "number": one_of(range(-1, 3)), "options": {"maxItems": 2}},
     )
     assert unbounded(whole) == []
     assert whole["properties"]["number"]["enum"] == [-1, 0, 1, 2]
     assert schema == flat(Choice), "the type's own schema stays as it is"
-    assert room_for(whole) < room_for(bounded(whole, {"options": {"maxItems": 3}}))
+    assert room_for(whole) < room_for(narrowed_schema(whole, {"options": {"maxItems": 3}}))
 
 
 def test_a_text_that_the_grammar_ended_is_too_long_and_a_reason_is_clipped() -> None:

@@ -12,7 +12,7 @@ from mneme.core.errors import BadInput, StorageFailure
 from mneme.models.ollama.creating import model_name
 from mneme.models.tuning.base import Base, find_base, fingerprint
 from mneme.models.tuning.judging import judge
-from mneme.models.tuning.lora import ADAPTER, SAVED, Training, open_tuned
+from mneme.models.tuning.lora import ADAPTER, TRAINING_FILE, Training, open_tuned
 from mneme.models.tuning.paired import not_worse
 from mneme.models.tuning.pairs import Pair, Question, Recipe
 from tests.doubles.tuned import Killed, killed_after
@@ -88,7 +88,7 @@ def test_a_training_on_other_pairs_or_another_base_begins_anew(tiny_llama: Path,
     assert again.seconds == pytest.approx(first.seconds, abs=0.5), "nothing is left to be trained"
     other = Training(Base(tiny_llama), tmp_path, short).run(PAIRS[:2], "a")
     assert (other.pairs, other.steps) == (2, 1)
-    (tmp_path / SAVED).write_bytes(b"torn")
+    (tmp_path / TRAINING_FILE).write_bytes(b"torn")
     with pytest.raises(StorageFailure, match="cannot be read"):
         Training(Base(tiny_llama), tmp_path, short).run(PAIRS, "a")
     with pytest.raises(BadInput, match="nothing to train on"):

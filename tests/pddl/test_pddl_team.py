@@ -22,7 +22,7 @@ from mneme.graphs.pddl_team import builder
 from mneme.models.asking.asking import clear_endpoints
 from mneme.models.asking.counting import tokens
 from mneme.nodes.pddl.context import PddlContext
-from mneme.nodes.task_memories.kinds import MEMORIES
+from mneme.nodes.task_memories.kinds import MEMORIES_BY_NAME
 from mneme.prompts.discussion.memory_template import Slots
 from mneme.prompts.pddl.pddl_team import Move, choose_action, choose_otherwise
 from mneme.rules.pddl import next_action, read, read_manual
@@ -76,7 +76,7 @@ def moves(*actions: str) -> dict[str, Any]:
     return {"choose_action": [Move(action=each) for each in actions]}
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("memory", MEMORIES_BY_NAME)
 async def test_a_problem_is_played_with_every_memory(edge_ledger: Ledger, memory: str) -> None:
     result = await play(edge_ledger, gripper(), memory=memory)
     assert 0 < result["progress"] <= 1 and result["steps"] == len(result["transcript"]) <= 30

@@ -13,7 +13,7 @@ from mneme.models.asking.counting import counting, tokens
 from mneme.nodes.task_memories import g_memory as insights
 from mneme.nodes.task_memories.chat_dev import PHASE
 from mneme.nodes.task_memories.interface import FinishedTask, MemoryServices, Role, Task, TaskMemory
-from mneme.nodes.task_memories.kinds import MEMORIES, open_memory
+from mneme.nodes.task_memories.kinds import MEMORIES_BY_NAME, open_memory
 from mneme.nodes.task_memories.recollecting import raw, retention
 from mneme.prompts.discussion.memory_template import departures
 from mneme.prompts.task_memories.task_memories import (
@@ -74,7 +74,7 @@ async def shown(told: TaskMemory, goal: str = GOAL, so_far: Sequence[Turn] = ())
     return told.context(task(goal), held, so_far, "solver").memory
 
 
-@pytest.mark.parametrize("name", MEMORIES)
+@pytest.mark.parametrize("name", MEMORIES_BY_NAME)
 async def test_every_memory_goes_through_a_whole_task(edge_ledger: Ledger, name: str) -> None:
     for run in range(2):
         at_work = memory(edge_ledger, name, trial=f"t{run}")

@@ -14,7 +14,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from mneme.stores.pools.lessons import keep
 from mneme.stores.pools.memory_pool import MemoryPool, Pair
-from mneme.stores.pools.tuned import GROWN, PoolModels
+from mneme.stores.pools.tuned import DUE_MEMORIES, PoolModels
 from tests.doubles import tuned
 from tests.doubles.command_line import run_mneme
 from tests.doubles.ollama import Json, OllamaDouble
@@ -97,8 +97,8 @@ async def test_it_is_due_when_the_pool_has_grown_and_needs_enough_to_learn(
     assert (idle["tag"], idle["due"]) == ("", [])
     with pytest.raises(BadInput, match="0 memories of wit can be trained on: scored above 95"):
         await consolidate(edge_ledger, wanted(tiny_llama), above=95)
-    await keep(pool, [pair(n) for n in range(COUNT + 1, COUNT + GROWN)], change=CHANGE)
-    assert await PoolModels(pool).due() == [f"{COUNT + GROWN} new memories"]
+    await keep(pool, [pair(n) for n in range(COUNT + 1, COUNT + DUE_MEMORIES)], change=CHANGE)
+    assert await PoolModels(pool).due() == [f"{COUNT + DUE_MEMORIES} new memories"]
 
 
 async def test_nothing_that_is_nearly_held_out_is_trained_on(edge_ledger: Ledger) -> None:

@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import IO, TypeVar
@@ -18,12 +19,13 @@ from typing import IO, TypeVar
 import pytest
 
 from mneme.core.errors import Damaged, LedgerMismatch, NotFound, StorageFailure
-from mneme.stores.database import Cursor, Sqlite
-from mneme.stores.ledger import search
+from mneme.stores.database import Cursor, Database, Sqlite
+from mneme.stores.ledger import edge_index, index, search
+from mneme.stores.ledger.index import Point
 from mneme.stores.ledger.ledger import Ledger, open_ledger, reembed
 from mneme.stores.ledger.log import commit
 from mneme.stores.ledger.log import forget as erase
-from mneme.stores.ledger.reading import entries_after
+from mneme.stores.ledger.reading import State, entries_after
 from mneme.stores.ledger.records import Forgotten, Version
 from mneme.stores.ledger.verifying import verify
 from tests.doubles.embedding import WordEmbedder
@@ -389,17 +391,26 @@ class TestForgetting:
         await until(lambda: "erased" not in [each.key for each in objects_in_memory(Version)])
         await ledger.close()
 
-    async def test_files_of_a_copy_in_use_are_replaced_soon(
-        self, tmp_path: Path, embedder: WordEmbedder
+    async def test_files_of_a_copy_in_use_are_replaced_soon_also_where_that_fails_at_first(
+        self, tmp_path: Path, embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         ledger = await open_ledger(str(tmp_path / "ledger"), embedder)
         made = [await put(ledger, f"Ann lives in town {number}.") for number in range(3)]
         await ledger.search(ALICE, "town")
         [shard] = names_in(tmp_path / "ledger" / "index-1", "0*")
+        failing = iter([True])
+
+        def build(database: Database, upsert: Callable[[list[Point]], object]) -> State:
+            if next(failing, False):
+                raise StorageFailure("The disk is full.", "")
+            return index.build(database, upsert)
+
+        monkeypatch.setattr(edge_index, "build", build)
         for each in made[:2]:
             await forget(ledger, ALICE, each.key, reason="", actor="")
             assert each.key not in [hit.version.key for hit in await ledger.search(ALICE, "town")]
         await until(lambda: shard not in names_in(tmp_path / "ledger" / "index-1", "0*"))
+        assert not next(failing, False)
         assert [hit.version for hit in await ledger.search(ALICE, "town")] == made[2:]
         await ledger.close()
 

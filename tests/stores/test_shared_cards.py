@@ -12,7 +12,7 @@ from mneme.stores.cards.card import DeprecatedApproach, Lesson, Rule, TaskOutcom
 from mneme.stores.cards.card_files import load
 from mneme.stores.cards.knowledge_cards import KnowledgeCards
 from mneme.stores.cards.metrics import TaskRecord
-from mneme.stores.cards.sharing import Abstraction, bounded, noisy, outcomes_of
+from mneme.stores.cards.sharing import Abstraction, bounded_counts, noisy, outcomes_of
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
 from tests.doubles.command_line import run_mneme
@@ -91,9 +91,11 @@ async def test_a_task_counts_for_one_card_whatever_others_there_are(edge_ledger:
     [card] = await cards.records.list()
     known = outcomes_of(await cards.records.history(card.id))
     assert sum(known.values()) == card.evidence.success_count and len(known) == 14, "more than the window"
-    counts = bounded({"a": {"t1": True, "t2": False}, "b": {"t1": True}, "c": {"t1": False, "t3": True}})
+    counts = bounded_counts(
+        {"a": {"t1": True, "t2": False}, "b": {"t1": True}, "c": {"t1": False, "t3": True}}
+    )
     assert sum(map(sum, counts.values())) == 3, "three tasks, each counted once"
-    without = bounded({"a": {"t2": False}, "b": {}, "c": {"t3": True}})
+    without = bounded_counts({"a": {"t2": False}, "b": {}, "c": {"t3": True}})
     changed = sum(abs(x - y) for key in counts for x, y in zip(counts[key], without[key], strict=True))
     assert changed == 1, "one task less changes all counts together by one"
 

@@ -287,9 +287,9 @@ class TestAttention:
         await alice.insert(memory("by hand"), change=SAID)
         await alice.update(edited.key, memory("2", read_by="rules"), change=SAID, expected_version=1)
         found = await alice.read_by_rules()
-        assert [each.value["content"] for each in found] == ["one", "three"]
+        assert [each.memory.content for each in found] == ["one", "three"]
         assert (await alice.accept(kept.key)).memory.read_by == ""
-        assert [each.value["content"] for each in await alice.read_by_rules()] == ["three"]
+        assert [each.memory.content for each in await alice.read_by_rules()] == ["three"]
 
 
 class TestWhatIsNoMemory:
@@ -304,8 +304,10 @@ class TestWhatIsNoMemory:
             "quote": 3,
             "thread": [],
             "kind": {},
+            "read_by": "rules",
         }
-        written = await ledger.insert(alice.namespace, value, text="green tea tree", change=SAID)
+        by_rules = SAID.model_copy(update={"model": "rules"})
+        written = await ledger.insert(alice.namespace, value, text="green tea tree", change=by_rules)
         return written.key
 
     async def test_readers_pass_over_it_and_name_it_once(
@@ -317,7 +319,7 @@ class TestWhatIsNoMemory:
                 found = await alice.similar("when was it green tea in May 2026", 5, mode=mode)
                 assert [each.memory.content for each in found] == ["green tea"]
             assert [each.memory.content for each in await alice.as_of(datetime.now(UTC))] == ["green tea"]
-            assert await alice.flagged() == []
+            assert await alice.flagged() == [] and await alice.read_by_rules() == []
         assert caplog.text.count(bad) == 3, "in one line: its key, and two commands for it"
         assert "content: Field required" in caplog.text
 

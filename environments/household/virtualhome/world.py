@@ -8,7 +8,7 @@ rest: messages, which VirtualHome does not have, conflicts over one object, and 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mneme.environments.household.acting import DONE, Action, ActionResult, Observation
+from mneme.environments.household.acting import SUCCESS, Action, ActionResult, Observation
 from mneme.environments.household.cwah import read_places
 from mneme.environments.household.episode import Episode
 from mneme.environments.household.state import Body
@@ -101,7 +101,7 @@ class VirtualHomeWorld(World):
             "put_on": place == ("on", action.target),
             "put_in": place == ("inside", action.target),
         }.get(action.kind, not why)
-        return DONE if happened else ActionResult(ok=False, why=why or "VirtualHome did not do it")
+        return SUCCESS if happened else ActionResult(ok=False, why=why or "VirtualHome did not do it")
 
     # -- what VirtualHome knows ----------------------------------------------------------------------------
 

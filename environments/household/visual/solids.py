@@ -25,7 +25,7 @@ with needs("The visual setting", "visual"):
 Extent = tuple[float, float, float]
 Colour = tuple[float, float, float]
 
-WALL, PANEL = 0.02, 0.04
+WALL_DEPTH, PANEL = 0.02, 0.04
 DOOR, DOOR_HEIGHT = 0.93, 2.1
 BESIDE_WALL = 0.8
 """Metres from a wall within which the centre of a door makes a doorway in it."""
@@ -37,7 +37,7 @@ SHADES = {
     "person": (0.9, 0.6),
 }
 """Strength and lightness of the colours of each kind."""
-PERSON, TALL = 0.22, 1.75
+PERSON_RADIUS, TALL = 0.22, 1.75
 """Radius and height of a person."""
 ARM = 0.35
 THIN = 0.02
@@ -93,7 +93,7 @@ def people(world: World, watcher: int | None = None) -> list[Solid]:
     for number in others:
         (x, z), hands = world.agents[number].position, world.agents[number].hands
         colour = colour_of(f"person {number}", "person")
-        solids.append(_cylinder(person(number), (x, TALL / 2, z), PERSON, TALL, colour))
+        solids.append(_cylinder(person(number), (x, TALL / 2, z), PERSON_RADIUS, TALL, colour))
         for hand, thing in enumerate(world.things[held] for held in hands):
             at = x + (ARM if hand else -ARM)
             solids.append(_object(thing, Box((at, HAND_HEIGHT, z), thing.size)))
@@ -190,8 +190,8 @@ def _room(room: Thing, episode: Episode) -> Iterator[Solid]:
     (x, y, z), (width, height, depth) = room.center, room.size
     low, high = y - height / 2, y + height / 2
     floor = colour_of(room.name, "room")
-    yield _box(room.id, (x, low - WALL / 2, z), (width, WALL, depth), floor)
-    yield _box(room.id, (x, high + WALL / 2, z), (width, WALL, depth), (0.95, 0.95, 0.93))
+    yield _box(room.id, (x, low - WALL_DEPTH / 2, z), (width, WALL_DEPTH, depth), floor)
+    yield _box(room.id, (x, high + WALL_DEPTH / 2, z), (width, WALL_DEPTH, depth), (0.95, 0.95, 0.93))
     doors = [center for *_, center in episode.doors]
     for axis, side in ((0, -1), (0, 1), (2, -1), (2, 1)):
         yield from _wall(room, axis, side, doors)
@@ -203,7 +203,7 @@ def _wall(room: Thing, axis: int, side: int, doors: Sequence[Point]) -> Iterator
     It stands inside the room: in one plane with the neighbour's, pixels would show now one and now the other.
     """
     other = 2 - axis
-    at = room.center[axis] + side * (room.size[axis] - WALL) / 2
+    at = room.center[axis] + side * (room.size[axis] - WALL_DEPTH) / 2
     start, end = (room.center[other] + sign * room.size[other] / 2 for sign in (-1, 1))
     gaps = sorted(
         door[other // 2]
@@ -218,7 +218,7 @@ def _wall(room: Thing, axis: int, side: int, doors: Sequence[Point]) -> Iterator
         spans += [(start, left, bottom), (left, right, bottom + DOOR_HEIGHT), (right, end, bottom)]
     for start, end, low in spans:
         if end - start > THIN and top - low > THIN:
-            center, size = [at, (low + top) / 2, at], [WALL, top - low, WALL]
+            center, size = [at, (low + top) / 2, at], [WALL_DEPTH, top - low, WALL_DEPTH]
             center[other], size[other] = (start + end) / 2, end - start
             yield _box(room.id, _triple(center), _triple(size), (0.93, 0.91, 0.86))
 

@@ -46,7 +46,7 @@ from mneme.core.errors import (
     TooMany,
 )
 from mneme.models.asking.asking import resolve
-from mneme.models.asking.counting import NOTHING, added, in_words
+from mneme.models.asking.counting import NOTHING, in_words, sum_counts
 from mneme.nodes.chat.chatbot import must_fit
 from mneme.nodes.chat.context import ChatContext
 from mneme.stores.users.inbox import MessageOutcome
@@ -59,7 +59,7 @@ OUTCOME_POLL_SECONDS = 0.05
 """Seconds between two checks whether a message has been remembered; doubled each time."""
 
 SLOWEST_POLL_SECONDS = 0.5
-WITHDRAWN = "\n(This reply broke off and is withdrawn; it is asked for again.)\n"
+WITHDRAWN_NOTE = "\n(This reply broke off and is withdrawn; it is asked for again.)\n"
 
 
 async def chat(
@@ -245,12 +245,12 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
             run = GraphRun(self.session.flows, "chatbot", given, config, self._context, REPLY)
             async for piece, is_anew in run.pieces():
                 self.reply = piece if is_anew else self.reply + piece
-                shown = f"{WITHDRAWN}{piece}" if is_anew else piece
+                shown = f"{WITHDRAWN_NOTE}{piece}" if is_anew else piece
                 console.print(escape(shown), end="", soft_wrap=True)
             asked = run.values.get("asked", NOTHING)  # an older version's turn has none
-            self.asked = added(self.asked, asked)
+            self.asked = sum_counts(self.asked, asked)
         except BadAnswer:
-            self.asked = added(self.asked, NOTHING | {"questions": 1, "refused": 1})
+            self.asked = sum_counts(self.asked, NOTHING | {"questions": 1, "refused": 1})
             raise
         finally:
             self._memory_agent.start()
@@ -285,7 +285,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
         if any(each["error"] and each["status"] == "waiting" for each in letters):
             return  # a failed message is not retried at once
         done = await remember_waiting(self.session, {"memory_agent": who, "reread": reread})
-        self.asked = added(self.asked, done["asked"])
+        self.asked = sum_counts(self.asked, done["asked"])
 
     async def outcome(self, message_id: str) -> MessageOutcome | None:
         """Wait until a message is remembered; return None if it failed, or was erased."""

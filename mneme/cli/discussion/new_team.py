@@ -21,9 +21,9 @@ from mneme.prompts.discussion.template_making import Place, make_template, plain
 
 REVIEW_COMMENT = "# The memory templates below were made by a model. Read them and change what does not fit."
 Values = dict[str, Any]
-LEADING = "data_pipeline"
+BASE_TEAM = "data_pipeline"
 """Team whose leading roles and writer are reused."""
-EVALUATING = "evaluation"
+EVALUATION_ROLE = "evaluation"
 """Role that judges the solution, by the new task's criteria."""
 DRAFT_PARTS = ("fields", "item_fields", "ratings", "report")
 LETTER = re.compile("[a-z]")
@@ -93,7 +93,7 @@ async def _designed(
     known = {each["name"] for each in given}
     added = [_expert(f"{each.title}: {each.duties}") for each in draft.experts]
     experts = [*given, *(each for each in added if each["name"] not in known)]
-    leading = load_team(LEADING)
+    leading = load_team(BASE_TEAM)
     document = {
         "name": f"{draft.document}.json",
         "by": leading.document.by,
@@ -105,7 +105,7 @@ async def _designed(
     return leading.model_copy(
         update={
             "roles": [
-                role.model_copy(update={"description": evaluates}) if role.name == EVALUATING else role
+                role.model_copy(update={"description": evaluates}) if role.name == EVALUATION_ROLE else role
                 for role in leading.roles
             ],
             "document": Document.model_validate(document),

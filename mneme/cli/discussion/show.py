@@ -122,7 +122,7 @@ def print_erased(agents: Sequence[str]) -> None:
 
 
 REPORTS_FOLDER = Path("discussions")
-INTRINSIC = "intrinsic"
+INTRINSIC_MEMORY = "intrinsic"
 WAITING_STATUS = 3
 """The exit status of a discussion that waits for a person."""
 
@@ -168,7 +168,7 @@ async def write_files(done: TeamDiscussions, about: Discussion, out: Path | None
     """Write a discussion's report into its folder."""
     turns = await done.turns(about.id)
     memories = []
-    if about.memory == INTRINSIC:
+    if about.memory == INTRINSIC_MEMORY:
         memories = [await done.memory_now(about.id, role["name"]) for role in about.team["roles"]]
     files = await asyncio.to_thread(write_report, out or REPORTS_FOLDER / about.id, about, turns, memories)
     await asyncio.to_thread(note_reports, files, f"discuss/{await done.whose()}/{about.id}")

@@ -27,8 +27,8 @@ from mneme.api.household_runs import (
     checked,
     lines_of,
     methods,
+    run_lines,
     to_play,
-    told_by,
     unallocated,
 )
 from mneme.api.memories import Memories
@@ -58,7 +58,7 @@ Values = Mapping[str, Any]
 
 
 Weak = Literal["members", "manager", "both"]
-WEAKENED = {"members": ["member"], "manager": ["manager"], "both": ["member", "manager"]}
+WEAKENED_ROLES = {"members": ["member"], "manager": ["manager"], "both": ["member", "manager"]}
 HOUSEHOLD_OPTIONS = Fields(HouseholdContext, without="member_lapses manager_lapses")
 
 
@@ -76,7 +76,7 @@ async def run(
     watch: Annotated[bool, "Show rooms, hands and decisions while the team acts."] = False,
 ) -> int:
     """Play an episode. After a kill, the same command continues it."""
-    context |= dict.fromkeys(WEAKENED[weak], weak_model) if weak_model else {}
+    context |= dict.fromkeys(WEAKENED_ROLES[weak], weak_model) if weak_model else {}
     context |= {"allocation": False, "summary": False} if method == ALONE else {}
     size = (1 if method == ALONE else 3) if members is None else members
     if watch and prints_json():
@@ -150,7 +150,7 @@ class _Playing:
             async for event in GraphRun(self.flows, self.graph, given, config, context):
                 await self._show(event)
         _, values = await self.flows.left_at(self.graph, config)
-        return Run(self.run.name, partial(told_by, config["metadata"], values))
+        return Run(self.run.name, partial(run_lines, config["metadata"], values))
 
     async def _thread(self) -> RunnableConfig:
         """Return the config of the run's thread: each new run has a new one, also where its name was used."""

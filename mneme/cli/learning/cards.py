@@ -7,21 +7,20 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from mneme.api.cards import Cards
+from mneme.api.cards import Cards, rule_of
 from mneme.api.tables import Table
 from mneme.cli.derived import Fields, arguments_of
 from mneme.cli.options import Team
 from mneme.cli.show import console, is_written, print_fields, print_record, print_result, read_file
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
-from mneme.stores.cards.card import Card, Rule
+from mneme.stores.cards.card import Card
 from mneme.stores.cards.card_files import dump
 from mneme.stores.cards.knowledge_cards import Kept
 from mneme.stores.cards.metrics import Metrics, Period
 from mneme.stores.cards.sharing import EPSILON_BUDGET
 
 USER_ACTOR = "user"
-CardId = Annotated[str, typer.Argument(help="A card's id, or its first letters.")]
 Rules = Annotated[list[str] | None, typer.Option("--rule", help='"CONDITION: WHAT TO DO"; may be repeated.')]
 Lesson = Annotated[dict[str, Any], Fields(arguments_of(Cards.OFFERED["propose"]), without="rules")]
 Abstraction = Annotated[dict[str, Any], Fields(arguments_of(Cards.OFFERED["share"]), without="reason")]
@@ -43,14 +42,6 @@ async def add(
     if learned.event == "unchanged":
         console.print("[dim]It is there already, unchanged:[/]")
     print_result(learned, lambda _: print_card(learned.card))
-
-
-def rule_of(text: str) -> Rule:
-    """Parse a rule from the command line. Raises BadInput."""
-    condition, _, pattern = (part.strip() for part in text.partition(":"))
-    if not condition or not pattern:
-        raise BadInput(f"--rule {text!r} cannot be read.", 'Write "CONDITION: WHAT TO DO".')
-    return Rule(condition=condition, pattern=pattern)
 
 
 def print_card(card: Card) -> None:

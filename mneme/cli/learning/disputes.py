@@ -9,11 +9,11 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 from rich.markup import escape
 
-from mneme.api.cards import Cards, ToReview
+from mneme.api.cards import Cards, ToReview, rule_of
 from mneme.api.rendering import card_lines, dispute_row
 from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
-from mneme.cli.learning.cards import USER_ACTOR, CardId, rule_of
+from mneme.cli.learning.cards import USER_ACTOR
 from mneme.cli.options import Limit, Reason, Team
 from mneme.cli.show import console, from_person, print_beside, print_result, prints_json
 from mneme.client.home import open_operations
@@ -22,12 +22,12 @@ from mneme.core.errors import BadInput, MnemeError
 from mneme.environments.worlds import WORKSPACE, world_names
 from mneme.nodes.learning.context import TeamContext
 from mneme.nodes.learning.verdicts import Decision, Verdict, new_evidence, old_evidence, plainly
-from mneme.stores.cards.disputes import Approach, Dispute
+from mneme.stores.cards.disputes import Dispute
 
 Context = dict[str, Any]
 Session = TeamSession[Cards]
 DISPUTE_GRAPH = "dispute_resolution"
-LEARNING = ("compound_learning", DISPUTE_GRAPH)
+LEARNING_GRAPHS = ("compound_learning", DISPUTE_GRAPH)
 DisputeId = Annotated[str, typer.Argument(help="A dispute's id, or its first letters.")]
 Deciding = Fields(TeamContext, {"environment": "--world"}, "schema_name database_seed successes_to_verify")
 
@@ -38,24 +38,6 @@ async def show(dispute: DisputeId, team: Team = "local") -> None:
         found = await cards.evidence(dispute)
     assert found.dispute is not None
     print_result(found.dispute, partial(print_dispute, rests_on=found))
-
-
-async def open_(
-    card: CardId,
-    claim: Annotated[str, "What was found against the card, in a sentence."],
-    rule: Annotated[str, 'Its rule, "CONDITION: WHAT TO DO".'] = "",
-    task: Annotated[str, "The task that found it, by its id."] = "",
-    reason: Reason = "disputed by a person",
-    team: Team = "local",
-) -> None:
-    """Set a finding of your own against a card, to be tested or decided."""
-    read = [rule_of(rule)] if rule else []
-    solution = "".join(f"{each.condition} -> {each.pattern}" for each in read)
-    async with open_operations(Cards, team) as cards:
-        found = await cards.get(card)
-        new = Approach(claim=claim, task=task, solution=solution)
-        opened = await cards.open_dispute(found.id, Approach(claim=found.claim), new, reason)
-    print_result(opened, print_dispute)
 
 
 async def resolve(
@@ -76,7 +58,7 @@ async def resolve(
         raise BadInput("A claim and rules are for a decision.", "Add --decision merge or deprecate_old.")
     if not decision:
         await show_notice(context["devils_advocate"])
-    async with open_team(Cards, context["team"], *LEARNING) as session:
+    async with open_team(Cards, context["team"], *LEARNING_GRAPHS) as session:
         found = await session.on.get_dispute(dispute)
         if decision:
             given = {"decision": decision, "reason": reason, "claim": claim, "rules": rules, "by": USER_ACTOR}

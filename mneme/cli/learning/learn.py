@@ -17,7 +17,7 @@ from mneme.api.cards import Cards
 from mneme.api.rendering import count_of
 from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
-from mneme.cli.learning.disputes import LEARNING, Session, print_dispute, run_dispute
+from mneme.cli.learning.disputes import LEARNING_GRAPHS, Session, print_dispute, run_dispute
 from mneme.cli.options import Agents, Team
 from mneme.cli.show import console, emit, print_beside, print_result, read_file
 from mneme.client.workflows import GraphRun, open_team
@@ -112,7 +112,7 @@ async def learn(
         raise BadInput(f"--count {count}: a suite needs at least one task.", "Give --count 1 or more.")
     given = tasks_of(task, file, suite, (count, seed), where)
     await show_notice(*(context[role] for role in LEARNING_ROLES))
-    async with open_team(Cards, context["team"], *LEARNING) as session:
+    async with open_team(Cards, context["team"], *LEARNING_GRAPHS) as session:
         done = await finished(session)
         given = [numbered(each, done) for each in given]
         failed = [not await solve(session, each, context) for each in given if each.id not in done]
@@ -297,7 +297,7 @@ async def intake(
     await show_notice(agents)
     if await resolve(agents) == "rules":
         raise BadInput("Rules learn nothing from texts.", "Give a model that reads: --agents ollama:MODEL.")
-    async with open_team(Cards, team, *LEARNING) as session:
+    async with open_team(Cards, team, *LEARNING_GRAPHS) as session:
         done = await finished(session)
         new = [each for each in parts if each.id not in done]
         for each in new:

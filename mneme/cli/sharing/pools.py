@@ -20,7 +20,7 @@ from mneme.library.agents.rubric import SINGLE_POOL
 from mneme.nodes.sharing.pools import agent_of
 from mneme.stores.pools.memory_pool import Added, Pair, Pooled
 
-LINES = "Give a file of JSON Lines."
+LINES_HINT = "Give a file of JSON Lines."
 LINES_PER_REQUEST = 100
 """Lines per request to a server."""
 PAIRS_PER_REQUEST = 500
@@ -156,7 +156,7 @@ async def import_(
 def _lines(file: Path, agent: str) -> list[str]:
     """Return a file's lines in the form of `export`; lines that name no agent get the given one."""
     whose = agent_of(agent_text(agent)) if agent else None
-    return [_as_pair(line, whose) for line in read_file(file, LINES).split("\n")]
+    return [_as_pair(line, whose) for line in read_file(file, LINES_HINT).split("\n")]
 
 
 def _as_pair(line: str, agent: Agent | None) -> str:

@@ -15,7 +15,7 @@ from mneme.api.rendering import count_of
 from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.options import Agents, by_role
-from mneme.cli.sharing.pools import LINES
+from mneme.cli.sharing.pools import LINES_HINT
 from mneme.cli.sharing.retriever import Training
 from mneme.cli.show import console, emit, print_shared, read_file, say
 from mneme.client.workflows import REPLY, GraphRun, TeamSession, open_team
@@ -172,7 +172,7 @@ def standards_of(file: Path | None) -> list[Given]:
     if file is None:
         return []
     found = list[Given]()
-    for number, line in enumerate(read_file(file, LINES).split("\n"), start=1):
+    for number, line in enumerate(read_file(file, LINES_HINT).split("\n"), start=1):
         if not line.strip():
             continue
         try:

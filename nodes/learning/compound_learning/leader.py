@@ -1,7 +1,7 @@
 """Verify and decide (§3, step 4): measure the best draft; the leader resolves the task."""
 
 from mneme.environments.trial import Trial
-from mneme.models.asking.counting import Asked, added, counting, tokens_in
+from mneme.models.asking.counting import Asked, counting, sum_counts, tokens_in
 from mneme.nodes.learning.compound_learning.state import (
     LoggedObjection,
     Packet,
@@ -62,7 +62,7 @@ async def decide(step: Step) -> Update:
     )
     with counting() as asked:
         made, who = await step.ask("leader", resolve_task, given)
-    packet = _packet(step, made, log, trial, added(state["asked"], asked))
+    packet = _packet(step, made, log, trial, sum_counts(state["asked"], asked))
     step.tell("decide", solved=packet["solved"], confidence=packet["confidence"])
     return {"packet": packet, "log": log, **who}
 

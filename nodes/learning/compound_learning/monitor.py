@@ -13,7 +13,7 @@ from mneme.models.asking.counting import tokens_in
 from mneme.nodes.learning.compound_learning.researcher import shorten_middle
 from mneme.nodes.learning.compound_learning.state import Learned, State, Step, Update, timed
 from mneme.nodes.learning.context import TeamContext
-from mneme.nodes.learning.worlds import OUTSIDE, known_pattern, posed, told_of
+from mneme.nodes.learning.worlds import OUTSIDE_FIELDS, known_pattern, posed, told_of
 from mneme.prompts.learning.compound_learning.compile import DeadEnd, Experience, Finding, compile_lessons
 from mneme.prompts.learning.compound_learning.task import Known, best
 from mneme.stores.cards.card import (
@@ -32,12 +32,12 @@ from mneme.stores.ledger.records import Change, Source
 from mneme.stores.provenance import made_from
 from mneme.stores.write_gate import CARD_GATE
 
-GAINED = 1.1
+MIN_SPEED_UP = 1.1
 """Minimum speed-up over the baseline; a smaller one counts as no gain."""
 MAX_REASON_CHARS = 300
 MAX_EXAMPLE_CHARS = 2_000
 """Characters of a solution that a card keeps as an example; a longer one would be cut, and not run."""
-JUDGED = "Judged by the model, not measured."
+JUDGED_NOTE = "Judged by the model, not measured."
 """Text in a card whose success no measurement confirmed, until a person or a checker does."""
 
 
@@ -113,7 +113,7 @@ async def _keep(finding: Finding, step: Step) -> Learned | None:
     change = made_from(change, state.get("shared", []))  # of a new card; an outcome rests on its trial
     lesson = _lesson(finding, step)
     if not is_measured:
-        judged = lesson.model_copy(update={"rationale": f"{JUDGED} {lesson.rationale}".strip()})
+        judged = lesson.model_copy(update={"rationale": f"{JUDGED_NOTE} {lesson.rationale}".strip()})
         learned = await cards.propose(judged, change=change)
         return _learned(learned.event, learned.card, finding.rationale)
     learned = await cards.create(lesson, outcome, change=change)
@@ -202,7 +202,7 @@ def fell_short(state: State) -> list[DeprecatedApproach]:
         changes = draft.pattern and draft.solution.text
         if trial is None or trial.over_limit or trial.nearly_does or not changes:
             continue
-        helped = trial.correct and trial.gain >= GAINED
+        helped = trial.correct and trial.gain >= MIN_SPEED_UP
         found[draft.pattern] = DeprecatedApproach(
             approach=draft.pattern,
             reason=shorten(trial.problem or trial.summary, MAX_REASON_CHARS, placeholder=" …"),
@@ -269,7 +269,7 @@ def record_of(
 ) -> TaskRecord:
     """Return the log's record of a task: also how to open it again, if it names nothing outside."""
     packet, (name, given) = state["packet"], posed(state, context)
-    is_outside = any(given.get(each) for each in OUTSIDE)
+    is_outside = any(given.get(each) for each in OUTSIDE_FIELDS)
     # Each draft that was blocked, the same for the same approach to the same kind of task.
     kind, drafts = state["features"] or world.scope or state["task"], state["drafts"]
     blocked = [each.round for each in state["log"] if each.objection.severity == "blocking"]

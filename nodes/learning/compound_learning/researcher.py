@@ -34,7 +34,7 @@ from mneme.prompts.learning.compound_learning.task import Advice, Known, about, 
 from mneme.stores.cards.card import Card
 from mneme.stores.cards.consolidation import DELTA
 from mneme.stores.cards.lifecycle import holds_for
-from mneme.stores.provenance import holding
+from mneme.stores.provenance import current_keys
 
 TOOL_TURNS = 4
 MAX_FACT_CHARS = 6_000
@@ -84,7 +84,7 @@ async def _retrieved(step: Step) -> list[Known]:
         return []
     fits = partial(_fits, world=step.world)
     found = await step.cards.retrieve(_search_text(step), count, scope=scope, fits=fits)
-    hold = await holding(records.ledger, records.namespace, (each.card.id for each in found))
+    hold = await current_keys(records.ledger, records.namespace, (each.card.id for each in found))
     return [as_shown(each.card, step.world) for each in found if each.card.id in hold]
 
 

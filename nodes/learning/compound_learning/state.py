@@ -16,7 +16,7 @@ from mneme.core.errors import BadInput
 from mneme.environments.trial import Trial
 from mneme.environments.worlds import World
 from mneme.models.asking.asking import Lane, ask
-from mneme.models.asking.counting import Asked, added, counting
+from mneme.models.asking.counting import Asked, counting, sum_counts
 from mneme.nodes.learning.context import LearningRuntime, cards_of, who_answers
 from mneme.nodes.learning.worlds import STORY, Problem, advice_of, known_pattern, open_world
 from mneme.nodes.messages import said_in
@@ -98,7 +98,7 @@ class Result(TypedDict, total=False):
     learned: list[Learned]
     iterations: int
     answered_by: list[str]
-    asked: Annotated[Asked, added]
+    asked: Annotated[Asked, sum_counts]
 
 
 class State(Problem, Result, total=False):
