@@ -227,7 +227,7 @@ class Ledger(Search):
     async def forget_all(
         self, namespace_prefix: Namespace, *, reason: str, actor: str, dropped: Sequence[Version] = ()
     ) -> int:
-        """Erase the records below a prefix, also retired ones, and the `dropped`; return how many were below."""
+        """Erase the records below a prefix, retired too, and `dropped` ones; return how many were below."""
         where = where_below(check_namespace(namespace_prefix), retired=True)
         heads = await self.read(reading.records, where)
         marks = await self.forget_records(heads, reason=reason, actor=actor, dropped=dropped)
