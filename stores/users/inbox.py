@@ -289,7 +289,7 @@ class Inbox:
         return await self._write(head, emptied, outcome["rationale"], "retire")
 
     async def outcome(self, user: str, message_id: str) -> MessageOutcome | None:
-        """Return a message's outcome; None while it is open, and after it is forgotten."""
+        """Return a message's outcome; None while it is open, and after a memory of the user was forgotten."""
         head = await self.ledger.get(user_namespace(user, "inbox"), message_id)
         return None if head is None else outcome_of(head)
 
