@@ -181,11 +181,11 @@ async def test_nobody_else_takes_a_copy_while_it_is_removed(
     await forget(ledger, ALICE, made.key, reason="", actor="")
     remove, removed = shutil.rmtree, list[str]()
 
-    def removing(path: Path, **given: bool) -> None:
+    def removing(path: Path, *, ignore_errors: bool) -> None:
         removed.append(path.name)
         with path.with_name(f"{path.name}.lock").open() as lock, pytest.raises(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        remove(path, **given)
+        remove(path, ignore_errors=ignore_errors)
 
     monkeypatch.setattr(shutil, "rmtree", removing)
     await ledger.close()
