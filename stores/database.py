@@ -1,6 +1,6 @@
-"""An SQL database, of a log or of checkpoints: SQLite in the home, which any number of processes may use.
+"""The SQL database of a log or of checkpoints: SQLite in the home, for any number of processes.
 
-`postgres.py` has the other dialect. The statements are the same in both; a `?` stands for what is given.
+`postgres.py` has the other dialect. The statements are the same in both; `?` marks a parameter.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ P = ParamSpec("P")
 READER_THREADS = 4
 NOTE_SUFFIX = "-kept"
 NOTE_DIGITS = 20
-"""The digits of the number in a note, which is written over the one before."""
+"""Digits of the number in a note: always the same width, since a new number overwrites the old one."""
 BUSY_SECONDS = 60.0
-"""The longest that a write waits for other processes, which hold the database for milliseconds each."""
+"""Maximum seconds that a write waits for other processes, which write for milliseconds each."""
 TURN_SECONDS = 10.0
-"""The longest that a writer waits for its turn, since whoever has it may be stopped."""
+"""Maximum seconds that a writer waits for its turn, since the process that has it may be suspended."""
 LOG_WAITS = (0.0, 0.01, *[0.03] * 1000)
-"""Seconds between attempts to empty a write-ahead log that another process reads, or empties as well."""
+"""Seconds between attempts to empty a write-ahead log that another process is reading or emptying."""
 REPAIR = "`mneme verify` says what is whole; `mneme repair` builds the ledger anew from that."
 SPACE = "Check the disk's free space and who may write to the folder; MNEME_HOME names another."
 FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
@@ -44,7 +44,7 @@ DAMAGE_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ER
 
 @contextmanager
 def storage_errors(what: str) -> Iterator[None]:
-    """Turn an operating-system refusal into one line for the user."""
+    """Turn an OSError into NotWritable or StorageFailure, with one line for the user."""
     try:
         yield
     except OSError as refusal:
@@ -54,14 +54,14 @@ def storage_errors(what: str) -> Iterator[None]:
 
 
 def kept_of(path: Path) -> Path:
-    """Return the note beside checkpoints, or a ledger: that they were made, and how much was written."""
+    """Return the path of the note beside a database file: that it was made, and how much was written."""
     return Path(f"{path}{NOTE_SUFFIX}")
 
 
 def noted_size(note: Path | None) -> int:
-    """Return how much had been written by the note beside a database's file; 0 where that says nothing.
+    """Return how much had been written according to the note beside a database file; 0 if it is unreadable.
 
-    So it is where one of a group, who may write the database, may not read the note of another.
+    It can be unreadable where a group shares the database and the note belongs to another member.
     """
     text = b""
     with suppress(OSError):
@@ -70,9 +70,9 @@ def noted_size(note: Path | None) -> int:
 
 
 def lock_in_turn(file: FileIO) -> None:
-    """Lock a file, after those who waited before; without, where its turn does not come within TURN_SECONDS.
+    """Lock a file, in the order of arrival; after TURN_SECONDS continue without the lock.
 
-    A lock goes with the process that has it, and with the file's being closed: also where it comes too late.
+    A lock ends with its process, and when the file is closed; so a lock that comes too late also ends.
     """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -83,7 +83,7 @@ def lock_in_turn(file: FileIO) -> None:
 
 
 class Cursor(Protocol):
-    """What statements are executed with, in either dialect."""
+    """The cursor that executes statements, in either dialect."""
 
     @property
     def rowcount(self) -> int: ...
@@ -95,14 +95,14 @@ class Cursor(Protocol):
 
 
 class Database(ABC):
-    """A database with connections that any thread may take.
+    """A database with connections that any thread may use.
 
-    `blob` is the type of a column for bytes, `text` of one for text that is compared byte by byte. `locked`
-    follows the statement that begins a write, so that another writer waits; `alone` is the statement at which
-    whoever makes tables waits for others that do so. `begin` and `snapshot` begin a transaction that writes,
-    and one in which all statements see one state. `taken` takes a name for a transaction, where several of
-    one process may write at once (`writers`). `serial` is the type of a number by which rows are found,
-    `compact` ends a table whose rows are found by a text. `field` reads a field of a version's value as text.
+    `blob` is the column type for bytes, `text` that for text compared byte by byte. `locked` ends the first
+    SELECT of a write, so that another writer waits; `alone` is the statement that makes processes create
+    tables one after the other. `begin` starts a transaction that writes, `snapshot` one in which all
+    statements see one state. `taken` locks a name for a transaction, where several threads of a process may
+    write at once (`writers`). `serial` is the type of an integer key, `compact` ends a table with a text key.
+    `field` reads a field of a version's value as text.
     """
 
     blob, text, locked, alone, begin, snapshot = "BLOB", "TEXT", "", "", "BEGIN IMMEDIATE", "BEGIN"
@@ -125,7 +125,7 @@ class Database(ABC):
             if begin:
                 connection.execute(begin)
             try:
-                with closing(connection.cursor()) as cursor:  # else rows left unread would hold the old state
+                with closing(connection.cursor()) as cursor:  # unread rows would keep the old snapshot open
                     yield cursor
                 if begin:
                     connection.execute("COMMIT")
@@ -136,7 +136,7 @@ class Database(ABC):
 
     @abstractmethod
     def failures(self) -> AbstractContextManager[None]:
-        """Turn what the driver raises into NotWritable, Damaged or StorageFailure."""
+        """Turn the driver's errors into NotWritable, Damaged or StorageFailure."""
 
     @abstractmethod
     def _connected(self) -> AbstractContextManager[Any]:
@@ -151,7 +151,7 @@ class Database(ABC):
 
 
 def make(cursor: Cursor, database: Database | type["Sqlite"], tables: str) -> None:
-    """Make tables and indexes that are not there; one process after the other."""
+    """Make missing tables and indexes; one process after the other."""
     names = ("blob", "text", "serial", "compact")
     described = tables.format(**{name: getattr(database, name) for name in names})
     for statement in f"{database.alone};{described}".split(";"):
@@ -160,7 +160,7 @@ def make(cursor: Cursor, database: Database | type["Sqlite"], tables: str) -> No
 
 
 def upsert(table: str, columns: Sequence[str], keys: int = 1) -> str:
-    """Return the statement that writes a row, in place of one with the same values of the first columns."""
+    """Return the statement that inserts a row, or replaces the one with the same values in its keys."""
     changed = ", ".join(f"{name} = excluded.{name}" for name in columns[keys:])
     return (
         f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "  # noqa: S608
@@ -169,7 +169,7 @@ def upsert(table: str, columns: Sequence[str], keys: int = 1) -> str:
 
 
 class Worker:
-    """Runs database work in threads, so that no event loop waits; safe from any event loop and thread."""
+    """Runs database work in threads, so that no event loop blocks; safe from any event loop and thread."""
 
     def __init__(self, database: Database, writers: int = 1) -> None:
         self.database = database
@@ -177,7 +177,7 @@ class Worker:
         self._readers = ThreadPoolExecutor(READER_THREADS, "sql-read")
 
     async def read(self, work: Callable[Concatenate[Cursor, P], T], *given: P.args, **more: P.kwargs) -> T:
-        """Read in a thread; all statements of one piece of work see one state."""
+        """Run a query in a thread; all its statements see one state."""
 
         def reading() -> T:
             with self.database.reading(snapshot=True) as cursor:
@@ -206,10 +206,10 @@ class Worker:
 
 
 class Sqlite(Database):
-    """An SQLite file: readers never wait, writers for one another's transaction alone.
+    """An SQLite file: readers never wait; writers wait only for each other's transactions.
 
-    `remedy` is what to do where it is damaged, `kept` the note beside it, by which a lost end is noticed: how
-    much had been written after the last transaction, which the statement `written` reads.
+    `remedy` is the hint for a damaged file. `kept` is the note beside it, by which lost transactions at the
+    end are noticed: it holds the number that the statement `written` read after the last transaction.
     """
 
     def __init__(self, path: Path, remedy: str = REPAIR, kept: Path | None = None, written: str = "") -> None:
@@ -219,7 +219,7 @@ class Sqlite(Database):
         with storage_errors(f"write {path}"):
             make_private_file(path)
         with self.reading():
-            pass  # what is wrong with the file is said now
+            pass  # so that a damaged file is reported now
 
     @contextmanager
     def writing(self) -> Iterator[Cursor]:
@@ -228,7 +228,7 @@ class Sqlite(Database):
                 yield cursor
                 number = cursor.execute(self._written).fetchone()[0] if note else 0
             if note:
-                with suppress(OSError):  # then the note says a little less
+                with suppress(OSError):  # the note may lag behind; it is a lower bound
                     text = note.read()
                     if not text.isdigit() or int(text) < number:
                         note.seek(0)
@@ -236,10 +236,10 @@ class Sqlite(Database):
 
     @contextmanager
     def _turn(self) -> Iterator[FileIO | None]:
-        """Lock the note, and yield it, where there is one that may be written.
+        """Lock and yield the note; None if there is none that can be written.
 
-        SQLite's lock is enough to hold writers apart. But who waits for it looks again ever less often, and
-        in no order, so that among several processes one waits for many others.
+        SQLite's lock already separates writers. But SQLite polls for it at growing intervals and in no order,
+        so one of several processes could wait for many others; this lock keeps the order of arrival.
         """
         with ExitStack() as turn:
             note = None
@@ -247,13 +247,13 @@ class Sqlite(Database):
                 note = turn.enter_context(self.kept.open("r+b", buffering=0)) if self.kept else None
             if note:
                 lock_in_turn(note)
-                turn.callback(fcntl.flock, note, fcntl.LOCK_UN)  # a process forked meanwhile has it open, too
+                turn.callback(fcntl.flock, note, fcntl.LOCK_UN)  # a forked process shares the lock
             yield note
 
     def erased(self) -> None:
-        """Move the write-ahead log into the file and empty it: deleted text could be read in it else.
+        """Move the write-ahead log into the file and empty it, since deleted text could still be read there.
 
-        Readers in other processes prevent that for moments. Raises StorageFailure where it lasts longer.
+        Readers in other processes prevent that for moments. Raises StorageFailure if they read for longer.
         """
         for wait in LOG_WAITS:
             time.sleep(wait)
@@ -303,7 +303,7 @@ class Sqlite(Database):
             unconfirmed = f"{self.place} failed: {failure}; the write is not confirmed."
             raise StorageFailure(unconfirmed, "Try again.") from failure
 
-    # SQLite does not wait its busy time-out where two processes turn a new file into WAL mode at once.
+    # SQLite ignores its busy time-out while two processes switch a new file to WAL mode at once.
     @retry(
         retry=retry_if_exception_message(match=".*locked"),
         stop=stop_after_delay(BUSY_SECONDS),
@@ -316,10 +316,10 @@ class Sqlite(Database):
         )
         try:
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")  # what is acknowledged survives a power cut
-            connection.execute("PRAGMA secure_delete = ON")  # overwrite with zeros what is deleted
+            connection.execute("PRAGMA synchronous = FULL")  # acknowledged writes survive a power cut
+            connection.execute("PRAGMA secure_delete = ON")  # overwrite deleted content with zeros
             connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute("PRAGMA cache_size = -16000")  # KiB: it has what 20,000 records are found by
+            connection.execute("PRAGMA cache_size = -16000")  # KiB: enough for the indexes of 20,000 records
         except BaseException:
             connection.close()
             raise

@@ -1,14 +1,14 @@
 """Recall over every kind of record that the asker may see: relevance, validity and origin.
 
-Each kind is searched by itself, so that none crowds out another. What was found is compared with the question
-on one scale: the cosine of text and question, plus half the share of the question's words that the text has.
-What is below the kind's floor is not shown; there the sentence of the question that fits best counts, since a
-record may answer one of several. The rest is ordered by relevance to the whole question, times standing (how
-sure the kind is of the record), times validity (what holds no longer, or not yet, counts half), times recency
-(the oldest found of its kind counts a fifth less than the newest, whether days or years lie between). The
-best of all is shown first; the rest of the budget is filled by score per token, where each further record of
-a kind makes way for other kinds, but for facts, of which a question may need many. What rests on something
-that was corrected or taken back is left out, or marked.
+Each kind is searched separately, so that none crowds out another. All hits are compared with the question on
+one scale: the cosine of text and question, plus half the share of the question's words that occur in the
+text. Hits below their kind's floor are dropped; this test also compares the question's sentences one by one
+and uses the best, since a record may answer only one of them. The other hits are ordered by relevance to the
+whole question, times standing (the kind's confidence in the record), times validity (a half where it does not
+hold now), times recency (the oldest hit of a kind weighs up to a fifth less than the newest, whether days or
+years lie between). The best hit is shown first; the rest of the budget is filled by score per token, and each
+record shown lowers the weight of its kind, except facts, of which a question may need many. A record that
+rests on a corrected or retired source is left out, or marked.
 """
 
 import re
@@ -43,10 +43,10 @@ QUESTION_PART_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 MIN_RELEVANCE = 0.3
 """Minimum relevance of a recalled record."""
 MIN_PAIR_RELEVANCE = 0.6
-"""That of pairs: with `MIN_RELEVANCE`, three quarters of the turns of LoCoMo are shown a riddle or a poem."""
+"""Minimum relevance of a recalled pair: at 0.3, 3 of 4 turns of LoCoMo are shown a riddle or a poem."""
 ONE_TEXT = ("fact", "card", "pair")
-"""Kinds whose records say one thing, so that the vector by which they are searched is its own; what a fact
-said before a change is a further part."""
+"""Kinds whose records have one current text, so that the record's vector is also that text's; earlier states
+of a fact are further parts."""
 CANDIDATES_PER_KIND = 24
 """Number of records of each kind that are compared with the question."""
 SEARCHED_RECORDS = 1000
@@ -62,11 +62,11 @@ STATUS_FACTORS = {"verified": 1.0, "provisional": 0.8, "disputed": 0.5}
 
 
 class Recalled(BaseModel):
-    """One thing that was recalled: what it says, of which kind and whose it is, and how sure it is.
+    """A recalled text: its kind, owner, origin and score.
 
-    `reference` names the version, for what is made from it, and `part` which of its texts this is; `stale`
-    says why it no longer rests on what it was made from, where that is so. The score is the product of the
-    `scores`, and 1 at most: `relevance` to the question, `standing` with validity, and `recency`.
+    `reference` names the version, so that new records can name it as a source; `part` is the number of the
+    text in the record; `stale` is the reason why the record is out of date, or empty. The score is the
+    product of `scores`, at most 1: `relevance` to the question, `standing` with validity, and `recency`.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -84,7 +84,7 @@ class Recalled(BaseModel):
 
     @property
     def name(self) -> str:
-        """What names the text itself: the version and the part of it."""
+        """The name of this text: its version's reference and its part."""
         return f"{self.reference}#{self.part}"
 
     def is_in(self, namespace: Namespace) -> bool:
@@ -93,7 +93,7 @@ class Recalled(BaseModel):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is all that its record says now."""
+        """Whether this text is all that its record says now."""
         return self.kind in ONE_TEXT and self.part == 0
 
     @property
@@ -103,11 +103,11 @@ class Recalled(BaseModel):
 
 
 Keep = Literal["newer", "older", "both", "trial"]
-"""The way in which a contradiction is settled; `trial`, of cards: both are tried on tasks, as a dispute."""
+"""How a contradiction is settled; `trial`, for cards, opens a dispute that tries both on tasks."""
 
 
 class Contradiction(BaseModel):
-    """Two records that may contradict each other, and the reason to think so."""
+    """Two records that may contradict each other, and the reason for the suspicion."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -121,17 +121,17 @@ class _Kind(NamedTuple):
     """Search and rendering of one kind of record."""
 
     section: str
-    """The part of a team's namespace that its records are in."""
+    """The section of a team's namespace that holds its records."""
     texts: Callable[[Version], Sequence[str]]
-    """What a record says, in parts that can be shown by themselves."""
+    """Returns the texts of a record, each of which can be shown alone."""
     origin: Callable[[Version], str]
     standing: Callable[[Version], float] = lambda _: 1.0
     shelf: str = ""
     filter: Mapping[str, Any] = {}
-    """What tells its records from others below the same place."""
+    """The filter that selects its records among others below the same namespace."""
     floor: float = MIN_RELEVANCE
     about: Callable[[str], str] = str
-    """What of a text its words are compared with the question's."""
+    """Returns the part of a text that is compared with the question."""
 
 
 def _fact(version: Version) -> Sequence[str]:
@@ -163,14 +163,14 @@ def _pair(version: Version) -> Sequence[str]:
 
 
 def _day(version: Version) -> date:
-    """Return the day on which a fact was told, also where it was imported later; of others, written."""
+    """Return the day on which a fact was told (not imported), or another record's version was written."""
     with suppress(ValueError):
         return date.fromisoformat(str(version.value.get("time") or "")[: len("2026-01-01")])
     return version.at.date()
 
 
 def _said_by(version: Version) -> str:
-    """Return who said a fact and on which day, and of a team's who shared it."""
+    """Return who said a fact and on which day; for a team's fact, also who shared it."""
     is_own = version.namespace[0] == "users"
     return f"{_owner(version)}{' said' if is_own else f', {version.change.reason}'}, {_day(version)}"
 
@@ -259,7 +259,7 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
 
 
 async def visible_records(ledger: Ledger, asker: Asker, kind: Recallable) -> list[tuple[Recalled, Version]]:
-    """Return the latest records of a kind that somebody may see, without those that are out of date."""
+    """Return the latest records of a kind that the asker may see, without those that are out of date."""
     of, found = RECORD_KINDS[kind], list[Version]()
     for place, only_verified in _places(kind, asker):
         heads = await ledger.records(
@@ -272,13 +272,13 @@ async def visible_records(ledger: Ledger, asker: Asker, kind: Recallable) -> lis
 
 
 def _sentences(question: str) -> Iterable[str]:
-    """Return the first and last sentences of a question."""
+    """Return the first two and the last two sentences of a question."""
     said = list(filter(None, map(str.strip, QUESTION_PART_END.split(question))))
     return dict.fromkeys([*said[:2], *said[-2:]])
 
 
 def _recency(found: Sequence[tuple[Recallable, Version]]) -> Mapping[str, float]:
-    """Return what each record counts for its place among those of its kind, by age."""
+    """Return the recency weight of each record, by its rank by age among the records of its kind."""
     weights = dict[str, float]()
     for kind in {kind for kind, _ in found}:
         aged = sorted((_day(each), each.at, each.record) for of, each in found if of == kind)
@@ -287,7 +287,7 @@ def _recency(found: Sequence[tuple[Recallable, Version]]) -> Mapping[str, float]
 
 
 def _places(kind: Recallable, asker: Asker) -> Iterator[tuple[Namespace, bool]]:
-    """Yield where records of a kind are that may be seen, and whether only verified ones may."""
+    """Yield the namespaces whose records of a kind the asker may see, and whether only verified ones."""
     section = RECORD_KINDS[kind].section
     if kind not in asker.retrieves:
         if kind == "fact" and asker.user:
@@ -299,16 +299,16 @@ def _places(kind: Recallable, asker: Asker) -> Iterator[tuple[Namespace, bool]]:
 
 
 def is_verified(version: Version) -> bool:
-    """Return whether a record is a card that its trials verified."""
+    """Return whether a record is a card with the status `verified`."""
     return version.value.get("status") == "verified"
 
 
 async def read_again(
     ledger: Ledger, names: Sequence[str], sees: Callable[[Namespace], bool] = everything
 ) -> list[Recalled]:
-    """Return what was recalled before by its names, as it was then, and marked where it holds no longer.
+    """Return earlier recalled texts by their names, as they were then, marked if they are out of date now.
 
-    What was forgotten is left out.
+    Forgotten records are left out.
     """
     wanted = [TEXT_REFERENCE.fullmatch(each) for each in names]
     ids = [(each[1], int(each[2]), int(each[3])) for each in wanted if each]
@@ -323,7 +323,7 @@ async def read_again(
 
 
 def kind_in(namespace: Namespace) -> Recallable | None:
-    """Return which kind of record a namespace holds; none for those that nobody recalls."""
+    """Return the kind of the records in a namespace; None if they are not recalled."""
     root, below = namespace[0], namespace[2:]
     if root == "users":
         return "fact" if below == ("memories",) else None
@@ -340,7 +340,7 @@ def kind_in(namespace: Namespace) -> Recallable | None:
 
 
 def _parts(kind: Recallable, version: Version, stale: str = "") -> list[Recalled]:
-    """Return what a record says, part by part, not yet compared with any question."""
+    """Return the texts of a record, without scores."""
     return [
         Recalled(
             kind=kind,
@@ -357,24 +357,24 @@ def _parts(kind: Recallable, version: Version, stale: str = "") -> list[Recalled
 
 
 def _origin(kind: Recallable, version: Version) -> str:
-    """Return where a record is from, with its team where that has a name."""
+    """Return the origin of a record, after its team's name if the team has one."""
     origin, team = RECORD_KINDS[kind].origin(version), _owner(version)
     return origin if kind == "fact" or team == LOCAL else f"{team}, {origin}"
 
 
 def _weight(part: Recalled, version: Version) -> float:
-    """Return what a record counts beside its relevance and recency: standing and validity."""
+    """Return the weight of a text apart from relevance and recency: standing times validity."""
     holds_now = part.kind != "fact" or (part.is_whole and _holding(version) == "now")
     return RECORD_KINDS[part.kind].standing(version) * (1.0 if holds_now else OUT_OF_TIME)
 
 
 def _packed(ranked: Sequence[Recalled], budget: int, cost: Callable[[str], int]) -> list[Recalled]:
-    """Take what fits into the budget together; one that does not fit makes way for shorter ones.
+    """Return the texts that fit into the budget together; one that does not fit is skipped for shorter ones.
 
-    The best of all comes first, however long. Then score per token decides, so that a synopsis of a task
-    takes no room of several facts that fit as well. What a kind has shown counts against its next, but for
-    facts. A fact and its team's copy are shown once. A score above 1, of a text that repeats the question's
-    words, is 1.
+    The best text is tried first, whatever its length. Then score per token decides, so that a long synopsis
+    does not displace several facts that fit as well. Each text shown lowers the weight of its kind, except
+    facts. A fact and its team's copy are shown once. Scores above 1 (texts that repeat the question's words)
+    become 1.
     """
     shown, of_kind, told = list[Recalled](), Counter[Recallable](), set[str]()
     by_kind = {

@@ -1,9 +1,9 @@
 """Typed shelves: the records of one kind in one namespace of the ledger.
 
-Every memory does the same with its records: it adds one, decides on the next version of one as it is at the
-moment of writing, lists them, and reads their history. What differs is the kind: how a record is read, what
-search looks at, and in which part of the namespace it stands. Lifecycles are pure functions, which
-`Shelf.change` applies. Below are the readers of kinds that other programs write, too.
+All memories handle their records alike: they add one, decide on its next version from its state at the moment
+of writing, list them, and read their history. The kind defines how a record is read, its text for search, and
+its part of the namespace. Lifecycles are pure functions, which `Shelf.change` applies. The functions at the
+end read records that other programs may have written.
 """
 
 import logging
@@ -26,20 +26,20 @@ Stored = TypeVar("Stored", bound=BaseModel)
 Record = TypeVar("Record")
 Read = TypeVar("Read")
 Decide = Callable[[Record], tuple[Stored, str] | None]
-"""Decides on a record as it is at the moment of writing: what it becomes and why; None where it stays."""
+"""Returns a record's next value and the reason, from its state at the moment of writing; None: no change."""
 
 
 @dataclass(frozen=True)
 class RecordKind(Generic[Stored, Record]):
-    """How one kind of record is written, as `Stored`, and read, as `Record`."""
+    """How one kind of record is written (`Stored`) and read (`Record`)."""
 
     read: Callable[[Version], Record]
     text: Callable[[Stored], str] = lambda _: ""
-    """What search looks at; empty: the record is not searched."""
+    """Returns the text for search; empty: the record is not searched."""
     part: Callable[[Stored], str | None] = lambda _: None
-    """The part of the namespace that it stands in, which can be searched by itself."""
+    """Returns the part (shelf) of the namespace for a record, which can be searched alone."""
     beside: Callable[[Stored], Value] = lambda _: {}
-    """Values that are stored beside those of the model, to filter and rank by."""
+    """Returns values that are stored beside the model's, for filters and ranking."""
     outside: frozenset[str] = frozenset()
     """Fields of the model that are not stored, since the version has them."""
     missing: str = "There is no record {key}."
@@ -54,7 +54,7 @@ def kind_of(model: type[Model], **options: Any) -> RecordKind[Model, Model]:
 class Shelf(Generic[Stored, Record]):
     """The records of one kind in one namespace; it reaches no others.
 
-    A write that is repeated with its idempotency key returns what it made the first time.
+    A write that is repeated with its idempotency key returns the version that it made the first time.
     """
 
     def __init__(self, ledger: Ledger, namespace: Namespace, kind: RecordKind[Stored, Record]) -> None:
@@ -64,7 +64,7 @@ class Shelf(Generic[Stored, Record]):
         return [self.kind.read(version) for version in versions]
 
     async def find(self, key: str) -> Record | None:
-        """Return a live record; None where there is none."""
+        """Return a live record; None if there is none."""
         head = await self.ledger.get(self.namespace, key)
         return self.kind.read(head) if head is not None and head.live else None
 
@@ -84,21 +84,21 @@ class Shelf(Generic[Stored, Record]):
         return await self.ledger.records(self.namespace, limit=limit, **options)
 
     async def all(self, limit: int | None = None, **options: Any) -> Sequence[Record]:
-        """Return records in the order in which they were first written; all of them without a limit."""
+        """Return records in the order of their first writing; all of them without a limit."""
         return self.read(await self.heads(limit, **options))
 
     async def latest(self, limit: int, **options: Any) -> Sequence[Record]:
-        """Return the records that were first written last, oldest first."""
+        """Return the most recently created records, oldest first."""
         return self.read(reversed(await self.heads(limit, newest_first=True, **options)))
 
     async def by_keys(self, keys: Sequence[str]) -> Sequence[Version]:
-        """Return the latest versions of these records, in this order; those that are gone are left out."""
+        """Return the latest versions of these records, in this order, without missing ones."""
         ids = [record_id(self.namespace, key) for key in keys]
         found = await self.ledger.read(heads_of, ids)
         return [found[each] for each in ids if each in found]
 
     async def vectors(self, keys: Iterable[str]) -> Mapping[str, Sequence[float]]:
-        """Return the vectors of these records, by their keys; those that have none are left out."""
+        """Return the vectors of these records by key, without records that have none."""
         named = {record_id(self.namespace, key): key for key in keys}
         found = await self.ledger.read(vectors_by_ids, [*named])
         return {named[record]: vector for record, vector in found.items()}
@@ -108,7 +108,7 @@ class Shelf(Generic[Stored, Record]):
         return await self.ledger.count(self.namespace, **options)
 
     async def versions(self, key: str) -> Sequence[Record]:
-        """Return a record as it was in every version, oldest first. Raises NotFound."""
+        """Return all versions of a record, oldest first. Raises NotFound."""
         await self.head(key)
         return self.read(await self.ledger.history(self.namespace, key))
 
@@ -121,7 +121,7 @@ class Shelf(Generic[Stored, Record]):
         *,
         idempotency_key: str | None = None,
     ) -> Write:
-        """Return the write of a new record, or of the version that follows the expected one."""
+        """Return the write that inserts a record, or updates it after the expected version."""
         kept = value.model_dump(mode="json", exclude={*self.kind.outside})
         return make_write(
             event="insert" if expected_version is None else "update",
@@ -138,7 +138,7 @@ class Shelf(Generic[Stored, Record]):
     async def put_write(
         self, key: str, value: Stored, change: Change, *, idempotency_key: str | None = None
     ) -> Write:
-        """Return the write of a record, whether there is one of that key or not."""
+        """Return the write that inserts a record, or updates the one with that key."""
         head = await self.ledger.get(self.namespace, key)
         version = head.version if head else None
         return self.write(key, value, change, version, idempotency_key=idempotency_key)
@@ -151,11 +151,11 @@ class Shelf(Generic[Stored, Record]):
         key: str | None = None,
         idempotency_key: str | None = None,
     ) -> Record:
-        """Add a record. Raises Conflict where the key is taken."""
+        """Add a record. Raises Conflict if the key is taken."""
         return await self._written(self.write(key, value, change, idempotency_key=idempotency_key))
 
     async def add_new(self, key: str, value: Stored, *, change: Change) -> bool:
-        """Add a record; return False where there is one of that key already."""
+        """Add a record; return False if the key is taken."""
         try:
             await self.insert(value, change=change, key=key)
         except Conflict:
@@ -178,7 +178,7 @@ class Shelf(Generic[Stored, Record]):
     async def put(
         self, key: str, value: Stored, *, change: Change, idempotency_key: str | None = None
     ) -> Record:
-        """Write a record, whether there is one of that key or not. Raises Conflict."""
+        """Insert a record, or update the one with that key. Raises Conflict."""
         return await self._written(await self.put_write(key, value, change, idempotency_key=idempotency_key))
 
     async def retire(
@@ -198,13 +198,13 @@ class Shelf(Generic[Stored, Record]):
 
     @retry_on_conflict
     async def change(self, key: str, decide: Decide[Record, Stored], change: Change) -> Record:
-        """Write a record's next version, decided on what it is at the moment of writing. Raises NotFound."""
+        """Write a record's next version, decided from its state at the moment of writing. Raises NotFound."""
         head = await self.head(key)
         write = self.decided(head, decide, change)
         return self.kind.read(head) if write is None else await self._written(write)
 
     def decided(self, head: Version, decide: Decide[Record, Stored], change: Change) -> Write | None:
-        """Return the write of a record's next version; None where the decision leaves it as it is."""
+        """Return the write of a record's next version; None if the decision changes nothing."""
         decision = decide(self.kind.read(head))
         if decision is None:
             return None
@@ -238,7 +238,7 @@ class Shelf(Generic[Stored, Record]):
 
 
 def readable(read: Callable[[Version], Read], versions: Iterable[Version]) -> list[Read]:
-    """Read records; pass over what another program wrote and cannot be read, with one warning for each."""
+    """Read records; skip those that another program wrote in an unknown form, with one warning each."""
     found: list[Read] = []
     for version in versions:
         try:
@@ -250,12 +250,12 @@ def readable(read: Callable[[Version], Read], versions: Iterable[Version]) -> li
 
 @lru_cache(maxsize=4096)
 def _warn(key: str, version: int, reason: str) -> None:
-    """Say it once in this process, not with every search."""
+    """Warn once per process, not with every search."""
     log.warning("Record %s, version %d, is passed over: %s %s", key, version, reason, _advice(key))
 
 
 def read_one(read: Callable[[Version], Read], version: Version) -> Read:
-    """Read a record that was asked for by its key. Raises BadInput where it cannot be read."""
+    """Read a record that was requested by its key. Raises BadInput if it cannot be read."""
     try:
         return read(version)
     except ValidationError as broken:
@@ -265,7 +265,7 @@ def read_one(read: Callable[[Version], Read], version: Version) -> Read:
 
 
 def check_readable(model: type[BaseModel], what: str, value: Value) -> None:
-    """Refuse a value that could not be read back as what it should be. Raises BadInput."""
+    """Refuse a value that could not be read back as this model. Raises BadInput."""
     try:
         model.model_validate(value)
     except ValidationError as broken:

@@ -39,7 +39,7 @@ class ChatMessage(BaseModel):
 
 
 def _as_messages(given: Any) -> Any:
-    """Return texts as messages of the user, and one as a list; the rest is for the type to check."""
+    """Convert texts to messages of the user, and a single one to a list; the type checks the rest."""
     several = [given] if isinstance(given, str | Mapping | ChatMessage) else given
     if not isinstance(several, list | tuple):
         return several

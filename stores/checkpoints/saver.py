@@ -1,8 +1,8 @@
 """LangGraph's checkpoints in SQL: an SQLite file or Postgres, with one body of code for both.
 
-Each change is one transaction of one thread, or of two where one is copied. What is stored has no pickle in
-it and no class of ours, and is restored through a list of plain types: whoever can write to the database
-cannot make a reader run code.
+Each change is one transaction of one thread, or of two for a copy. Stored values contain no pickle and no
+class of Mneme, and only allow-listed types are restored, so that nobody who can write to the database can
+make a reader run code.
 """
 # ruff: noqa: S608  (all that is put into these statements are constants, and marks)
 
@@ -67,7 +67,7 @@ from mneme.stores.ledger.reading import each_value
 
 T = TypeVar("T")
 Change = Callable[[str, bytes], bytes]
-"""Returns the bytes that replace a value's, given its kind and bytes; or the same bytes."""
+"""Returns the bytes that replace a value, given its kind and bytes; the same bytes to keep it."""
 KEEP_LATEST = "keep_latest"
 DELETE = ("delete", "delete_all")  # LangGraph's base class uses the first word, its server the second.
 
@@ -89,10 +89,10 @@ _CUT_PARENTS = f"""UPDATE checkpoints SET parent_checkpoint_id = NULL WHERE {_TH
 class Checkpoints(BaseCheckpointSaver[str]):
     """Checkpoints in a database that several processes may use at once.
 
-    `run` is the run that a checkpoint is of, as SQL of the dialect; of each thread the last `turns` are kept,
-    or all where it is 0; in a file rows are counted (`files.py`). Deleting erases: in Postgres the server
-    overwrites the bytes later (VACUUM, recycling of its write-ahead log). What waits does the same as its
-    synchronous method, in a thread; what it writes is written to its end, also where the caller is cancelled.
+    `run` is an SQL expression of the dialect for a checkpoint's run id; the last `turns` of each thread are
+    kept, or all if it is 0; in a file rows are counted (`files.py`). Deleting erases: in Postgres the server
+    overwrites the bytes later (VACUUM, recycling of its write-ahead log). Each async method runs its
+    synchronous method in a thread; a write is completed even if the caller is cancelled.
     """
 
     def __init__(self, database: Database, run: str, turns: int = 0) -> None:
@@ -139,7 +139,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        """List checkpoints, newest first; all are read before the first is handed out. Raises Damaged."""
+        """List checkpoints, newest first; all are read before the first is yielded. Raises Damaged."""
         given = config["configurable"] if config else {}
         tests = {f"{name} = ?": str(given[name]) for name in Place._fields if given.get(name) is not None}
         tests |= {"checkpoint_id < ?": before["configurable"]["checkpoint_id"]} if before else {}
@@ -160,7 +160,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
         yield from found
 
     def _restored(self, cursor: Cursor, row: Sequence[Any], metadata: CheckpointMetadata) -> CheckpointTuple:
-        """Return the checkpoint in a row, with its lists and with what its tasks wrote."""
+        """Return the checkpoint in a row, with its lists and its tasks' writes."""
         *at, parent, kind, data, _ = row
         place, checkpoint = Place(*at), self._loaded((kind, data))
         put_back(cursor, place, checkpoint.get("channel_values", {}), self._loaded)
@@ -193,7 +193,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Save a checkpoint and its lists; if it begins a turn, delete what is too old."""
+        """Save a checkpoint and its lists; if it begins a turn, delete the turns that are too old."""
         given = config["configurable"]
         place = Place(str(given["thread_id"]), given.get("checkpoint_ns", ""), checkpoint["id"])
         parent, whole = given.get("checkpoint_id"), get_checkpoint_metadata(config, metadata)
@@ -205,7 +205,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
             if isinstance(value, builtins.list) and value
             if all(isinstance(each, BaseMessage | dict) for each in value)
         }
-        sizes = {channel: {COUNT: len(value)} for channel, value in lists.items()}
+        sizes = {channel: {COUNT: len(value)} for channel, value in lists.items()}  # drops lone surrogates
         stored = self.serde.dumps_typed(plain({**checkpoint, "channel_values": values | sizes}))
         with self._writing(place.thread_id) as cursor:
             cursor.execute(_PUT, (*place, parent, *summed(*stored), described))
@@ -227,10 +227,10 @@ class Checkpoints(BaseCheckpointSaver[str]):
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Save what a task wrote, to be part of the checkpoint after this one.
+        """Save the writes of a task, which become part of the next checkpoint.
 
-        Of one that failed or was stopped no output is saved: LangGraph takes a task with output for finished,
-        so a run that goes on would end where the output does not say what comes next.
+        Output of a task that failed or was stopped is not saved: LangGraph takes a task with output for
+        finished, so a resumed run would end where the output does not route further.
         """
         given = config["configurable"]
         place = Place(str(given["thread_id"]), given.get("checkpoint_ns", ""), given["checkpoint_id"])
@@ -274,7 +274,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
         await self._worker.to_the_end(partial(self.copy_thread, source_thread_id, target_thread_id))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy a whole thread; an existing thread stays as it is: its items have numbers of their own."""
+        """Copy a whole thread, unless the target exists: its items have numbers of their own."""
         source, target = str(source_thread_id), str(target_thread_id)
         with self._writing(source, target) as cursor:
             if known_in(cursor, target):
@@ -292,7 +292,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = KEEP_LATEST) -> None:
         check_strategy(strategy)
-        for thread in thread_ids:  # one after the other, so that what others write goes between
+        for thread in thread_ids:  # one transaction each, so that other writers wait briefly
             await self._worker.to_the_end(partial(self.prune, [thread], strategy=strategy))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = KEEP_LATEST) -> None:
@@ -312,7 +312,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
                 self._prune(cursor, thread, known, before_latest(known))
 
     async def keep_turns(self, thread_id: str, turns: int) -> int:
-        """Drop what the last turns of a thread, at least 1, do not need; return how many checkpoints went.
+        """Delete what a thread's last turns (at least 1) do not need; return the number of checkpoints.
 
         A thread that keeps state as differences stays as it is.
         """
@@ -326,10 +326,10 @@ class Checkpoints(BaseCheckpointSaver[str]):
         return await self._worker.to_the_end(keep)
 
     def _prune(self, cursor: Cursor, thread: str, known: Sequence[CheckpointHead], past: Prunable) -> int:
-        """Drop the past of a thread; return how many checkpoints that were."""
+        """Delete the `past` of a thread; return the number of deleted checkpoints."""
         kept = {each.at for each in known} - past.old
         written = cursor.execute(_WRITTEN, (thread,)).fetchall()
-        # writes may be saved before the checkpoint they belong to: only an older one's go
+        # writes can be saved before their checkpoint, so only those of older checkpoints are deleted
         writes = {(at[0], at[1]) for at in written if (at[0], at[1]) not in kept and past.is_before(*at)}
         self._drop(cursor, thread, past.old, writes)
         cursor.execute(_CUT_PARENTS, (thread, thread))
@@ -348,19 +348,19 @@ class Checkpoints(BaseCheckpointSaver[str]):
                 cursor.execute(UNCOUNT, (cursor.rowcount, table))
 
     async def read(self, work: Callable[[Cursor], T]) -> T:
-        """Read in the database; all statements of one piece of work see one state."""
+        """Run a query of the database; all its statements see one state."""
         return await self._worker.read(work)
 
     async def threads(self) -> Sequence[ThreadSummary]:
-        """Return all threads, those written last at the end."""
+        """Return all threads, the latest written last."""
         return await self.read(threads_of)
 
     async def values(self, thread_id: str) -> Sequence[Value]:
-        """Return all values; of a channel's items, one list in which each reply is behind its message."""
+        """Return all values; the items of a channel as one list, with each reply after its message."""
         return await self._worker.read(_values, thread_id)
 
     async def rewrite(self, thread_id: str, change: Change) -> int:
-        """Put all values of a thread through `change` in one transaction; return how many became others."""
+        """Pass all values of a thread through `change` in one transaction; return how many changed."""
 
         def rewrite() -> int:
             with self._writing(thread_id) as cursor:
@@ -378,14 +378,14 @@ class Checkpoints(BaseCheckpointSaver[str]):
             await self.vacuum()
 
     async def vacuum(self) -> None:
-        """Rewrite the database without what was deleted; others wait meanwhile."""
+        """Rewrite the database without deleted data; other processes wait meanwhile."""
         await self._worker.thread(self.database.vacuum)
 
     @contextmanager
     def _writing(self, *threads: str, erases: bool = False) -> Iterator[Cursor]:
-        """Yield a cursor for one transaction of threads; what it `erases` can be read nowhere afterwards."""
+        """Yield a cursor for one transaction of threads; `erases` makes deleted bytes unreadable."""
         with self.database.writing() as cursor:
-            for thread in sorted(threads) if self.database.taken else ():  # all take them in one order
+            for thread in sorted(threads) if self.database.taken else ():  # in one order, against deadlocks
                 cursor.execute(self.database.taken, (thread,))
             yield cursor
         if erases:
@@ -400,7 +400,7 @@ def check_strategy(strategy: str) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Return a value with plain JSON in place of our own models, which no reader restores."""
+    """Return a value with plain JSON in place of Mneme's models, which no reader would restore."""
     if type(value) is dict:
         return {key: plain(each) for key, each in value.items()}
     if type(value) in (list, tuple):

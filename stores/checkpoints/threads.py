@@ -1,19 +1,19 @@
-"""How a thread's checkpoints are stored, and which its last turns need; without LangGraph, slow to import.
+"""How a thread's checkpoints are stored and pruned; this module avoids LangGraph, which is slow to import.
 
 All values of a thread are in three columns: `checkpoints.checkpoint`, `writes.value` and `items.value`. Each
-has its `type` beside it, and both are as `serde.dumps_typed` returns them, but for a checksum behind the type
-(which what an earlier version stored has not); to change a value with both is safe: no other row depends on
-it. `checkpoints.metadata` is JSON with names and ids.
+has its `type` beside it; both are as `serde.dumps_typed` returns them, with a checksum after the type
+(missing in values of earlier versions). A value can be changed with its type: no other row depends on it.
+`checkpoints.metadata` is JSON with names and ids.
 
-A checkpoint has all of a graph's state, and a chat makes six of them a turn: with the messages in each, a
-conversation would take space that grows with the square of its turns. So each message is stored once, in
-however many lists it is: a list of messages, or of dicts, is taken out of the checkpoint. Its items are
-numbered by thread and channel, in `items`; the list is the numbers `first` to `last` of its `spans`, in the
-order of their places; and the checkpoint says how many there are. A list that only grows is one span.
+A checkpoint has the whole state of a graph, and a chat writes six per turn: with the messages in each, the
+size of a conversation would grow with the square of its turns. So each message is stored once, however many
+lists contain it: a list of messages, or of dicts, is stored apart from the checkpoint. Its items are in
+`items`, numbered by thread and channel; the list is the numbers `first` to `last` of its `spans`, in the
+order of `place`; the checkpoint has its length. A list that only grows is one span.
 
-A turn begins with an input; a resumed turn goes on. What a turn started from is kept with it, so that it can
-be begun anew, and so are all checkpoints, writes and interrupts since. A subgraph's checkpoints go with the
-root's checkpoint that called it; of a subgraph with a memory of its own, the latest stays.
+A turn begins with an input; resuming continues it. A kept turn keeps the checkpoint that it started from, so
+that it can be repeated, and all later checkpoints, writes and interrupts. A subgraph's checkpoints are
+deleted with the root's checkpoint that called it; of a subgraph with its own memory, the latest stays.
 """
 
 import json
@@ -55,7 +55,7 @@ class Place(NamedTuple):
 
 
 VALUE_COLUMNS = {"checkpoints": "checkpoint", "writes": "value", "items": "value"}
-"""The columns that hold what a thread is about."""
+"""The columns that hold the content of a thread."""
 CHECKPOINT_COLUMNS = {
     "checkpoints": (*Place._fields, "parent_checkpoint_id", "type", "checkpoint", "metadata"),
     "writes": (*Place._fields, "task_id", "idx", "task_path", "channel", "type", "value"),
@@ -72,16 +72,16 @@ _KNOWN = """SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, metadata 
 UUID_VERSION = 6
 EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
 Value = tuple[str, bytes]
-"""A value's kind and the value."""
+"""The kind of a value, and its bytes."""
 MSGPACK = "msgpack"
 KINDS = (MSGPACK, "json", "null", "bytes", "bytearray")
-"""The kinds that values have."""
+"""The kinds of values."""
 SUM = ":"
-"""What is between a value's kind and its checksum."""
+"""The separator between a value's kind and its checksum."""
 At = tuple[str, str]
-"""Where a checkpoint of a thread is: its namespace and its id, which rises with the time."""
+"""The address of a checkpoint within a thread: its namespace and its id, which rises with the time."""
 COUNT = "mneme: items of a list that is stored apart"
-"""The only key of the dict that stands in a checkpoint where the list was."""
+"""The only key of the dict that replaces a list in a checkpoint."""
 
 MAX_NUMBER = 2**31 - 1
 _INHERIT = """INSERT INTO spans (thread_id, checkpoint_ns, checkpoint_id, channel, place, first, last)
@@ -100,12 +100,12 @@ _LISTS = """SELECT s.channel, i.type, i.value
 
 
 def summed(kind: str, data: bytes) -> Value:
-    """Return a value as it is stored: its kind with a checksum, and the value."""
+    """Return a value as it is stored: its kind followed by a checksum, and its bytes."""
     return f"{kind}{SUM}{crc32(data):08x}", data
 
 
 def intact(stored: Value) -> Value:
-    """Return a stored value's kind, and the value. Raises ValueError if its checksum does not match."""
+    """Return the kind and the bytes of a stored value. Raises ValueError if its checksum does not match."""
     (kind, _, checksum), data = stored[0].partition(SUM), stored[1]
     if kind not in KINDS or (checksum and checksum != f"{crc32(data):08x}"):
         raise ValueError("it is not what was written")
@@ -122,7 +122,7 @@ class ThreadSummary(NamedTuple):
 
 
 def threads_of(cursor: Cursor) -> list[ThreadSummary]:
-    """Return all threads, those written last at the end."""
+    """Return all threads, the latest written last."""
     return [
         ThreadSummary(thread, metadata_of(text), count, time_of(checkpoint))
         for thread, text, count, checkpoint in cursor.execute(_THREADS).fetchall()
@@ -130,7 +130,7 @@ def threads_of(cursor: Cursor) -> list[ThreadSummary]:
 
 
 def metadata_of(text: str | bytes | None) -> dict[str, Any]:
-    """Return the metadata of a checkpoint; nothing where it cannot be read."""
+    """Return the metadata of a checkpoint; empty if it cannot be read."""
     try:
         found = json.loads(text or "{}")
     except ValueError:
@@ -139,12 +139,12 @@ def metadata_of(text: str | bytes | None) -> dict[str, Any]:
 
 
 def time_of(checkpoint: str) -> datetime:
-    """Return when a checkpoint was made."""
+    """Return the time at which a checkpoint was made."""
     return EPOCH + timedelta(microseconds=ticks(checkpoint) // 10)
 
 
 def ticks(checkpoint: str) -> int:
-    """Return the time in a checkpoint's id, which is a UUID of version 6; 0 where it is another's."""
+    """Return the time in a checkpoint's id, a UUID of version 6; 0 for an id of another form."""
     with suppress(ValueError):
         known = UUID(checkpoint)
         return int(known.hex[:12] + known.hex[13:16], 16) if known.version == UUID_VERSION else 0
@@ -165,7 +165,7 @@ class CheckpointHead(NamedTuple):
 
     @property
     def is_call(self) -> bool:
-        """Whether it is of a subgraph's call, whose namespace ends in its task's id after a colon."""
+        """Whether it belongs to a subgraph's call: its namespace has a colon and the task's id."""
         return ":" in self.namespace
 
     @property
@@ -181,19 +181,19 @@ def known_in(cursor: Cursor, thread: str) -> list[CheckpointHead]:
 
 
 class Prunable(NamedTuple):
-    """The checkpoints that can be deleted, and the writes without one that are older than the rest."""
+    """The checkpoints that can be deleted, and a test for writes without a checkpoint that can be deleted."""
 
     old: set[At]
     is_before: Callable[[str, str], bool]
 
 
 def uses_deltas(known: Sequence[CheckpointHead]) -> bool:
-    """Return whether the state is stored as differences: its latest checkpoint needs the older ones."""
+    """Return whether the state is stored as differences, so that the latest checkpoint needs older ones."""
     return any("counters_since_delta_snapshot" in each.metadata for each in known)
 
 
 def before_turns(known: Sequence[CheckpointHead], turns: int) -> Prunable | None:
-    """Return what the last turns of a thread do not need; None if it has no more turns than that."""
+    """Return what a thread's last turns do not need; None if it has fewer turns or stores differences."""
     roots = [each for each in known if not each.namespace]
     inputs = sorted((each.id for each in roots if each.metadata.get("source") == "input"), reverse=True)
     if len(inputs) < turns or uses_deltas(known):
@@ -229,7 +229,7 @@ def _latest(known: Sequence[CheckpointHead]) -> dict[str, str]:
 def put_list(
     cursor: Cursor, place: Place, channel: str, values: Iterable[tuple[str, bytes]], parent: str | None
 ) -> None:
-    """Give a checkpoint a list: that of its parent, where one is named and has it apart, else these values.
+    """Give a checkpoint its list: that of the parent, if named and stored apart, else these values.
 
     Of the values those are stored that the thread's channel does not have.
     """
@@ -254,7 +254,7 @@ def put_list(
 
 
 def put_back(cursor: Cursor, place: Place, values: dict[str, Any], restored: Callable[[Value], Any]) -> None:
-    """Put its lists into the values of a checkpoint. Raises ValueError where items are missing."""
+    """Put the lists back into a checkpoint's values. Raises ValueError if items are missing."""
     counts = {
         channel: value[COUNT]
         for channel, value in values.items()
@@ -272,7 +272,7 @@ def put_back(cursor: Cursor, place: Place, values: dict[str, Any], restored: Cal
 
 
 def unused(cursor: Cursor, thread: str) -> list[tuple[str, str, int, int]]:
-    """Return the thread, channel, first and last number of items that no list of a thread has any more."""
+    """Return (thread, channel, first, last number) of items that are in no list of the thread any more."""
     ends = dict.fromkeys((row[0] for row in cursor.execute(_CHANNELS, (thread,)).fetchall()), 0)
     gaps = list[tuple[str, str, int, int]]()
     for channel, first, last in cursor.execute(_SPANS, (thread,)).fetchall():

@@ -48,20 +48,20 @@ CLOSING_SECONDS = 2.0
 
 
 class WriteFields(TypedDict):
-    """Fields that every write states."""
+    """Keyword arguments of every write."""
 
     change: Change
     idempotency_key: NotRequired[str | None]
 
 
 class Expecting(WriteFields):
-    """Fields of a write to an existing record."""
+    """Keyword arguments of a write to an existing record."""
 
     expected_version: int
 
 
 class Ledger(Search):
-    """Everything that any workflow remembers. Open one with `open_ledger`; close it when done."""
+    """The store of all records of all workflows. Open one with `open_ledger`; close it when done."""
 
     def __init__(self, store: Store, embedder: Embedder) -> None:
         super().__init__(store, embedder)
@@ -92,7 +92,7 @@ class Ledger(Search):
         return "\n".join(difflib.unified_diff(before, after, *names, lineterm=""))
 
     async def as_of(self, namespace_prefix: Namespace, at: datetime) -> list[Version]:
-        """Return the records that were live at that time, as they were; forgotten ones are gone."""
+        """Return the records that were live at that time, as they were; forgotten records are missing."""
         if at.tzinfo is None:
             raise BadInput("A time needs its zone, e.g. 2026-01-31T12:00:00+00:00.")
         then: list[Version] = []
@@ -115,9 +115,8 @@ class Ledger(Search):
     ) -> list[Version]:
         """Return records in the order in which they were first written; a shelf's are always live.
 
-        Without a limit (None) all are returned. With `newest_first` it is the opposite order; an `order` can
-        name the last change in place of the first writing, and from when to when that was. All take the
-        longer the more are passed over.
+        Without a limit (None) all are returned. `newest_first` reverses the order; an `order` can sort by the
+        last change instead, and bound the time. A larger `offset` takes longer.
         """
         where = where_below(namespace_prefix, filter, retired=include_retired, shelf=shelf)
         if limit is not None and limit <= 0:
@@ -130,7 +129,7 @@ class Ledger(Search):
         return await self.read(reading.derived_records, where_below(namespace_prefix))
 
     async def filled(self, namespace_prefix: Namespace, fields: Sequence[str]) -> list[Version]:
-        """Return the live records in whose value one of these fields is neither missing nor empty."""
+        """Return the live records whose value has one of these fields, neither missing nor empty."""
         read = self._log.database.field
         return await self._log.read(reading.records_with, where_below(namespace_prefix), fields, read)
 
@@ -146,19 +145,19 @@ class Ledger(Search):
         return int(count)
 
     async def forgotten(self, namespace_prefix: Namespace = ()) -> list[Forgotten]:
-        """Return the log of erasures."""
+        """Return the tombstones of the records forgotten below a prefix."""
         below = scope("x", check_namespace(namespace_prefix, prefix=True))
         notes = await self.read(reading.tombstones, below)
         return [*map(Forgotten.model_validate_json, notes)]
 
     async def export(self, namespace_prefix: Namespace = ()) -> AsyncIterator[str]:
-        """Yield every version as a line of JSON, record by record, oldest first."""
+        """Yield every version as a JSON line, record by record, oldest first."""
         async for versions in self._histories(where_below(namespace_prefix, retired=True)):
             for version in versions:
                 yield f'{{"of":{len(versions)},{version.model_dump_json()[1:]}'
 
     async def _histories(self, where: Where, order: Order = CREATION_ORDER) -> AsyncIterator[list[Version]]:
-        """Yield the histories of records in the order of their creation; some are read at a time."""
+        """Yield the histories of records in the order of their creation, read in pages."""
         ids = await self.read(reading.column, "h.record", where, order)
         for start in range(0, len(ids), HISTORIES_PER_PAGE):
             page = await self.read(reading.histories, ids[start : start + HISTORIES_PER_PAGE])
@@ -190,7 +189,7 @@ class Ledger(Search):
         return (await self.write([make_write(event="retire", namespace=namespace, key=key, **stated)]))[0]
 
     async def write(self, writes: Sequence[Write]) -> list[Version]:
-        """Store a batch, in order; a write whose idempotency key is known returns what it made then."""
+        """Store a batch in order; a write whose idempotency key is known returns the version it made then."""
         for write in writes:
             check(write)
         untold = [write.record for write in writes if write.text is None and write.event != "retire"]
@@ -228,7 +227,7 @@ class Ledger(Search):
     async def forget_all(
         self, namespace_prefix: Namespace, *, reason: str, actor: str, dropped: Sequence[Version] = ()
     ) -> int:
-        """Erase every record below a prefix, retired ones too; return how many. `dropped` ones go as well."""
+        """Erase the records below a prefix, retired too, and `dropped` ones; return how many were below."""
         where = where_below(check_namespace(namespace_prefix), retired=True)
         heads = await self.read(reading.records, where)
         marks = await self.forget_records(heads, reason=reason, actor=actor, dropped=dropped)
@@ -243,15 +242,15 @@ class Ledger(Search):
         rewritten: Sequence[tuple[Version, Value]] = (),
         dropped: Sequence[Version] = (),
     ) -> list[Forgotten | None]:
-        """Erase these records and their histories in one transaction, then from the index: forgetting.
+        """Erase these records and their histories in one transaction, then from the index.
 
-        The numbers of their versions are not used again: a later record of that key goes on after them. Files
-        of the embedded index are replaced in the background (see `edge_index`). Return a note of each; None
-        where somebody else was first, whose note stays. `rewritten` records lose their history too, but stay,
-        with the value given, as they were first written; they must be records that search does not look at.
-        Raises Conflict where one of them has been written to since it was read. `dropped` records leave no
-        tombstone: a later record of the same key begins with version 1 again. So they must be records that no
-        earlier reader changes, such as old answers.
+        Their version numbers are not used again: a later record of that key continues after them. Files of
+        the embedded index are replaced in the background (see `edge_index`). Return a tombstone for each;
+        None where another caller was first. `rewritten` records lose their history too, but stay with the
+        given value as their only version; they must be records that are not searched. Raises Conflict if one
+        of them was written to since it was read. `dropped` records leave no tombstone: a later record of the
+        same key begins with version 1 again. So they must be records that no earlier reader updates, such as
+        old answers.
         """
         if not (heads or rewritten or dropped):
             return []
@@ -269,16 +268,16 @@ class Ledger(Search):
         within: Namespace = (),
         check: Callable[[Value], None] | None = None,
     ) -> ImportReport:
-        """Bring exported lines in, identical in every respect; a second time changes nothing.
+        """Import exported lines unchanged; importing them a second time changes nothing.
 
-        A broken line is reported with its number and its record left as it was; the rest goes on.
-        What has been forgotten here stays forgotten. Lines outside the prefix `within` are refused, and
-        those for whose value `check` raises BadInput.
+        A broken line is reported with its number and its record stays as it was; other records are imported.
+        Records forgotten here stay forgotten. Lines outside the prefix `within` are refused, and so are those
+        for whose value `check` raises BadInput.
         """
         return await Import(self._written, self._embedder, within, check).run(lines)
 
     async def _written(self, work: Callable[[Transaction], T], *, erases: bool = False) -> T:
-        """Write, and let the index follow where it is open here; elsewhere it follows with a search."""
+        """Write, then update the index if this process has it open; else the next search updates it."""
         if self._store.refusal is not None:
             raise self._store.refusal
         result = await self._log.write(work, erases=erases)
@@ -286,9 +285,9 @@ class Ledger(Search):
         return result
 
     def rebuild_index(self) -> None:
-        """Build the index anew from the log; it blocks."""
+        """Build the index anew from the log. Blocks."""
         self._store.index.rebuild()
-        self._store.index.erased()  # what nobody has open of it is removed
+        self._store.index.erased()  # removes the copies that no process has open
 
     async def info(self) -> LedgerInfo:
         """Return where the log and the index are, and the number of entries."""
@@ -302,7 +301,7 @@ class Ledger(Search):
         )
 
     def begin(self, work: Coroutine[object, object, object]) -> "asyncio.Task[object]":
-        """Start background work that may be stopped, and is then repeated later."""
+        """Start background work that may be cancelled; its caller must be able to repeat it."""
         task: asyncio.Task[object] = asyncio.get_running_loop().create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._ended)

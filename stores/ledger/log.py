@@ -1,15 +1,15 @@
 """The log: every version of every record in SQL, in one order; it is the truth from which all else follows.
 
 An *entry* has a sequence number without gaps, a digest of its body, and a checksum that chains it to all
-before it. Its kinds: a `version` of a record; a `vector` that a record got later; the note that a record was
-forgotten (`forget`), or is gone without a note (`drop`), or has lost a version in a repair (`lost`); a change
-of the `embedder`. Forgetting takes body and nonce out of entries, and leaves their digests, which then say
-nothing and keep the chain whole; a note that it happened stays, without content.
+earlier entries. Its kinds: a `version` of a record; a `vector` that a record got later; a note that a record
+was forgotten (`forget`), was erased without a tombstone (`drop`), or lost a version in a repair (`lost`); a
+change of the `embedder`. Forgetting removes body and nonce from entries and keeps their digests: without the
+nonce these reveal nothing, and the chain stays verifiable. A tombstone without content stays.
 
-The tables `heads`, `receipts`, `sources` (what a record was made from, whenever) and `tombstones` follow from
-the entries; `vectors` has what an index needs so that no text is embedded again. Every write is one
-transaction: writes that come at the same time share one. `append` makes versions of writes (compare-and-set,
-replays, refusals), `forget` erases records.
+The tables `heads`, `receipts`, `sources` (the sources of all versions of a record) and `tombstones` can be
+derived from the entries; `vectors` spares an index from embedding texts again. Concurrent writes share one
+transaction. `append` turns writes into versions (compare-and-set, replays, refusals), `forget` erases
+records.
 """
 # ruff: noqa: S608  (all that is put into these statements are constants, and marks)
 
@@ -79,7 +79,7 @@ CREATE INDEX IF NOT EXISTS ledger_sources_source ON ledger_sources (source);
 CREATE TABLE IF NOT EXISTS ledger_vectors (record TEXT, embedder TEXT, dense {blob}, sum BIGINT,
     PRIMARY KEY (record, embedder));
 """
-# A table may have columns beside these, of a version before: every statement names those that it means.
+# Tables of earlier versions may have further columns, so every statement names its columns.
 LOG_COLUMNS = {
     "entries": ("seq", "kind", "record", "number", "nonce", "body", "digest", "chain"),
     "heads": ("record", "seq", "number", "searched", "scope", "created", "updated", "expires"),
@@ -96,14 +96,14 @@ retry_on_conflict = retry(
     wait=wait_random(0, 0.02),
     reraise=True,
 )
-"""Read and decide again where somebody else wrote first; a decorator."""
+"""Decorator: read and decide again if another writer was first."""
 
 
 @dataclass
 class Transaction:
-    """One transaction, in which jobs read, and add what is written together at the end of each.
+    """A transaction in which several jobs run; the rows that a job adds are written together at its end.
 
-    `rows` are those that wait to be written, by table, each in place of an earlier one with the same key.
+    `rows` are the rows still to be written, by table; each replaces an earlier row with the same key.
     """
 
     cursor: Cursor
@@ -121,9 +121,10 @@ class Transaction:
         nonce: bytes | None = None,
         digest: bytes = b"",
     ) -> None:
-        """Add an entry, and the rows that follow from it; a `version` names its record.
+        """Add an entry and the rows derived from it; a `version` names its record.
 
-        One of another log has a `digest` and, unless it was erased, a `nonce`; else nothing follows from it.
+        An entry copied from another log has its `digest` and, unless it was erased, its `nonce`; an
+        erased one adds no other rows.
         """
         seq = self.state.seq + 1
         if version is not None:
@@ -139,7 +140,7 @@ class Transaction:
         self.rows["entries"].append((seq, kind, record, number, nonce, body, digest, chain))
 
     def _put_head(self, seq: int, version: Version) -> None:
-        """Put the rows that follow from a record's last version."""
+        """Add the rows derived from a record's latest version."""
         record, expires = version.record, cast(Any, version.value.get("expires"))
         head = (
             record,
@@ -159,7 +160,7 @@ class Transaction:
             self.rows["sources"].append((f"{record} {source}", record, source, int(number)))
 
     def _put_tombstone(self, record: str, note: dict[str, Any]) -> None:
-        """Put the rows that follow from the note of a forgotten record."""
+        """Add the rows derived from the note of a forgotten record."""
         mark, place = note["mark"], scope("x", tuple(note["mark"]["namespace"]))
         id, body = note.get("id") or tombstone_id(record), json.dumps(mark, ensure_ascii=False)
         self.rows["tombstones"].append((id, place, note["created"], note["last"], body))
@@ -167,25 +168,25 @@ class Transaction:
             self.rows["receipts"].append((each, record, 0))
 
     def add_version(self, version: Version, vectors: Mapping[str, Sequence[float]]) -> None:
-        """Add a version with the vector of its text, where it has one; those of the text before it go."""
+        """Add a version and its text's vector, if there is one; delete the vectors of the earlier text."""
         self.add("version", version=version)
-        if version.version > version.first:  # there may be one by another embedder, too
+        if version.version > version.first:  # vectors by other embedders, too, are of the old text
             self.delete("vectors", [version.record])
         if version.live and version.text in vectors:
             self.put_vector(version.record, vectors[version.text])
 
     def put_vector(self, record: str, dense: Sequence[float], embedder: str = "") -> None:
-        """Keep the vector of a record's text as it is now, by the ledger's embedder or another."""
+        """Store the vector of a record's current text, by the ledger's embedder or by another."""
         blob = array("f", dense).tobytes()
         self.rows["vectors"].append((record, embedder or self.state.embedder, blob, zlib.crc32(blob)))
 
     def delete(self, table: str, records: Collection[str]) -> None:
-        """Delete the rows of records at once; heads and vectors that wait to be written, too."""
+        """Delete the rows of records at once, also rows that are not written yet."""
         self.rows[table] = [row for row in self.rows[table] if row[0] not in records]
         self.cursor.executemany(f"DELETE FROM ledger_{table} WHERE record = ?", [(each,) for each in records])
 
     def erase(self, records: Collection[str]) -> None:
-        """Take the content of records out of all tables."""
+        """Remove the content of records from all tables."""
         erased = "UPDATE ledger_entries SET nonce = NULL, body = NULL WHERE record = ? AND kind = 'version'"
         self.cursor.executemany(erased, [(each,) for each in records])
         for table in ("heads", "sources", "vectors"):
@@ -198,8 +199,8 @@ Work = Callable[[Transaction], T]
 def transact(database: Database, works: Sequence[Work[Any]]) -> list[Any]:
     """Run several jobs in one transaction; blocks.
 
-    Return the result of each, or the error with which it failed, of which nothing stays. What fails them all
-    is raised.
+    Return each job's result, or its error; the changes of a failed job are rolled back. An error that
+    concerns the whole transaction is raised.
     """
     results = list[Any]()
     with database.writing() as cursor:
@@ -213,7 +214,7 @@ def transact(database: Database, works: Sequence[Work[Any]]) -> list[Any]:
                     result = work(transaction)
                     for table, rows in transaction.rows.items():
                         cursor.executemany(UPSERTS[table], rows)
-            except Exception as failure:  # noqa: BLE001  (it goes to whoever waits for this work)
+            except Exception as failure:  # noqa: BLE001  (it is raised to the caller who waits for this job)
                 result, transaction.state = failure, before
                 try:
                     cursor.execute("ROLLBACK TO SAVEPOINT work")
@@ -257,16 +258,16 @@ def make_tables(cursor: Cursor, database: Database | type[Sqlite], embedder: str
 
 
 class Log(Worker):
-    """An open log; every method is safe from any event loop and thread."""
+    """An open log, safe to use from any event loop and thread."""
 
     def __init__(self, database: Database, check: Callable[[], None] = lambda: None) -> None:
-        """Open the tables, which must be there; `check` may refuse to write, before each transaction."""
+        """Use a database whose tables exist; `check` runs before each transaction and may refuse it."""
         super().__init__(database)
         self._check = check
         self._waiting: deque[tuple[Work[Any], Future[Any]]] = deque()
 
     async def write(self, work: Work[T], *, erases: bool = False) -> T:
-        """Do work in a transaction, whole or not at all; return its result once that is on the disk."""
+        """Run a job in a transaction, completely or not at all; return its result once it is on the disk."""
         done = Future[T]()
         self._waiting.append((work, done))
         self._writer.submit(self._drain)
@@ -283,7 +284,7 @@ class Log(Worker):
         try:
             self._check()
             results = transact(self.database, [work for work, _ in jobs])
-        except BaseException as failure:  # noqa: BLE001  (it goes to those who wait)
+        except BaseException as failure:  # noqa: BLE001  (it is raised to the callers who wait)
             results = [failure for _ in jobs]
         for (_, done), result in zip(jobs, results, strict=True):
             if not done.set_running_or_notify_cancel():
@@ -298,10 +299,10 @@ def append(
     now: Callable[[], datetime],
     embedder: tuple[str, int],
 ) -> list[Version]:
-    """Store a batch, in order, each write as its record's next version.
+    """Store a batch in order; each write becomes its record's next version.
 
-    `vectors` are those of the texts that it needs. A write that was done before returns what it made then, or
-    the record as it is where its history has been erased since. Raises Conflict, NotFound, LedgerMismatch.
+    `vectors` has the vectors of its texts. A repeated write returns the version that it made the first time,
+    or the current version if that one has been erased since. Raises Conflict, NotFound, LedgerMismatch.
     """
     check_embedder("hand", transaction.state, *embedder)
     cursor, records = transaction.cursor, [write.record for write in batch]
@@ -324,7 +325,7 @@ def append(
         elif made[1] == 0:
             raise NotFound(f"Record {write.key} has been forgotten; a replayed write does not bring it back.")
         elif made not in known and (head := heads.get(record)) and made[1] < head.first:
-            known[made] = head  # it began anew, without what was made then
+            known[made] = head  # its earlier versions were erased (`rewritten`)
         elif made not in known:
             raise Damaged(f"Version {made[1]} of record {record} is missing.", REPAIR)
         versions.append(known[made])
@@ -332,10 +333,10 @@ def append(
 
 
 def next_version(write: Write, head: Version | None, now: datetime, last: int) -> Version:
-    """Return the version that the write makes of the record as it is, or refuse.
+    """Return the version that a write adds after the current one.
 
-    `last` is the highest number that a forgotten record of the same name had. Raises Conflict where somebody
-    else wrote first, NotFound where there is no record.
+    `last` is the highest version number of a forgotten record with the same name. Raises Conflict if another
+    writer was first or the event does not fit, NotFound if there is no record.
     """
     key = write.key
     if head is None and write.event != "insert":
@@ -375,16 +376,16 @@ def forget(
     dropped: Sequence[Version],
     mark: Forgotten,
 ) -> list[Forgotten | None]:
-    """Erase records as they are now, which may be more than when they were read.
+    """Erase records in their current state, with versions that were added since they were read.
 
-    Return the note of each of `heads`; None of one that was forgotten meanwhile, whose note of the first
-    time stays; so does a new record of its name. `rewritten` records stay, with the value given, as if it had
-    been their first. Raises Conflict where one of them has been written to since it was read. Of `dropped`
-    ones nothing is left.
+    Return a tombstone for each of `heads`; None for a record that was forgotten meanwhile: its first
+    tombstone stays, and so does a new record of the same name. `rewritten` records stay with the given value
+    as their only version. Raises Conflict if one of them was written to since it was read. `dropped` records
+    leave no tombstone.
     """
     known = [*heads, *(head for head, _ in rewritten), *dropped]
     found = heads_of(transaction.cursor, (head.record for head in known))
-    now = {  # those that are there still, maybe in a later version; not a new record of the same name
+    now = {  # records that still exist, maybe in a later version; not a new record of the same name
         head.record: latest
         for head in known
         if (latest := found.get(head.record)) and latest.first <= head.version <= latest.version
@@ -410,7 +411,7 @@ def forget(
 
 
 def _noted(transaction: Transaction, gone: Mapping[str, Version], mark: Forgotten) -> dict[str, Forgotten]:
-    """Write a tombstone of each record, with the receipts by which a replay of its writes is refused."""
+    """Write a tombstone for each record, with the receipts by which replays of its writes are refused."""
     before, receipts = tombstones_of(transaction.cursor, gone), defaultdict[str, list[str]](list)
     asked = "SELECT record, id FROM ledger_receipts WHERE record IN ({}) AND number > 0"
     for record, receipt in each_value(transaction.cursor, asked, gone):

@@ -1,4 +1,4 @@
-"""Searching a ledger by meaning and by words; what the index finds is joined with the log."""
+"""Search a ledger by meaning and by words; hits of the index are joined with the log."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,9 +30,9 @@ from mneme.stores.ledger.records import Clock, Hit, Namespace, check_namespace
 from mneme.stores.ledger.words import words_asked, words_of
 
 MAX_CACHED_VECTORS = 1024
-"""Texts of which `scores` keeps the vectors: synopses and agreements are compared with every question."""
+"""Maximum texts whose vectors `scores` caches: synopses and agreements are compared with every question."""
 SEARCH_ATTEMPTS = 10
-"""How often a search is done where records change at the same moment."""
+"""Maximum attempts at a search while records change."""
 
 
 class Search:
@@ -41,7 +41,7 @@ class Search:
     def __init__(self, store: Store, embedder: Embedder) -> None:
         self._store, self._log, self._embedder = store, store.log, embedder
         self.goes_by_words = isinstance(embedder, Absent)
-        """Whether every search goes by words, as the embedder is absent."""
+        """Whether every search goes by words, because the embedder is absent."""
         self.read = store.log.read
         """Calls a function of `reading` with a cursor and its other arguments."""
         self._clock = Clock()
@@ -65,16 +65,16 @@ class Search:
     ) -> list[Hit]:
         """Return the live records that fit best.
 
-        A score is the cosine (dense), the BM25 sum (bm25), the reciprocal-rank fusion of both
-        (hybrid), the sum of `blending` (blend: the cosine, words, hints and what was told beside it), or the
-        ranking's formula, which starts from the cosine; then the parts are its terms.
-        `min_score` is in the same measure. A `shelf` narrows the search to that part of a namespace.
-        `sections` of it hold all that the filter lets through, where any are named: then the engine need not
-        test the filter. `vector` is the query's, where it is known already.
+        A score is the cosine (dense), the BM25 sum (bm25), the reciprocal-rank fusion of both (hybrid), the
+        sum of `blending` (blend: the cosine, words, hints and neighbours' scores), or the ranking's formula,
+        which starts from the cosine; then the parts are its terms. `min_score` is on the same scale. A
+        `shelf` limits the search to that part of a namespace. `sections`, if given, must hold all records
+        that pass the filter, so that the engine need not test it. `vector` is the query's vector, if it is
+        known.
 
-        Of a query its first MAX_QUERY_CHARS characters are compared. Where the embedder is absent, every
-        search goes by words. Then the likeness of BM25's sum stands for the score and in the ranking for the
-        cosine, and no record reaches a `min_score`.
+        Only the first MAX_QUERY_CHARS characters of a query are compared. If the embedder is absent, every
+        search goes by words: `likeness` of the BM25 sum replaces the score, and in a ranking the cosine; with
+        a `min_score` nothing is found.
         """
         prefix, query = check_namespace(namespace_prefix, prefix=True), query[:MAX_QUERY_CHARS]
         if ranking is not None and mode != "dense":
@@ -99,10 +99,10 @@ class Search:
         return hits
 
     def _found(self, asked: Query, hints: Hints | None) -> list[Hit]:
-        """Search, and join what was found with the log: one that changed just now is looked for again.
+        """Search, and join the hits with the log; search again if a record has just changed.
 
-        Where the log ends at the entry to which the index had followed it, the index had all of it. That is
-        looked up last: then what was read before is of that state, also without a transaction.
+        If the log ends at the entry that the index had followed, the index was complete. This is checked
+        last, so that the heads read before belong to that state even without a transaction.
         """
         index, hits = self._store.index, list[Hit]()
         for attempt in range(SEARCH_ATTEMPTS):
@@ -130,7 +130,7 @@ class Search:
         return hits
 
     async def _unrankable(self, asked: Query) -> BadInput | None:
-        """Return the error for a record with several numbers in a ranked field, on which engines fail."""
+        """Return the error if a ranked field is a list in some record, since engines fail on it."""
         fields = asked.ranking.paths if asked.ranking is not None else ()
         where = asked.where if asked.where.scopes else where_below(())
         heads = await self.read(reading.records, where._replace(conditions=())) if fields else []
@@ -144,9 +144,9 @@ class Search:
         return None
 
     async def vector_of(self, query: str) -> Sequence[float] | None:
-        """Return the vector of a query, for several searches; None where the embedder is absent.
+        """Return the vector of a query, for several searches; None if the embedder is absent.
 
-        The last one is kept: a message is looked up among the user's memories and among the team's.
+        The last one is cached: a message is searched both in the user's memories and in the team's.
         """
         if self.goes_by_words:
             return None
@@ -163,10 +163,10 @@ class Search:
         *,
         known: Sequence[Sequence[float] | None] = (),
     ) -> list[float]:
-        """Return how well texts that no index has fit the query of several that each fits best.
+        """Return for each text, which need not be in an index, its best score over the queries.
 
-        That is the cosine plus half the text's share of the query's words. Vectors of texts are computed
-        where they are not `known`.
+        A score is the cosine plus half the share of the query's words that the text has. `known` vectors of
+        texts are not computed again.
         """
         words = [{*words_of(each).indices} for each in texts]
         vectors = [*known, *[None] * (len(texts) - len(known))]
@@ -182,9 +182,9 @@ class Search:
         return best
 
     async def embedded(self, texts: Iterable[str]) -> Mapping[str, Sequence[float]]:
-        """Return the vectors of texts; none where the embedder is absent.
+        """Return the vectors of texts; empty if the embedder is absent.
 
-        The latest are kept, since one recall compares what the last did.
+        The latest are cached, since successive recalls compare the same texts.
         """
         if self.goes_by_words:
             return {}

@@ -1,13 +1,13 @@
 """The index of teams: a collection on a Qdrant server or cluster that all processes share.
 
-Whoever writes brings the index to the end of the log before the write is acknowledged, and notes in the log
-up to where it has come. A search does the same where another writer has not done so yet. So a point may be
-written twice, or late: each carries the entry up to which the log was read for it, and an older one never
-replaces a newer one; a point that came back after its record was forgotten is removed by whoever wrote it.
+A writer brings the index to the end of the log before its write is acknowledged, and notes the last indexed
+entry in the log. A search does the same if another writer has not done so yet. So a point can be written
+twice, or late: each carries the last log entry that was read for it, and an older point never replaces a
+newer one; a writer that brought back the point of a forgotten record removes it again.
 
-On a cluster a write counts when every replica that is in use has it, and a replica that missed one is in use
-no longer: so one replica is enough to read from. Writes of a shard go through a leader that can change
-(`medium`): `strong` has one for ever, and stops with its node.
+On a cluster a write counts when every active replica has it, and a replica that missed one is no longer
+active: so reading from one replica is enough. Writes to a shard go through a leader that can change
+(`medium`); with `strong` the leader is fixed, and writes fail when its node is down.
 """
 
 import logging
@@ -51,13 +51,13 @@ from mneme.stores.ledger.reading import (
 )
 from mneme.stores.ledger.upgrading import FORMER_FORMAT, Manifest, bring_in
 
-OLDEST = (1, 19)  # conditional upserts and IDF over a part of the collection
+OLDEST = (1, 19)  # the first version with conditional upserts and IDF per scope
 CREATE_ATTEMPTS = 5
 ORDERED = {"wait": "true", "ordering": "medium"}
 BY_PLACE = {"type": "keyword", "is_tenant": True, "prefix": True}
 QDRANT_SECONDS = 30
 RETRY_SECONDS = 0.3
-"""Seconds before another node is asked: meanwhile the nodes notice that one is down."""
+"""Seconds before another node is asked: by then the cluster has noticed that one is down."""
 READY_SECONDS = 3
 """Maximum seconds that a node may take to report that it is ready."""
 ATTEMPTS_PER_NODE = 4
@@ -67,10 +67,10 @@ log = logging.getLogger(__name__)
 
 
 class Nodes:
-    """A client of a server's nodes; it blocks, and is safe from any thread.
+    """A client of a server's nodes; its methods block, and are safe from any thread.
 
-    It asks one of them, and the next where that one is gone. Every request of an index can be sent twice:
-    what is older never replaces what is newer, all else ends in the same state.
+    It asks one node, and the next if that one fails. A request of an index can safely be sent twice: an older
+    point never replaces a newer one, and all other requests are idempotent.
     """
 
     def __init__(self, address: Address, api_key: str) -> None:
@@ -78,17 +78,17 @@ class Nodes:
         self._client = httpx.Client(
             headers={"api-key": api_key} if api_key else {},
             timeout=QDRANT_SECONDS,
-            verify=any(url.startswith("https:") for url in address.urls),  # certificates take 20 ms to load
+            verify=any(url.startswith("https:") for url in address.urls),  # loading certificates takes 20 ms
         )
         self._current = 0
 
     def choose(self) -> None:
-        """Ask the first node that is ready: one that came back just now may not have caught up yet."""
+        """Choose the first node that is ready: one that has just restarted may lack recent writes."""
         if len(self._urls) > 1 and not self._is_ready(0):
             self._go_on(0)
 
     def call(self, method: str, path: str, body: Any = None, **params: str) -> Any:
-        """Return the answer to a request, of the first node that gives one. Raises StorageFailure."""
+        """Return the answer of the first node that gives one. Raises StorageFailure."""
         for left in reversed(range(ATTEMPTS_PER_NODE * len(self._urls) if len(self._urls) > 1 else 1)):
             asked = self._current
             try:
@@ -111,7 +111,7 @@ class Nodes:
         self._client.close()
 
     def _go_on(self, asked: int) -> None:
-        """Ask the next node that is ready from now on, unless another request has moved on already."""
+        """Switch to the next node that is ready, unless another request has switched already."""
         count = len(self._urls)
         for number in [(asked + step) % count for step in range(1, count + 1)]:
             if self._current != asked:
@@ -121,7 +121,7 @@ class Nodes:
                 return
 
     def _is_ready(self, number: int) -> bool:
-        """Ask whether a node is up and knows what was written while it was not; this needs no key."""
+        """Return whether a node is up and has caught up with the writes that it missed; this needs no key."""
         try:
             return self._client.get(f"{self._urls[number]}/readyz", timeout=READY_SECONDS).is_success
         except httpx.HTTPError:
@@ -134,7 +134,7 @@ def _request(limit: int, query: Any, prefetches: Any = None, **more: Any) -> dic
 
 
 def _params(idf: Any = None, **_: bool) -> dict[str, Any]:
-    """Return the parameters of a search, which a server does by its graph: it is not exact."""
+    """Return the parameters of a search; a server searches its HNSW graph, so `exact` is ignored."""
     return {"idf": idf}
 
 
@@ -165,7 +165,7 @@ REST = SimpleNamespace(
     ),
     DecayKind=SimpleNamespace(Exp="exp_decay"),
 )
-"""Makes requests of the REST interface under the names of the embedded engine's types."""
+"""Builds requests of the REST interface under the names of the embedded engine's types."""
 
 
 class ServerIndex(Engine):
@@ -182,12 +182,12 @@ class ServerIndex(Engine):
         self.state = current_state(database)
 
     def _call(self, method: str, path: str, body: Any = None, name: str = "", **params: str) -> Any:
-        """Send a request about the collection, or the one of another name."""
+        """Send a request about this collection, or about the one of the given name."""
         path = f"/collections/{name or self.name}{path}"
         return self._nodes.call(method, path, body, **params)["result"]
 
     def opened(self) -> Engine:
-        """What answers searches; made where there is none. Raises LedgerMismatch, StorageFailure."""
+        """Return this index, connected and built if necessary. Raises LedgerMismatch, StorageFailure."""
         with self._connecting:
             if not self._is_connected:
                 self._connect()
@@ -214,7 +214,7 @@ class ServerIndex(Engine):
         self.state = state
 
     def written(self) -> None:
-        """Follow what was written; where the server is away, the next search does so: the write is safe."""
+        """Follow the latest writes; if the server is away, the next search does so, and the write is safe."""
         try:
             self.follow()
         except StorageFailure as failure:
@@ -235,7 +235,7 @@ class ServerIndex(Engine):
             )
 
     def _apply(self, name: str, found: LogChanges) -> None:
-        """Let a collection follow the log; what was forgotten since it was read is not brought back."""
+        """Apply changes of the log to a collection, but for records forgotten since they were read."""
         self._upsert(name, found.points, found.state)
         with self._database.reading() as cursor:
             heads = heads_of(cursor, [point.id for point in found.points])
@@ -248,7 +248,7 @@ class ServerIndex(Engine):
         self._upsert(name, [stamp_of(found.state)], found.state)
 
     def _upsert(self, name: str, points: Sequence[Point], state: State) -> None:
-        """Write points, each with the entry up to which the log was read for it."""
+        """Write points, each with the last log entry that was read for it."""
         older = {"must": [{"key": "seq", "range": {"lte": state.seq}}]}
         for start in range(0, len(points), BATCH_SIZE):
             some = [_point(each, state.seq) for each in points[start : start + BATCH_SIZE]]
@@ -272,12 +272,12 @@ class ServerIndex(Engine):
         return points, found.get("next_page_offset")
 
     def verify(self) -> list[str]:
-        """Compare the index with the log; return in words what differs."""
+        """Compare the index with the log; return the differences in words."""
         self.opened()
         if why := self._unusable():
             return [f"the index {self.name} must be built anew: {why}"]
         wrong: list[str] = []
-        for _ in range(CREATE_ATTEMPTS):  # others write meanwhile
+        for _ in range(CREATE_ATTEMPTS):  # others may be writing
             self.follow()
             with self._database.reading(snapshot=True) as cursor:
                 wrong = differences(cursor, self.points())
@@ -286,7 +286,7 @@ class ServerIndex(Engine):
         return wrong
 
     def rebuild(self) -> None:
-        """Build a new collection, and let the alias mean it; writers wait for the last changes alone."""
+        """Build a new collection and point the alias to it; writers wait only for the last changes."""
         self._connect()
         self._build()
 
@@ -294,7 +294,7 @@ class ServerIndex(Engine):
         new = f"{self.name}-{uuid4().hex[:8]}"
         self._make(new, (before := current_state(self._database)).dimension)
         state = build(self._database, lambda points: self._upsert(new, points, before))
-        with self._database.reading(snapshot=True) as cursor:  # most of what was written meanwhile
+        with self._database.reading(snapshot=True) as cursor:  # unlocked: most of the writes since
             found = changes(cursor, state.seq)
         self._apply(new, found)
         with self._following, self._database.writing() as cursor:
@@ -313,7 +313,7 @@ class ServerIndex(Engine):
         self._nodes.close()
 
     def _unusable(self, state: State | None = None) -> str:
-        """Return why the index is unusable as it is; empty if it is usable."""
+        """Return the reason why the index is unusable; empty if it is usable."""
         stamp = self.read_stamp() if self._resolve(self.name) else None
         with self._database.reading() as cursor:
             state = state or state_of(cursor)
@@ -323,7 +323,7 @@ class ServerIndex(Engine):
         return why
 
     def _resolve(self, name: str) -> str | None:
-        """Return the collection behind an alias; None where there is no such alias."""
+        """Return the collection behind an alias; None if there is no such alias."""
         aliases = self._nodes.call("GET", "/aliases")["result"]["aliases"]
         return {each["alias_name"]: each["collection_name"] for each in aliases}.get(name)
 
@@ -339,7 +339,7 @@ class ServerIndex(Engine):
             "shard_number": self._address.shards,
             "replication_factor": self._address.replicas,
             "write_consistency_factor": self._address.majority,
-            "hnsw_config": {"payload_m": 16},  # a graph for each namespace
+            "hnsw_config": {"payload_m": 16},  # HNSW links within each namespace
         }
         self._call("PUT", "", layout, name)
         self._call("PUT", "/index", {"field_name": "scope", "field_schema": BY_PLACE}, name, wait="true")
@@ -353,7 +353,7 @@ class ServerIndex(Engine):
             self._call("DELETE", "", name=old)
 
     def _connect(self) -> None:
-        """Choose a node; refuse a server that would ignore the conditions of our writes."""
+        """Choose a node; refuse a server that would ignore the conditions of upserts."""
         self._nodes.choose()
         version = self._nodes.call("GET", "/")["version"]
         numbers = tuple(int(number) for number in version.split("-")[0].split(".")[:2])
@@ -364,7 +364,7 @@ class ServerIndex(Engine):
             )
 
     def layout(self) -> ClusterLayout:
-        """Return how the collection lies on the nodes."""
+        """Return how the collection is distributed over the nodes."""
         self.opened()
         params = self._call("GET", "")["config"]["params"]
         state = self._call("GET", "/cluster")
@@ -381,7 +381,7 @@ class ServerIndex(Engine):
         )
 
     def _take_over(self) -> None:
-        """Bring what a server held as a ledger of an older version into a log that is new."""
+        """Import a ledger that an older version kept on this server into a log that is still empty."""
         state = current_state(self._database)
         older = self._resolve(self._address.collection)
         if state.seq or older is None:
@@ -402,7 +402,7 @@ def _point(point: Point, seq: int) -> dict[str, Any]:
 
 
 def _refused(url: str, answer: httpx.Response) -> StorageFailure:
-    """Return the error for a refusal by the server or by a proxy before it."""
+    """Return the error for a refusal by the server, or by a proxy in front of it."""
     try:
         reason = str(answer.json()["status"]["error"])
     except (ValueError, LookupError, TypeError):
