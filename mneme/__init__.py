@@ -1,7 +1,7 @@
 """Memory for LLM agents and teams of agents, on your own machine.
 
-`open` gives a program what is remembered, `tools` and `MemoryMiddleware` give it to an agent, whose
-conversations `open_checkpointer` keeps; `import mneme` alone loads nothing else.
+`open` gives a program access to memories, `tools` and `MemoryMiddleware` give it to an agent, and
+`open_checkpointer` stores the agent's conversations; `import mneme` alone loads nothing else.
 
 >>> import mneme
 >>> mneme.__version__.count(".") >= 2

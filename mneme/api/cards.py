@@ -49,7 +49,7 @@ Tag = Annotated[str, Field(min_length=1, max_length=100)]
 
 
 class ToReview(Frozen):
-    """A card that a person should look at, and why; of a disputed one, the dispute and its evidence."""
+    """A card for a person to review, and why; for a disputed card, also the dispute and its evidence."""
 
     why: Literal["flagged", "disputed", "provisional"]
     card: Card
@@ -73,7 +73,7 @@ class Cards(Operations):
 
     @reads("teams")
     async def teams(self) -> Sequence[str]:
-        """Return the teams of which anything is kept, or with roles; with keys, those of the key's user."""
+        """Return the teams that have records or roles; with keys, only the teams of the key's user."""
         user = self._owner.partition("/")[0] if settings().auth is not None else ""
         mine = f"{user}/" if user else ""
         found = await self._ledger.namespaces(("teams",), include_retired=True)
@@ -219,8 +219,8 @@ class Cards(Operations):
     ) -> Shared:
         """Return cards for another organisation: abstract, unsigned, with noisy counts or none.
 
-        Names and figures are taken out. What ε protects is a task's trace in the counts, not the text of a
-        lesson. Raises BadInput where the budget does not allow it, MnemeError without the extra `private`.
+        Names and figures are taken out. ε protects a task's trace in the counts, not the text of a lesson.
+        Raises BadInput where the budget does not allow it, MnemeError without the extra `private`.
         """
         from mneme.nodes.learning.worlds import abstraction_of  # noqa: PLC0415  (slow to import)
 
@@ -268,7 +268,7 @@ class Cards(Operations):
 
     @reads("consolidations")
     async def consolidations(self, pool: Tuned = "") -> Sequence[Attempt]:
-        """Return the consolidations into a model that came to their end, oldest first."""
+        """Return the finished consolidations into a model, oldest first."""
         return await self._models(pool).attempts()
 
     @reads("consolidations/due")
@@ -410,7 +410,7 @@ class Cards(Operations):
         by: Annotated[str, Field(description="The id of the card that replaces it, or its first letters.")],
         reason: Reason = "",
     ) -> Card:
-        """Replace a card by a better one: it is deprecated, and says by which. Raises NotFound, BadInput."""
+        """Replace a card by a better one; it is deprecated and names that one. Raises NotFound, BadInput."""
         old, new = await self._card(card_id), await self._card(by)
         return await self._cards.supersede(old, new, change=self._change(reason, "replaced by a person"))
 

@@ -43,15 +43,15 @@ from mneme.stores.users.traces import third_person
 from mneme.stores.write_gate import SAME_FACT
 
 COMPARED_KINDS: tuple[Recallable, ...] = ("fact", "card", "agreement")
-"""Kinds that are compared across places, each with all of them."""
+"""Kinds of records that are compared across namespaces; each is compared with all of them."""
 MAX_EMBEDDED = 200
-"""Texts of a kind whose vectors the ledger has not, the latest: they are computed for each list."""
+"""Maximum number of a kind's latest texts without vectors in the ledger; each list embeds them anew."""
 MIN_COSINE = 0.3
-"""Cosine from which two texts of different places are compared: most of what is unrelated is below it."""
+"""Minimum cosine at which texts of different namespaces are compared; most unrelated ones are below."""
 MIN_COSINE_BY_RULES = 0.5
-"""The same where rules compare, which doubt much that a model tells apart."""
+"""The minimum where rules compare: they report many pairs that a model can tell apart."""
 MAX_COMPARED = 8
-"""Older texts of other places with which one is compared at most, the closest."""
+"""Maximum number of older texts that a text is compared with, the closest in other namespaces."""
 OPPOSITIONS: Sequence[Relation] = ("change", "later", "correction", "unclear")
 Side = tuple[Recalled, Version]
 Near = tuple[Contradiction, float]
@@ -59,7 +59,7 @@ Near = tuple[Contradiction, float]
 
 
 class Verdict(BaseModel):
-    """A verdict on two texts: its key names the pair, its version the judge and the reason.
+    """A verdict on two texts: its key identifies the pair, its version has the judge and the reason.
 
     A verdict without a model is a person's: both hold.
     """
@@ -68,7 +68,7 @@ class Verdict(BaseModel):
 
 
 class Contradictions:
-    """The contradictions that one asker may see, and how they end."""
+    """The contradictions that a user may see, and ways to settle them."""
 
     def __init__(self, ledger: Ledger, asker: Asker, caller: str | None) -> None:
         self._ledger, self._asker, self._caller = ledger, asker, caller
@@ -198,7 +198,7 @@ class Contradictions:
             await self._ledger.write(writes)
 
     def _linked(self, sides: Sequence[Side]) -> list[Contradiction]:
-        """Return the facts of one place, one's own, that were linked when they were written."""
+        """Return the asker's own facts that were linked within a namespace when they were written."""
         own = {(each.namespace, each.key): part for part, each in sides if self._is_own(each)}
         return [
             _pair(part, older)
@@ -226,7 +226,7 @@ class Contradictions:
         return self._shelf(team if of_teams and may(self._caller, team, right) else "")
 
     async def _note(self, pair: Contradiction, change: Change) -> None:
-        """Note that both hold, for the whole team where both are teams'; linked facts are unlinked."""
+        """Store that both hold, for the whole team if both are teams' records; linked facts are unlinked."""
         newer, older = (self._versions[each.reference] for each in (pair.newer, pair.older))
         if newer.namespace[0] == older.namespace[0] == "teams":
             check_right(self._caller, self._own_side(pair).owner, "review")
@@ -265,7 +265,7 @@ class Contradictions:
         await disputes.open(old.id, old=Approach(claim=old.claim), new=finding, change=change)
 
     def _own_side(self, pair: Contradiction) -> Recalled:
-        """Return the side that is of the asker's, the older where both are."""
+        """Return the side that belongs to the asker; the older one if both do."""
         both = (pair.older, pair.newer)
         return next(each for each in both if self._is_own(self._versions[each.reference]))
 
@@ -299,7 +299,7 @@ def _period(version: Version) -> tuple[str, str]:
 
 
 def _pair(newer: Recalled, older: Recalled, why: str = "It was linked when it was written.") -> Contradiction:
-    """Return two records as a pair; its key says what both say, whichever was written to last."""
+    """Return two records as a pair; its key is a hash of both texts and their owners, in either order."""
     said = "\x1f".join(sorted(f"{each.owner}/{each.key}: {each.text}" for each in (newer, older)))
     key = hashlib.sha256(said.encode()).hexdigest()[:16]
     return Contradiction(key=key, newer=newer, older=older, why=why)

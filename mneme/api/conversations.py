@@ -19,7 +19,7 @@ from mneme.stores.recall import read_again
 from mneme.stores.users.inbox import Message, MessageOutcome, outcome_of
 
 MAX_MESSAGES = 1000
-"""Messages of the user, the latest, that are looked through."""
+"""Maximum number of the user's latest messages that are searched."""
 MAX_TRACED_TURNS = 50
 """Number of latest turns of a thread for which the texts shown to the reply are looked up."""
 MESSAGE_ROLES = {"human": "user", "ai": "assistant"}
@@ -58,7 +58,7 @@ class ConversationTurn(BaseModel):
     """The tokens of the reply's whole prompt, and its own."""
 
     def of(self, head: Version | None) -> "ConversationTurn":
-        """Return it with what the inbox knows of the message."""
+        """Return the turn with the time and outcome that the inbox has for its message."""
         known = {"at": head.created, "outcome": outcome_of(head)} if head else {}
         return self.model_copy(update=known)
 
@@ -66,7 +66,7 @@ class ConversationTurn(BaseModel):
 async def conversations(
     ledger: Ledger, user: str, names: Mapping[str, str], limit: int
 ) -> list[ConversationSummary]:
-    """Return the conversations of a user, the latest first; `names` are those of threads by their ids."""
+    """Return the conversations of a user, the latest first; `names` maps thread ids to names."""
     inbox, threads = user_namespace(user, "inbox"), defaultdict[str, list[Version]](list)
     for head in await ledger.records(inbox, limit=MAX_MESSAGES, include_retired=True, newest_first=True):
         if head.value["thread"] and not head.value.get("rereads"):
@@ -93,7 +93,7 @@ async def messages_in(ledger: Ledger, user: str, thread: str, message_id: str) -
 
 
 async def told(ledger: Ledger, messages: Sequence[Version]) -> list[ConversationTurn]:
-    """Return the turns of these messages, as the inbox has them: each message after the turns before it."""
+    """Return the turns of these messages from the inbox: each message follows the turns before it."""
     said, turns = list[str](), list[ConversationTurn]()
     for head in messages:
         message = cast(Message, (await ledger.history(head.namespace, head.key))[0].value)

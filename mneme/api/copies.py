@@ -17,7 +17,7 @@ from mneme.stores.ledger.upgrading import JOURNAL
 
 NOTES = "copies.json"
 COPY_CHUNK_BYTES = 1024 * 1024
-"""Bytes of a backup that are looked through at once."""
+"""Bytes of a backup that are searched at once."""
 
 
 class BackupReport(BaseModel):
@@ -64,13 +64,13 @@ def note_server() -> None:
 
 
 def note_reports(files: Collection[Path], thread: str) -> None:
-    """Note that files were written of a discussion, by its thread's name."""
+    """Note files that were written about a discussion, with the name of its thread."""
     copies, new = noted(), dict.fromkeys((str(each.absolute()) for each in files), thread)
     _write(copies.model_copy(update={"reports": copies.reports | new}))
 
 
 def erase_files(threads: Collection[str]) -> list[str]:
-    """Erase traces and reports in MNEME_HOME; name folders elsewhere, with keys by their last part."""
+    """Erase traces and reports in MNEME_HOME; return other folders, with keys only their last part."""
     home, elsewhere = settings().home.absolute(), set[Path]()
     for thread in threads:
         trace = home / "household" / f"{thread.split('/')[1]}.jsonl"  # a later run may have the name
@@ -113,7 +113,7 @@ def _notes() -> Path:
 
 
 def _write(copies: Copies) -> None:
-    """Write the notes; if that fails, the backup is made or the server starts all the same."""
+    """Write the notes; a failure stops neither the backup nor the start of the server."""
     with suppress(OSError):
         make_private_folder(_notes().parent)
         write_durably(_notes(), copies.model_dump_json(indent=2))

@@ -55,7 +55,7 @@ class Fixture(BaseModel):
 
 
 class Lying(BaseModel):
-    """A thing of the task that somebody has seen and nobody holds, and where it is, in metres."""
+    """An object of the task that was seen and that nobody holds, and its position in metres."""
 
     name: str
     x: float
@@ -216,7 +216,7 @@ def _sights(run: Run, step: int) -> list[Sight]:
 
 
 def moment_of(episode: Episode, scene: Scene, rooms: Sequence[int]) -> Moment:
-    """Return the household as it was when its scene was such, with each agent's room."""
+    """Return the household in the state of a scene, with each agent's room."""
     names = {thing.id: thing.name for thing in episode.things}
     members = [
         Member(name=name, room=names[where], x=x, z=z, holds=[names[each] for each in held], does=does)

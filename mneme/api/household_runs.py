@@ -30,7 +30,7 @@ from mneme.stores.database import Cursor
 
 MITA, ALONE = "mita", "alone"
 DECISION_STEPS = ("allocate", "follow_proposals", "summarise", "plan")
-"""The graphs' steps that are decisions."""
+"""Names of the graphs' steps that are decisions."""
 METHOD_GRAPHS = {name: name for name in (MITA, "coela", "proagent", "mhp")} | {ALONE: MITA}
 """The graph that plays a method; alone is MiTa with one agent that neither allocates nor summarises."""
 
@@ -41,14 +41,14 @@ def methods() -> dict[str, str]:
 
 
 ENDING = ("success", "steps", "progress", "counters", "answered_by")
-"""Fields of the graph's result that the last line of a run has, beside the bound."""
+"""Fields of the graph's result that a run's last line has in addition to the bound."""
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 Line = Mapping[str, Any]
 Told = Callable[[], Iterable[Line]]
 RUN_METADATA = "household_run"
-"""The key, in the metadata of a run's checkpoints, of what its command asked for, and of the bound; JSON."""
+"""Key in the metadata of a run's checkpoints: what its command requested, and the bound, as JSON."""
 UNREADABLE_ERRORS = (BadInput, Damaged, ValueError, LookupError, TypeError, AttributeError)
-"""What reading a run raises that is damaged, or made up: whoever runs a graph can write any metadata."""
+"""Errors of reading a damaged or forged run: whoever runs a graph can write any metadata."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Run:
 
     @cached_property
     def lines(self) -> Sequence[Line]:
-        """The run's lines; none of one that never began."""
+        """The run's lines; empty if it never began."""
         return [*self.told()]
 
     def first(self, kind: str) -> Line | None:
@@ -72,14 +72,14 @@ class Run:
         return next((line for line in self.lines if line["kind"] == kind), None)
 
     def begun(self) -> Line:
-        """Return the first line; nothing of a run that never began, or cannot be read."""
+        """Return the first line; empty if the run never began or cannot be read."""
         try:
             return self.first("episode") or {}
         except UNREADABLE_ERRORS:
             return {}
 
     def context(self) -> dict[str, Any]:
-        """Return the options that it was begun with."""
+        """Return the options with which it was begun."""
         return dict(self.begun().get("context", {}))
 
     def has_eyes(self) -> bool:
@@ -138,7 +138,7 @@ def folder() -> Path:
 
 
 def lines_of(event: Line, agents: int) -> list[dict[str, Any]]:
-    """Return the lines of a run for an event that a graph told."""
+    """Return the lines of a run for an event of its graph."""
     if event["step"] == "execute":
         return [{"kind": "step", **frame} for frame in event["frames"]]
     if event["step"] == "plan":  # of every member, also of those that decided nothing new
@@ -190,7 +190,7 @@ def _of_files(beginning: str) -> dict[str, Run]:
 
 
 def _of_threads(beginning: str, threads: Set[str] | None, cursor: Cursor) -> list[Run]:
-    """Return the runs that threads hold, but for those that never began."""
+    """Return the runs in threads, without those that never began."""
     found = list[Run]()
     for kept in threads_of(cursor):
         thread = str(kept.metadata.get(THREAD_NAME))
@@ -226,7 +226,7 @@ async def run_named(name: str) -> Run:
 
 
 def no_run(name: str) -> NotFound:
-    """Return the error for a run that is not there, or not for whoever asks."""
+    """Return the error for a run that does not exist, or that the caller may not see."""
     return NotFound(f"There is no run {name!r}.", "`mneme household list` shows all runs.")
 
 
@@ -246,7 +246,7 @@ class Request:
     method: str = MITA
 
     def differs(self, run: Run) -> list[str]:
-        """Return the options in which a run's first command differs; none where it never began."""
+        """Return the options in which a run's first command differs; empty if it never began."""
         if (begun := run.first("episode")) is None:
             return []
         played, before = run.episode(), begun["context"]
@@ -261,7 +261,7 @@ class Request:
 
 
 OPTION_NAMES = {"member": "agents", "simulator": "virtualhome"}
-"""The options that set fields of a context which have other names."""
+"""Options whose names differ from those of the context fields that they set."""
 
 
 async def to_play(wanted: str | None, described: str, request: Request) -> Run:

@@ -39,7 +39,7 @@ class ChatMessage(BaseModel):
 
 
 def _as_messages(given: Any) -> Any:
-    """Return texts as messages of the user, and one as a list; the rest is for the type to check."""
+    """Convert texts to messages of the user, and a single one to a list; the type checks the rest."""
     several = [given] if isinstance(given, str | Mapping | ChatMessage) else given
     if not isinstance(several, list | tuple):
         return several
@@ -108,7 +108,10 @@ class Messages(Operations):
 
     @reads("inbox/{message_id}/outcome")
     async def outcome(self, message_id: MessageId) -> MessageOutcome | None:
-        """Return the memory agent's outcome for a message, by its whole id; None while the message waits."""
+        """Return the memory agent's outcome for a message, by its whole id; None while the message waits.
+
+        To forget a memory erases the outcomes of all remembered messages: None for these, too.
+        """
         return await self._inbox.outcome(self._owner, message_id)
 
     @changes("inbox/{message_id}/retry")

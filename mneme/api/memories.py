@@ -72,7 +72,7 @@ async def compared(
 
 
 async def names_in(text: str, known: Sequence[str] = ()) -> Sequence[str]:
-    """Return the known names that a text still has, and the others in it, as that module does."""
+    """Return the known names that a text still contains and the other names in it, as that module does."""
     room = await import_lazily("mneme.nodes.chat.compared")
     return cast(Sequence[str], await room.names_in(_filled(text), known))
 
@@ -103,7 +103,7 @@ class Memories(Operations):
 
     @reads("users")
     async def users(self) -> Sequence[str]:
-        """Return the users of whom anything is kept; with keys, the key's user alone."""
+        """Return the users who have records; with keys, only the key's user."""
         if settings().auth is not None:
             return [self._owner]
         found = await self._ledger.namespaces(("users",), include_retired=True)
@@ -303,7 +303,7 @@ class Memories(Operations):
 
     @reads("memories/flagged")
     async def flagged(self) -> Sequence[MemoryRecord]:
-        """Return the live memories that a person should look at, both sides of a link, oldest first."""
+        """Return the live memories for a person to review, with both sides of each link, oldest first."""
         return await self._kept.flagged()
 
     @changes("memories/{key}/accept")
@@ -367,9 +367,9 @@ class Memories(Operations):
         """Erase a memory, the messages that it came from, and the turns that told or repeat it.
 
         Records made from it are erased, too, if they repeat it: a fact that was shared with a team, a
-        discussion that repeats it, with its thread and its files in MNEME_HOME; and household runs. What does
-        not stays, out of date, and is named. It cannot be undone. The ledger comes after the threads, so that
-        after a failure it can be done again. Raises NotFound, Conflict where a reply does not end.
+        discussion that repeats it, with its thread and its files in MNEME_HOME; and household runs. A record
+        that does not repeat it stays, is stale, and is named. It cannot be undone. The ledger is erased after
+        the threads, so that a failed call can be repeated. Raises NotFound, Conflict if a reply does not end.
         """
         found = await self._whole(key)
         told = await self._kept.told([found])
@@ -431,7 +431,7 @@ class Memories(Operations):
     async def _written(
         self, record: MemoryRecord, beside: Sequence[MemoryRecord], *, is_new: bool = True
     ) -> Written:
-        """Return a memory and those beside it, with their links of both sides."""
+        """Return a memory and its possible duplicates and contradictions, all with their links."""
         whole, *others = await self._kept.linked([record, *beside])
         return Written(**dict(whole), is_new=is_new, beside=others)
 

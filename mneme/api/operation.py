@@ -26,16 +26,16 @@ BY_USER = "user"
 """Default author of a change."""
 ROUTE = "__mneme_route__"
 API_PATH = "/mneme/v1"
-"""Below this path a server has the routes of all operations."""
+"""Path below which a server has the routes of all operations."""
 CONSOLE = "console"
-"""The caller who is a person at the console."""
+"""Name of the caller that is a person at the console."""
 CONSOLE_PATH = "/console"
-"""At this path a server has the console, a page for people."""
+"""Path of a server's console, a page for people."""
 PROBLEM_TYPE = "application/problem+json"
 CALLER_HEADER = "x-mneme-caller"
-"""The header that names the program for which something is changed, for the history."""
+"""Header that names the program on whose behalf a change is made, for the history."""
 ONCE = "Idempotency-Key"
-"""The header with the key under which a request that changes something is done once."""
+"""Header with a key: a changing request that is repeated with it is executed only once."""
 
 Key = Annotated[str, Field(description="The key, or its first letters.", examples=["0197f3c2"])]
 Limit = Annotated[int, Field(ge=1, le=1000, description="How many at most.")]
@@ -79,7 +79,7 @@ def _declared(route: Route) -> Callable[[Function], Function]:
 
 
 class Operations:
-    """Operations on the data of one owner, in this process; it reaches nobody else's."""
+    """Operations on the data of one owner, in this process; no other owner's data is reached."""
 
     OWNER: ClassVar[Owner]
     """Whether a user or a team owns the data."""
@@ -97,11 +97,11 @@ class Operations:
         self._prepare()
 
     def _prepare(self) -> None:
-        """Open what the operations of a class work on."""
+        """Open the stores that the operations of a class use."""
 
     @property
     def answers(self) -> KeptAnswers:
-        """The answers that are kept for repetitions of requests on the owner's data."""
+        """Stored answers for repeated requests on the owner's data."""
         namespace = user_namespace if self.OWNER == "user" else team_namespace
         return KeptAnswers(self._ledger, namespace(self._owner))
 

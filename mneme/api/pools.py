@@ -69,7 +69,7 @@ class Pools(Operations):
         return await self._pool(pool).first(limit, agent, offset) or await self._nothing_in(pool)
 
     async def _nothing_in(self, pool: str) -> Sequence[Pooled]:
-        """Return no pairs, of a pool that has none. Raises NotFound where there never was such a pool."""
+        """Return an empty list for a pool without pairs. Raises NotFound if there never was such a pool."""
         if pool not in (known := await self._names()):
             raise NotFound(f"There is no pool {pool}.", f"There are: {', '.join(known) or 'none yet'}.")
         return []

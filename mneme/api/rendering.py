@@ -49,7 +49,7 @@ def count_of(number: int, noun: str) -> str:
 
 
 def written_lines(written: "Written") -> list[str]:
-    """Return what is to be said of a written memory beside its row."""
+    """Return the lines printed with a written memory's row: whether it is new, and whether it waits."""
     known = "" if written.is_new else "It was remembered already, word for word: nothing was written."
     waits = "It is proposed: it waits until a reviewer of the team accepts it." if written.is_proposed else ""
     return [*filter(None, [known, waits])]
@@ -70,7 +70,7 @@ def erased_lines(erased: "Erased") -> list[str]:
 
 
 def card_lines(card: "Card") -> list[str]:
-    """Return what a card holds beside its claim: its evidence, why and when it holds, and where it fails."""
+    """Return a card's content besides its claim: its evidence, why and when it holds, and where it fails."""
     seen, rated = card.evidence, sum(each.good for each in card.ratings)
     served = f"; {rated} of {len(card.ratings)} people served" if card.ratings else ""
     tried = f"{seen.success_count} successes, {seen.failure_count} failures"
@@ -161,7 +161,7 @@ def origin_of(found: "FrozenRubric") -> str:
 
 
 def _retriever_row(of: Any) -> Row:
-    """Return a version of a retriever; versions of before have no figure of their own kind."""
+    """Return a version of a retriever; older versions have no value for `own kind`."""
     before, after = of.before.kind, of.after.kind
     return {
         "v": of.number,

@@ -2,7 +2,7 @@
 
 A card is tried on the latest tasks that it served, which its world opens again from the log of tasks. Each
 record is decided on its own and written at once, so that the next run continues a stopped one. Nothing is
-held while worlds and models work: what changed meanwhile is left for later.
+locked while worlds and models work; a record that changed meanwhile is left for later.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from mneme.stores.recall import kind_in
 from mneme.stores.users.memory import RULES
 
 REPLAYED_TASKS = 5
-"""Tasks on which a card is tried at most, the latest that it served."""
+"""Maximum number of tasks on which a card is tried, the latest that it served."""
 TRIED_NOTE = "It was tried again on {count} tasks that it served, and serves {served} of them."
 
 

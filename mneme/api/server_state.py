@@ -12,9 +12,9 @@ SERVER_FOLDER = Path(".langgraph_api")
 
 
 class ServerState:
-    """The threads and runs of a LangGraph server; here of none that runs.
+    """The threads and runs of a LangGraph server; this class stands for one that does not run.
 
-    What servers left that do not run any more are files of a private form: they are named, not changed.
+    Files that stopped servers left have a private format: they are named, not changed.
     """
 
     async def owners(self) -> Mapping[str, str]:
@@ -25,7 +25,7 @@ class ServerState:
     async def quiet(
         self, threads: Collection[str], background: Collection[str]
     ) -> AsyncIterator[Collection[str]]:
-        """Keep all work off these threads meanwhile; return those whose work was stopped for it.
+        """Keep these threads free of runs inside the context; yield those whose runs were stopped for it.
 
         Background runs continue afterwards. Processes that have the ledger open without a server start no
         run. Raises Conflict if a reply does not end.
@@ -33,11 +33,11 @@ class ServerState:
         yield ()
 
     async def delete(self, threads: Collection[str]) -> list[str]:
-        """Delete all that is kept of these threads; return the files where that cannot be done, and why."""
+        """Delete all server data of these threads; return the files where that is impossible, and why."""
         return _files_with(threads)
 
     async def renew(self, threads: Collection[str]) -> list[str]:
-        """Delete what is kept of these threads, but not their checkpoints; return as `delete` does."""
+        """Delete these threads' server data but not their checkpoints; return the same as `delete`."""
         return _files_with(threads)
 
 

@@ -1,4 +1,4 @@
-"""Operations on all that is remembered, whichever workflow learned it: recall, its way here, and sharing."""
+"""Operations on the records of all workflows: recall, origin, contradictions, and sharing."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -338,9 +338,9 @@ class SharedMemory(Operations):
         """Set the sharing policy for the user's memories about a team's matters, from now on.
 
         `always`: each new or changed one is shared with the team when it is written, or proposed to it where
-        the role allows no more. `ask`: it stays private until its owner promotes it; until then the list of
-        memories to look at has it. So does one that reads like a secret or an instruction to agents, with
-        either policy. What is remembered already is not shared. Raises BadInput, Forbidden.
+        the role allows no more. `ask`: it stays private until its owner promotes it; until then it is in the
+        list of memories to review. So is one that reads like a secret or an instruction to agents, under
+        either policy. Earlier memories are not shared. Raises BadInput, Forbidden.
         """
         check_name(team, "team")
         kept = policies_of(self._ledger, self._owner)

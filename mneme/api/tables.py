@@ -1,4 +1,4 @@
-"""Tables that break no word; where the terminal is too narrow for one, a card for each row."""
+"""Tables that break no word; in a terminal too narrow for that, each row becomes a card."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from rich.text import Text
 GAP = 2
 """Spaces between two columns."""
 READABLE = 16
-"""Columns of text are at least so wide where their text is longer."""
+"""Minimum width of a column whose text is longer."""
 
 
 def figure(number: float) -> str:
-    """Return a number as it is read: its first three digits, and all before the point."""
+    """Format a number for reading: its first three digits, or all digits before the point."""
     return f"{number:.3g}" if abs(number) < 999.5 else f"{number:,.0f}"
 
 

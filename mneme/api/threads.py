@@ -43,20 +43,20 @@ if TYPE_CHECKING:  # slow to import
 
 CHAT_NAME = "chat/{user}/{name}"
 REPEATED_WORDS = 2
-"""Words in common that make a reply a repetition, where no name and no number is among them."""
+"""Number of shared words that make a reply a repetition if none of them is a name or a number."""
 TELLING_MARK = re.compile(r"\d+|(?<![.!?] )(?<!^)\b[A-Z]\w+")
 """A number, or a word with a capital that does not begin a sentence."""
 COMMON_STEMS = frozenset(words_of("user users").indices)
-"""The words that every memory has."""
+"""Stems of words that every memory has: they do not count as shared."""
 
 CHECKPOINTS_PER_PAGE = 20
-"""Checkpoints that are read at once to check them."""
+"""Number of checkpoints that are read at once to check them."""
 
 ThreadName = Annotated[str, Field(description="The thread's name, its id, or the beginning of its id.")]
 
 
 class Thread(BaseModel):
-    """A thread that has checkpoints: its name, if it has one, its graph, and when it last went on."""
+    """A thread that has checkpoints: its name, if it has one, its graph, and the time of its last step."""
 
     id: str
     name: str = ""
@@ -88,7 +88,7 @@ class Pruned(BaseModel):
 
 
 class Threads(Operations):
-    """A user's threads: conversations, the one on which is remembered, and those of other graphs."""
+    """A user's threads: conversations, the memory agent's thread, and those of other graphs."""
 
     OWNER = "user"
 
@@ -190,13 +190,13 @@ class Threads(Operations):
     def erasing(
         self, told: Origins, made: Sequence[Version], *, whole: bool = False, everything: bool = False
     ) -> AbstractAsyncContextManager[Cleaned]:
-        """Remove the told messages, and the replies that repeat them, from all threads of the user.
+        """Remove the `told` messages, and the replies that repeat them, from all threads of the user.
 
-        Discussions among what is `made` of it go, and the household runs that were shown any of that and
-        repeat it, with their files, whosever they are. It is done again at the end of the `with`, in which
-        the ledger is erased: till then a reply can recall it. The thread on which is remembered is deleted:
-        nothing on it is needed again. With `whole`, so is every conversation in which it was said, with
-        `everything` each thread of the user. Raises Conflict where a reply does not end.
+        Discussions among the records `made` from them, and household runs that were shown such a record and
+        repeat a message, are deleted with their files, whoever owns them. All this is repeated at the end of
+        the `with`, in which the ledger is erased: until then a reply can recall it. The memory agent's thread
+        is deleted: nothing on it is needed again. `whole` also deletes every conversation that had such a
+        message, `everything` each thread of the user. Raises Conflict if a reply does not end.
         """
 
         from mneme.stores.checkpoints.erasing import Eraser  # noqa: PLC0415  (LangGraph is slow to import)
@@ -217,7 +217,7 @@ class Threads(Operations):
 
     @asynccontextmanager
     async def _cleaning(self, clean: Callable[[Set[str]], Awaitable[Cleaned]]) -> AsyncIterator[Cleaned]:
-        """Clean the threads, and at the end again, for replies that began meanwhile.
+        """Clean the threads on entering, and again on leaving because replies may have begun meanwhile.
 
         `clean` receives the memory agent's threads. A reply that has not ended by then is reported.
         """
@@ -241,7 +241,7 @@ class Threads(Operations):
     ) -> Cleaned:
         """Erase discussions and household runs with their files, as `erasing` says, and `also` these threads.
 
-        The threads go last, by which all is found again after a kill.
+        The threads go last: after a kill everything else is found by them.
         """
         names = {each.id: str(each.metadata.get(THREAD_NAME) or "") for each in await kept_threads()}
         places = [(each.namespace, each.key) for each in made if each.namespace[2:] == ("discussions",)]
@@ -263,7 +263,7 @@ class Threads(Operations):
         return Cleaned(threads=sorted(threads), left=left)
 
     async def _background(self) -> Set[str]:
-        """Return the ids of the thread on which is remembered, that of an earlier version too."""
+        """Return the ids of the memory agent's threads, including that of an earlier version."""
         name = MEMORY_THREAD.format(user=self._owner)
         return {known_id(name), await thread_id(self._ledger, self._owner, name)} & await self._all()
 
@@ -300,7 +300,7 @@ async def damaged_threads() -> list[str]:
 
 @contextmanager
 def _damage_named(thread: str) -> Iterator[None]:
-    """Say which thread cannot be read, so that nobody knows whether it holds what is to be erased."""
+    """Raise Damaged, naming the thread that cannot be read: it may contain what is to be erased."""
     try:
         yield
     except ValueError as damage:

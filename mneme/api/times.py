@@ -1,4 +1,4 @@
-"""Times that calls give: from and until when something holds, and of which time it is asked."""
+"""Time parameters of calls: the period in which a memory holds, and the time that is asked about."""
 
 import re
 from datetime import date, datetime

@@ -14,7 +14,7 @@ T = TypeVar("T")
 class Loop:
     """An event loop in a thread of its own.
 
-    `leave` is run there when it is closed, which the end of the process does, too.
+    `leave` runs there on closing; the end of the process closes the loop, too.
     """
 
     def __init__(self, leave: Callable[[], Coroutine[Any, Any, object]]) -> None:

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 LANGGRAPH_SERVER, OWN_SERVER = "mneme.server", "mneme.serve"
 """The files in the ledger's folder by which a running `langgraph dev` and `mneme serve` are found."""
 ANSWER_SECONDS = 5.0
-"""The longest that a server may take to say that it is there."""
+"""Seconds that a server may take to answer that it is running."""
 Place = Union[Ledger, "httpx.AsyncClient"]
 """An open ledger, or a client of the server that has it open."""
 
@@ -141,8 +141,8 @@ def _withdraw(file: Path, text: str) -> None:
 def asked_server(*, for_workflows: bool = False) -> str | None:
     """Return the address of the server that commands ask: `langgraph dev`, or `mneme serve` if it has keys.
 
-    Raises Forbidden where a key is set and no server runs that could say whose it is, and where one is asked
-    `for_workflows` that runs none.
+    Raises Forbidden if a key is set and no running server knows its user, or if `for_workflows` is set and
+    the server runs no workflows.
     """
     if url := running_server():
         return url

@@ -129,7 +129,7 @@ class Door:
         return cast(Kind, _Calls(self, Owned(kind, owner, caller)))
 
     async def do(self, owned: "Owned", work: Callable[[Any], Awaitable[T]], *, again: bool = True) -> T:
-        """Do something with operations on an owner's data; `again` where the server ends meanwhile."""
+        """Await `work` on an owner's operations; repeat it once (`again`) if the server ended meanwhile."""
         async with self._used() as place:
             more: dict[str, Any] = {"remembering": self._remember} if owned.kind is Memories else {}
             try:

@@ -18,22 +18,22 @@ from mneme.core.settings import settings
 from mneme.stores.users.memory import RULES
 
 REQUEST_SECONDS, CONNECT_TIMEOUT = 60.0, 5.0
-"""Seconds that an answer may take, beside those that were asked for, and the way to the server."""
+"""Seconds that an answer may take beyond a requested wait, and that connecting may take."""
 WITH_A_MODEL = 3600.0
-"""Seconds that an answer may take for which a model is asked; what it has judged is kept."""
+"""Seconds that an answer may take for which a model is asked; its verdicts are stored at once."""
 MODEL_ARGUMENTS = ("agents", "comparer")
 """Arguments that name a model."""
 BROKEN_CONNECTION = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
-"""The connection ended before the answer: nobody knows whether the request was done."""
+"""Errors of a connection that ended before the answer: the request may have been executed."""
 RUN_POLL_SECONDS = 0.5
-"""Seconds between two questions whether a request has been done."""
+"""Seconds between two checks whether a request is still being executed."""
 DOT_NAMES = {".": "%2E", "..": "%2E%2E"}
-"""Names that would be steps in a path."""
+"""Names that HTTP clients would resolve as path steps, and their encoded forms."""
 ANY_JSON = TypeAdapter[Any](Any)
 
 
 def api_key() -> str | None:
-    """Return the user's key for a server that authenticates. Raises BadInput for what can be no key."""
+    """Return the user's key for a server that authenticates. Raises BadInput for an impossible key."""
     key = settings().key.get_secret_value()
     if not (key.isascii() and key.isprintable()):  # no header takes it; a shortened key ends with "…"
         raise BadInput(
@@ -86,7 +86,7 @@ class Remote:
         return call
 
     async def _sent(self, request: httpx.Request) -> httpx.Response:
-        """Return the answer to a request, which its key lets be sent again: it is done once."""
+        """Send a request and return its answer; its idempotency key makes sending it again harmless."""
         until, is_sent = monotonic() + request.extensions["timeout"]["read"], False
         while True:
             try:

@@ -300,10 +300,10 @@ class MemoryAgent:
         self._rereading: asyncio.Task[None] | None = None
         self._is_wanted = self._is_over = False
         self.is_remembering = False
-        """Whether it is remembering now; if started again meanwhile, it looks for new messages."""
+        """Whether a run is in progress; `start` then lets it look for new messages once more."""
 
     def start(self) -> None:
-        """Remember what waits now, also where it is at work already; once it was stopped, nothing."""
+        """Remember the messages that wait now, also if a run is in progress; do nothing after `stop`."""
         self._is_wanted = True
         if not self.is_remembering and not self._is_over:
             self.is_remembering = True
@@ -321,7 +321,7 @@ class MemoryAgent:
         await _ended(self._rereading)
 
     async def stop(self) -> None:
-        """End whatever it does, for good."""
+        """Stop all work permanently."""
         self._is_over = True
         await _ended(self._remembering)
         await _ended(self._rereading)
@@ -344,7 +344,7 @@ async def _ended(task: asyncio.Future[Any] | None) -> None:
 
 
 class MemoryAgents:
-    """The memory agents of this process, one for each user, at the place that `used` keeps open meanwhile."""
+    """The memory agents of this process, one for each user; `used` keeps the ledger or server open."""
 
     def __init__(self, used: Callable[[], AbstractAsyncContextManager[Place]]) -> None:
         self._used = used
@@ -387,9 +387,9 @@ THREAD_NAMES = {
     "interactive_learning": "grow",
     "rubric_design": "rubric",
 }
-"""Prefix of the names of the threads on which a graph runs; the team's name and others follow."""
+"""Prefix of a graph's thread names; the team's name and others follow."""
 GROWTH_STEPS = 10_000
-"""The most steps of one run of `mneme share grow`."""
+"""Maximum steps of one run of `mneme share grow`."""
 
 
 @dataclass(frozen=True)

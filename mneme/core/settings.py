@@ -15,7 +15,7 @@ from mneme.core.errors import BadInput
 
 
 def _address(text: str) -> str:
-    """Return an address of a server without its last slash. Raises ValueError where it is none."""
+    """Return a server's address without its trailing slash. Raises ValueError if it is not an address."""
     try:
         parts = urlsplit(text)
         is_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0

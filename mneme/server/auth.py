@@ -27,7 +27,7 @@ from mneme.stores.users.inbox import Inbox, Message
 MAX_BUSY = 24
 """Threads of one user that the server works at once: fewer than its workers, so that others' go on."""
 MAX_FIELD_BYTES = 64 << 10
-"""Bytes of each thing that a resource has beside its input, which the server keeps in memory."""
+"""Maximum bytes of each field of a resource besides its input: the server keeps them in memory."""
 LIMITED_FIELDS = ("metadata", "config", "context", "payload", "name", "description")
 STUDIO = "smith.langchain.com"
 SYSTEM_USER = "system"
@@ -173,7 +173,7 @@ def _own(ctx: Context, value: Value) -> Filter:
 
 
 def _refuse_what_is_large(value: Value) -> None:
-    """Refuse a resource with much beside its input, of which the server keeps copies in memory."""
+    """Refuse a resource with large fields besides its input: the server keeps copies of them in memory."""
     given = (value.get("kwargs") or {}) | value
     for name in LIMITED_FIELDS:
         if len(json.dumps(given.get(name), default=str, ensure_ascii=False).encode()) > MAX_FIELD_BYTES:

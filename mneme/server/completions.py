@@ -35,9 +35,9 @@ COMPLETIONS_PATH = "/v1/chat/completions"
 OPENAI_CALLER = "openai"
 """Author of changes, in the history of memories from such chats."""
 SWITCH = "x-mneme-memory"
-"""The header that switches memory off (`off`), or lets nothing be remembered (`read`)."""
+"""Header that switches memory off (`off`), or only remembering (`read`)."""
 RECALLED = "x-mneme-recalled"
-"""The header of an answer that says how many memories the model was shown."""
+"""Header of an answer with the number of memories that the model was shown."""
 RECALL_TOKENS = 400
 """Maximum tokens of memories that the model is shown."""
 CHORE_PREFIX = "### Task:"
@@ -55,7 +55,7 @@ Json = dict[str, Any]
 
 
 def completions(shared: Opened, remembering: Remembering | None) -> list[BaseRoute]:
-    """Return the routes. `shared` opens what is recalled from."""
+    """Return the routes. `shared` opens the memories that are recalled."""
 
     async def reply(request: Request) -> Response:
         try:

@@ -29,18 +29,18 @@ from mneme.server.users import number_of
 OPEN_PATHS = {"", "/ok", "/docs", "/openapi.json"}
 """Routes without authentication: that the server is up, and its list of routes."""
 CLOSED_PATHS = {"internal", "deploy", "ui"}
-"""The first parts of paths that nobody outside is answered."""
+"""First parts of the paths that are closed to every caller."""
 MAX_WRONG_KEYS = 10
-"""Wrong keys that are answered in a window, for one address and one user's key."""
+"""Maximum wrong keys that are answered in a window, for one address and one user's key."""
 WRONG_KEY_SECONDS = 60.0
 """Seconds for which a wrong key counts."""
 MAX_REMEMBERED = 1000
 MAX_BODY = 16 << 20
-"""Bytes of a request: the server holds each several times over while it reads it."""
+"""Maximum bytes of a request: the server holds several copies of one while it reads it."""
 MAX_IMPORT = 64 << 20
-"""Bytes of an import, which sends a whole export at once."""
+"""Maximum bytes of an import, which sends a whole export at once."""
 MAX_MCP = 1 << 20
-"""Bytes of a request for a tool of the MCP server."""
+"""Maximum bytes of a request for a tool of the MCP server."""
 
 Guess = tuple[str, str]
 """An address, and the public part of a key: "" if no user has such a key."""
@@ -54,7 +54,7 @@ class WrongKeys:
         self._times: defaultdict[Guess, deque[float]] = defaultdict(deque)
 
     def seconds_to_wait(self, guess: Guess) -> int:
-        """Return after how many seconds another key is looked at; 0: now."""
+        """Return the seconds until another key is checked; 0: now."""
         times = self._recent(guess)
         return (
             0 if len(times) < MAX_WRONG_KEYS else max(1, ceil(times[0] + WRONG_KEY_SECONDS - self._clock()))
@@ -149,7 +149,7 @@ class Entrance:
 
 
 def _answer(status: int, error: MnemeError, path: str) -> Response:
-    """Return a refusal that a web page such as Studio can show: it holds nothing of anybody's."""
+    """Return a refusal that a web page such as Studio can read: it contains no user's data."""
     told = JSONResponse({"detail": f"{error} {error.hint}".strip()}, status)
     answer = problem(error, status) if is_ours(path) else told
     answer.headers["access-control-allow-origin"] = "*"

@@ -23,7 +23,7 @@ MCP_PATH = "/mneme/mcp"
 
 
 def mcp_route(opened: Mapping[type[Operations], Opened]) -> tuple[StreamableHTTPSessionManager, Route]:
-    """Return the route, and what runs while it is served.
+    """Return the route, and the session manager that must run while it is served.
 
     With keys the data is the key's user's; `?team=` names one of that user's teams, and without keys `?user=`
     the user. `?tools=` names the tools, or `all`.

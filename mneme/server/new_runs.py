@@ -12,7 +12,7 @@ from typing import Any
 from mneme.stores.internals import runs_of_dev
 
 RUN_LOOK_SECONDS = 0.5
-"""Seconds between two looks for runs that nobody adds now: those that were to begin later."""
+"""Seconds between two checks for scheduled runs, which are due without a new run being added."""
 
 
 @contextmanager

@@ -76,7 +76,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def problem(error: MnemeError, status: int = 0) -> Response:
-    """Return the answer that tells of an error."""
+    """Return an error as an answer with problem details."""
     found = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
     headers = RETRY_HEADERS if isinstance(error, StillRunning) else None
     return JSONResponse(problem_of(error, status or found), status or found, headers, PROBLEM_TYPE)
@@ -93,7 +93,7 @@ def failure(error: Exception) -> Response:
 
 
 async def refused(_: Request, error: Exception) -> Response:
-    """Answer an error that a route of the LangGraph server ran into, such as for a filter in its store."""
+    """Answer an error raised in a route of the LangGraph server, such as for a filter of its store."""
     return failure(error)
 
 
@@ -139,7 +139,7 @@ def is_ours(path: str) -> bool:
 
 JSON_TYPE = "application/json"
 REPLAYED_HEADER = "Idempotency-Replayed"
-"""The header of an answer that was given before."""
+"""Header that marks a stored answer, which was given before."""
 IdempotencyKey = Annotated[
     str,
     Header(
@@ -155,7 +155,7 @@ Work = Callable[[], Awaitable[Response]]
 
 
 async def once(key: str, request: Request, on: Operations, operation: Operation, work: Work) -> Response:
-    """Do what is asked, once for its key; without one, whenever it is asked."""
+    """Execute a request, once for its idempotency key; without a key, every time."""
     if not key:
         return await work()
     answers = on.answers

@@ -24,7 +24,7 @@ from mneme.server.problems import (
 from mneme.stores.ledger.records import LOCAL, MAX_NAME_CHARS
 
 Opened = Callable[[Request, str, str, str], Awaitable[Operations]]
-"""Opens the data that a request names: the request, the owner, the caller, and what is only read, if so."""
+"""Opens a request's data, given the request, the owner, the caller, and what it reads; "" for a change."""
 
 OWNER_TEXTS: dict[Owner, str] = {
     "user": "Whose data; with keys, the key's user's: name nobody else.",
@@ -34,7 +34,7 @@ FORGET = "/forget"
 SLASH = "\x1f"
 """Stand-in for a slash within a path parameter: no name can contain it."""
 AS_SENT = BeforeValidator(lambda parameter: parameter.replace(SLASH, "/"))
-"""Makes a parameter of a path what was sent, before it is read as whatever it is."""
+"""Validator that restores a path parameter as it was sent, before its type is parsed."""
 NAME_BOUNDS: dict[str, Any] = {"min_length": 1, "max_length": MAX_NAME_CHARS}
 Caller = Annotated[
     str, Header(alias=CALLER_HEADER, max_length=100, description="For which program; kept in the history.")
@@ -69,7 +69,7 @@ class Segments:
 
 
 class Api(FastAPI):
-    """A FastAPI application whose description tells of no answers that it never gives."""
+    """A FastAPI application whose description lists only answers that it can give."""
 
     def openapi(self) -> dict[str, Any]:
         """Return the description: problems as they are sent, with the status 400 for what is not valid."""
@@ -87,7 +87,7 @@ class Api(FastAPI):
 def offer(app: FastAPI, kind: type[Operations], opened: Opened) -> None:
     """Add the routes of a class of operations to the app itself: LangGraph's server takes no routers.
 
-    What is forgotten by `POST …/{key}/forget` is also by `DELETE …/{key}`.
+    `DELETE …/{key}` is offered with the same effect as `POST …/{key}/forget`.
     """
     for operation in kind.OFFERED.values():
         _add(app, operation, operation.route.method, operation.route.path, opened)
@@ -118,13 +118,13 @@ def refuse_all_else(app: FastAPI) -> None:
 
 
 def _first(operation: Operation) -> str:
-    """Return the name of the parameter that says where a page begins; "" for what has no pages."""
+    """Return the name of the parameter that says where a page begins; "" if the operation has no pages."""
     names = {"limit", "offset", "start"} & {*operation.beside_path}
     return next(iter(names - {"limit"}), "") if "limit" in names else ""
 
 
 def _endpoint(operation: Operation, method: str, opened: Opened) -> Callable[..., Any]:
-    """Return the function behind a route, with a signature from which the route is described."""
+    """Return a route's function; FastAPI describes the route from its signature."""
     owner, first, in_body = operation.kind.OWNER, _first(operation), method == "POST"
 
     async def answer(request: Request, **given: Any) -> Response:

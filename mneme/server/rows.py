@@ -1,8 +1,8 @@
 """Threads and runs in the tables of this process's LangGraph server, beside their checkpoints: listed,
 erased.
 
-All goes through the server's own API. It deletes a thread with its checkpoints; those of a thread that goes
-on are copied before, and back.
+All changes go through the server's own API. It deletes a thread with its checkpoints, so those of a thread
+that stays are copied away before, and back afterwards.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ REPLY_SECONDS = 20.0
 BUSY_POLL_SECONDS = 0.1
 THREADS_PER_PAGE = 1000
 REPLIES = "chatbot"
-"""The graph whose runs somebody waits for; others go on with the command that began them."""
+"""The graph whose runs a person waits for; other runs are continued by the command that began them."""
 UNKNOWN_ID = (NotFoundError, UnprocessableEntityError)
 """Errors for an id that the server does not know or accept."""
 

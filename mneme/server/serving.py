@@ -39,7 +39,7 @@ FOR_STRANGERS = (
 )
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 5.0
-"""Between two looks whether nobody has asked for long."""
+"""Seconds between two checks whether the server is idle."""
 
 
 async def serve(host: str, port: int, idle_minutes: float, ready: Ready) -> None:

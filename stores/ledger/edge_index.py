@@ -176,12 +176,14 @@ class EdgeEngine(Engine):
         return [point_in(each.id, each.payload, each.vector) for each in records], following
 
     def close(self) -> None:
-        """Close the shard, and note what its files are."""
+        """Close the shard, and note what its files are; remove those that may hold what was erased."""
         with guarded():
             self.shard.close()
         with suppress(OSError):
             seal(self.folder)
-        os.close(self.lock)
+        if self.has_remains:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        os.close(self.lock)  # last: whoever locks the copy next opens what is in the folder
 
 
 class EdgeIndex:
@@ -271,8 +273,6 @@ class EdgeIndex:
             copy, self._copy = self._copy, None
             if copy is not None:
                 copy.close()
-                if copy.has_remains:
-                    shutil.rmtree(copy.folder, ignore_errors=True)
 
     def opened(self) -> EdgeEngine:
         """The open copy, which answers searches."""
@@ -342,8 +342,12 @@ class EdgeIndex:
         number = 1 + max((int(each.name) for each in shards_in(folder)), default=0)
         shard = folder / f"{number:06d}"
         make_private_folder(shard)
-        copy = EdgeEngine(shard, lock, dimension=current_state(self._database).dimension)
-        copy.apply(LogChanges(build(self._database, copy.upsert)))
+        try:
+            copy = EdgeEngine(shard, lock, dimension=current_state(self._database).dimension)
+            copy.apply(LogChanges(build(self._database, copy.upsert)))
+        except BaseException:  # it is tried again soon: what is left of each attempt would fill the disk
+            shutil.rmtree(shard, ignore_errors=True)
+            raise
         if not is_shared(self._folder):
             close_all_to_others(shard)
         return copy

@@ -145,8 +145,10 @@ def agrees(cursor: Cursor, stamp: State | None) -> str:
     state = state_of(cursor)
     if stamp is None:
         return "it is not whole"
-    if any(getattr(stamp, name) != getattr(state, name) for name in ("ledger", "embedder", "dimension")):
-        return "it is of another ledger, or has the vectors of another embedder"
+    if stamp.ledger != state.ledger:
+        return "it is of another ledger"
+    if (stamp.embedder, stamp.dimension) != (state.embedder, state.dimension):
+        return f"it has vectors of {stamp.embedder}, and the ledger has those of {state.embedder} now"
     row = cursor.execute("SELECT chain FROM ledger_entries WHERE seq = ?", (stamp.seq,)).fetchone()
     chain = row[0] if row else b"" if stamp.seq else bytes(DIGEST_BYTES)
     if bytes(chain) != stamp.chain:

@@ -1,8 +1,9 @@
 """The inbox: messages to be remembered, from their arrival until their outcome is known.
 
-A pending message is a live record under its message id; closing it retires the record and puts the outcome in
-place of the text. A message is added only once, even if its text was forgotten since. A message that the
-model failed on is retried, then set aside with the reason until a person decides. Messages are not searched.
+A pending message is a live record under its message id; closing it retires the record and leaves the
+outcome in place of the text. A message that was added once is never added again, not even after its
+text has been forgotten. One that no model could make sense of is tried again, then set aside with the reason
+until somebody decides. Nothing here is found by search.
 """
 
 import os
@@ -36,7 +37,7 @@ from mneme.stores.ledger.records import (
 
 ACTOR = "inbox"
 PRECEDING = 6
-"""Number of earlier messages that the memory agent sees, to resolve references in a message."""
+"""How many earlier messages the memory agent sees, to resolve what a message refers to."""
 
 
 class Circumstances(TypedDict, total=False):
@@ -77,7 +78,7 @@ class Message(Circumstances):
 
 
 class OperationNote(TypedDict):
-    """A note on one operation on a memory, without its content, so that forgetting the memory is enough."""
+    """What is noted of an operation on a memory; the content stays in the memory, to be forgotten with it."""
 
     event: Literal["insert", "update", "retire", "restore", "discard"]
     key: str
@@ -88,8 +89,8 @@ class OperationNote(TypedDict):
 class MessageOutcome(TypedDict):
     """The outcome of a message: whether it was stored, why, who decided, what was done, and in which run.
 
-    It is also part of a graph's state, to which each step adds its operations. `trace` is the run's page in
-    LangSmith; empty if tracing was off.
+    A graph's state has it, too: each step adds its operations. `trace` is the run's page in LangSmith; empty
+    where tracing was off.
     """
 
     route: Literal["store", "discard", "forget"]
@@ -101,7 +102,7 @@ class MessageOutcome(TypedDict):
 
 
 def _discarded(rationale: str) -> MessageOutcome:
-    """Return the outcome of a message that no run decided on."""
+    """Return the outcome of a message on which no run decided."""
     return MessageOutcome(route="discard", rationale=rationale, model="", operations=[], run_id="", trace="")
 
 
@@ -111,13 +112,13 @@ FORGOTTEN = _discarded("It was forgotten, and stays so.")
 MAX_TRIES = 5
 """Maximum runs of the memory agent in which a message may fail before it is set aside."""
 CLAIMED_FOR = timedelta(hours=1)
-"""How long a message stays claimed by a process; the claim ends earlier if a process on this host ends."""
+"""How long a message stays with the process that works on it, unless that ends earlier on this machine."""
 MAX_REPLY_CHARS = 2000
-"""Maximum characters kept of an unusable reply."""
+"""Characters kept of a reply that could not be used."""
 
 
 class Trouble(TypedDict):
-    """The failures to remember a message: their number, the last reason, and the unusable reply."""
+    """Failures to remember a message: their number, the last reason, and the unusable reply."""
 
     tries: int
     error: str
@@ -143,7 +144,7 @@ class Inbox:
     ledger: Ledger
 
     async def add(self, user: str, message: Message) -> MessageOutcome | None:
-        """Add a message once; return its outcome if it was added and closed before.
+        """Take a message in, once; return what became of it where it has been taken in and closed before.
 
         Raises BadInput for a message without text.
         """
@@ -157,18 +158,18 @@ class Inbox:
         value = cast(Value, waiting)
         try:
             await self.ledger.insert(namespace, value, text="", change=change, key=key, idempotency_key=key)
-        except NotFound:  # its text was forgotten: a replayed write is refused
+        except NotFound:  # the ledger knows that its text was forgotten, and does not take it again
             return FORGOTTEN
         return None
 
     async def knows(self, user: str, message_id: str) -> bool:
-        """Return whether a message was ever added, whatever its outcome."""
+        """Return whether a message was taken in, whatever its outcome."""
         return await self.ledger.get(user_namespace(user, "inbox"), message_id) is not None
 
     async def must_have_room(self, user: str, messages: Sequence[Message]) -> None:
-        """Raise TooMany if more of a user's messages would wait, with these, than the settings allow.
+        """Raise TooMany where more of a user's messages would wait, with these, than the settings allow.
 
-        Messages that were added before need no room, so that a batch can be sent again.
+        Messages that were taken in before need no room, so that a batch can be sent again.
         """
         namespace, limits = user_namespace(user, "inbox"), settings()
         waits = [cast(Message, head.value) for head in await self.ledger.records(namespace, limit=None)]
@@ -187,13 +188,13 @@ class Inbox:
             )
 
     async def pending(self, user: str) -> list[Message]:
-        """Return one user's open messages, oldest first, without those that are set aside."""
+        """Return one user's open messages, oldest first, but those that are set aside."""
         heads = await self.ledger.records(user_namespace(user, "inbox"), limit=None)
         waiting = [head.value for head in heads if trouble_of(head.value)["tries"] < MAX_TRIES]
         return [cast(Message, untroubled(value)) for value in waiting]
 
     async def letters(self, user: str) -> list[Letter]:
-        """Return all open messages of a user, oldest first, with their failures so far."""
+        """Return all open messages of a user, oldest first, with what went wrong so far."""
         heads = await self.ledger.records(user_namespace(user, "inbox"), limit=None)
         return [_letter(head) for head in heads]
 
@@ -202,9 +203,9 @@ class Inbox:
         return _letter(await self._find(user, message_id))
 
     async def standing(self, user: str, message_id: str) -> tuple[MessageOutcome | None, Trouble]:
-        """Return a message's outcome (None while it is open) and its failures, from one read.
+        """Return a message's outcome, None while it is open, and its failures, from one read.
 
-        Raises NotFound for a message that was never added.
+        Raises NotFound for a message that was never taken in.
         """
         head = await self.ledger.get(user_namespace(user, "inbox"), message_id)
         if head is None:
@@ -212,7 +213,7 @@ class Inbox:
         return outcome_of(head), trouble_of(head.value)
 
     async def claim(self, user: str, message_id: str) -> bool:
-        """Claim an open message for this process until it is closed or fails; False if it is not free."""
+        """Give an open message to this process, until it is closed or fails; False where another has it."""
         head = await self.ledger.get(user_namespace(user, "inbox"), message_id)
         if head is None or not head.live or _is_claimed(head.value):
             return False
@@ -223,7 +224,7 @@ class Inbox:
     async def fail(
         self, user: str, message_id: str, error: str, reply: str = "", *, counts: bool = True
     ) -> None:
-        """Note that remembering a message failed; after MAX_TRIES failures that count, it is set aside."""
+        """Note that remembering a message failed; the last of several times that count sets it aside."""
         head = await self.ledger.get(user_namespace(user, "inbox"), message_id)
         if head is None or not head.live:
             return
@@ -258,7 +259,7 @@ class Inbox:
     async def _write(
         self, head: Version, value: Value, reason: str, event: Literal["update", "retire"] = "update"
     ) -> bool:
-        """Rewrite an open message; False if another process claimed, closed or forgot it in the meantime."""
+        """Write an open message anew; False where somebody else claimed, closed or forgot it a moment ago."""
         write = make_write(
             event=event,
             namespace=head.namespace,
@@ -280,7 +281,7 @@ class Inbox:
         return [unescaped(namespace[1]) for namespace in namespaces if namespace[2:] == ("inbox",)]
 
     async def close(self, user: str, message_id: str, outcome: MessageOutcome) -> bool:
-        """Replace the message by its outcome; return False if it is closed or forgotten already."""
+        """Put the outcome in place of the message; return False where it is closed or forgotten already."""
         head = await self.ledger.get(user_namespace(user, "inbox"), message_id)
         if head is None or not head.live:
             return False
@@ -288,13 +289,13 @@ class Inbox:
         return await self._write(head, emptied, outcome["rationale"], "retire")
 
     async def outcome(self, user: str, message_id: str) -> MessageOutcome | None:
-        """Return a message's outcome; None while it is open, or if there is no such message."""
+        """Return a message's outcome; None while it is open, and after a memory of the user was forgotten."""
         head = await self.ledger.get(user_namespace(user, "inbox"), message_id)
         return None if head is None else outcome_of(head)
 
 
 def complete(message: Message) -> Message:
-    """Return a message with an id and a time, made if it has none. Raises BadInput without text."""
+    """Return a message with an id and a time of its own where it has none. Raises BadInput without text."""
     if not str(message.get("message", "")).strip():
         raise BadInput("The message is empty.", "Give the words that are to be remembered.")
     completed = Message(
@@ -310,7 +311,7 @@ def complete(message: Message) -> Message:
 
 
 def is_new(message: Message) -> bool:
-    """Return whether the user said the message, and it is not an old one read again for a memory."""
+    """Return whether a message is one that the user said, not what is read again for a memory."""
     return not message.get("rereads")
 
 
@@ -331,20 +332,20 @@ def untroubled(value: Value) -> Value:
 
 
 def _is_claimed(value: Value) -> bool:
-    """Return whether another process is working on a message."""
+    """Return whether another process works on a message."""
     claim = cast(dict[str, Any], value.get("claim") or {"until": ""})
     if claim["until"] <= datetime.now(UTC).isoformat():
         return False
     if claim["host"] != gethostname():
         return True
-    with suppress(OSError):  # the process has ended
-        os.kill(claim["pid"], 0)  # signal 0 only tests that the process exists
+    with suppress(OSError):  # where there is no such process any more
+        os.kill(claim["pid"], 0)
         return bool(claim["pid"] != os.getpid())
     return False
 
 
 def trouble_of(value: Value) -> Trouble:
-    """Return the failures of a message so far."""
+    """Return the failures of a message until now."""
     return cast(Trouble, value.get("trouble") or NO_TROUBLE)
 
 

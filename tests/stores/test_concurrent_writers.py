@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import shutil
 from collections import Counter
 from itertools import permutations
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 from mneme.core.errors import Conflict, NotFound
 from mneme.stores import database
 from mneme.stores.database import kept_of
+from mneme.stores.ledger import edge_index
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.verifying import verify
 from tests.doubles.embedding import WordEmbedder
@@ -167,3 +169,24 @@ async def test_a_note_that_may_not_be_written_stops_nobody(edge_location: str) -
     note.rmdir()
     assert await ledger.records(()) == [made]
     await ledger.close()
+
+
+async def test_nobody_else_takes_a_copy_while_it_is_removed(
+    edge_location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(edge_index, "FOLLOW_SECONDS", 60)  # its files are not replaced before it is closed
+    ledger = await open_ledger(edge_location, WordEmbedder())
+    made = await put(ledger, "Ann lives in Oslo.")
+    await ledger.search(ALICE, "Oslo")
+    await forget(ledger, ALICE, made.key, reason="", actor="")
+    remove, removed = shutil.rmtree, list[str]()
+
+    def removing(path: Path, *, ignore_errors: bool) -> None:
+        removed.append(path.name)
+        with path.with_name(f"{path.name}.lock").open() as lock, pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        remove(path, ignore_errors=ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", removing)
+    await ledger.close()
+    assert removed == ["index-1"]
