@@ -49,7 +49,7 @@ class Files:
     servers: Path
     events: Sequence[str]
     project: str = ""
-    """The project among all of a file's, where one file has them all."""
+    """Key of the project in a file that has the servers of all projects."""
 
 
 def _files(editor: Editor, project: Path | None) -> Files:
@@ -169,7 +169,7 @@ def _hooks(files: Files, command: str | None, editor: Editor) -> tuple[Path, str
 
 
 def _without_ours(entries: Any) -> Any:
-    """Return hooks without those that this command has put in, also where they stand within a group."""
+    """Return hooks without those that this command has added, also inside a group."""
     if not isinstance(entries, list):
         return entries
     kept = [each for each in entries if MODULE not in str(each.get("command", ""))]

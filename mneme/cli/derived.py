@@ -38,7 +38,7 @@ DECLARED_FILE = Path(__file__).with_name("declared.json")
 So help and parsing of such a command need not import the declaring module, which takes a second.
 """
 UNTOLD_MAXIMUM = 2**53 - 1
-"""A bound of numbers that no help needs to tell; `MAX_INT`, which is slow to import."""
+"""Upper bound that no help shows; equal to `MAX_INT`, which is slow to import."""
 SHOWN_CHARS = 80
 """Maximum characters shown of a refused value."""
 
@@ -255,12 +255,12 @@ def call(
 ) -> Command:
     """Return a command that calls an operation and prints what it returns.
 
-    `names` says what a parameter is called on the command line where its own name is not the option's,
-    `without` which are no options, and `defaults` which default one has there.
-    `shows`, a `module:name`, prints the result; `told` makes of it, and of what was given, what is printed;
-    `called` is its name in JSON where it is no object; `fails` says whether it is a failure; `versions` is
-    the command that lists them; `searching` says whether vectors are searched. A person confirms what erases,
-    once `looks`, an operation of the same class, has found it.
+    `names` gives the option's name of a parameter if the two differ, `without` the parameters that are not
+    options, and `defaults` other defaults. `shows`, a `module:name`, prints the result; `told` computes what
+    is printed from the result and the arguments; `called` is the result's name in JSON if it is no object;
+    `fails` says whether a result is a failure; `versions` is the command that lists versions; `searching`
+    says whether vectors are searched. A person confirms an erasure after `looks`, an operation of the same
+    class, has found the record.
     """
     declared = json.loads(DECLARED_FILE.read_text(encoding="utf-8"))[calls]
     owner = OWNER_TYPES[declared["owner"]]
@@ -292,7 +292,7 @@ def call(
 
 
 async def _called(operation: "Operation", given: Values, owner: dict[str, str], searching: bool) -> Any:
-    """Return an operation's result; report missing teams, for a change after it is done."""
+    """Return an operation's result; warn of unknown teams, for a change only once it is done."""
     from mneme.client.home import absent_teams, opened, operations_at, warn
 
     (whose,), reads = owner.values(), operation.is_reading

@@ -120,7 +120,7 @@ def _default_model(server: Server) -> Finding:
 
 
 async def _measured() -> AsyncIterator[Finding]:
-    """Yield, for each model, for which roles `mneme eval model` found it fit, and for which not."""
+    """Yield for each model the roles for which `mneme eval model` found it fit, and those for which not."""
     for responder, measured in measured_models().items():
         days = sorted({found.on for found in measured.roles.values()})
         when = " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))
@@ -274,4 +274,4 @@ CHECKS: tuple[tuple[str, State, Callable[[], AsyncIterator[Finding]]], ...] = (
     ("home", "failure", _surroundings),
     ("settings", "failure", _settings),
 )
-"""The checks in order, and what it is where one raises an error."""
+"""The checks in order, each with the state that is reported if it raises an error."""

@@ -18,7 +18,7 @@ Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Show at most t
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the history.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Names = Mapping[str, str]
-"""A field's name to its option's, where the two differ; one without hyphens is an argument."""
+"""Option names by field name, where the two differ; a name without hyphens is an argument."""
 RENAMED: Names = {
     "--anew": "--fresh",
     "--answer-from": "--search",
@@ -54,7 +54,7 @@ RENAMED: Names = {
     "--workers": "--jobs",
     "-n": "--members --count --turn",
 }
-"""Names of options in earlier versions, and the present ones, of which a command has one."""
+"""Present option names by those of earlier versions; a command has one of the present ones."""
 
 
 def by_role(given: Sequence[str], otherwise: str) -> tuple[str, list[str]]:

@@ -37,16 +37,16 @@ if TYPE_CHECKING:  # slow to import
     from rich.progress import Progress
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Control characters but tab and newline; without them the rest of a control sequence is plain text."""
+"""Control characters except tab and newline; without them the rest of a control sequence is plain text."""
 MIN_WIDTH = 20
-"""Columns for a text beside its label, however narrow the window is."""
+"""Minimum width of a text beside its label, in columns, even in a narrower window."""
 KEY, SHORT = re.compile(r"\b[0-9a-f]{8}(?:[0-9a-f]{24}|(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b"), 8
 """A key or a thread's id, and the number of its characters shown in a table."""
 T = TypeVar("T")
 EXCERPTS, EXCERPT = {"prompt", "answer"}, 60
 """Columns of which a table shows the beginning, and how many characters."""
 PIPED_COLUMNS, PIPED_LINES = 80, 25
-"""The columns and lines of what is no terminal."""
+"""Columns and lines of an output that is not a terminal."""
 
 
 class CleanConsole(Console):
@@ -147,7 +147,7 @@ def _value(value: Any) -> str:
 
 
 def print_result(result: Any, show: Callable[[Any], object] = print_rows, called: str = "") -> None:
-    """Print an operation's result: as JSON Lines, or as text by `show`, which gets no empty result.
+    """Print an operation's result as JSON Lines, or as text with `show`, which is not given an empty result.
 
     In JSON, `called` names a result that is no object.
     """
@@ -245,7 +245,7 @@ def print_fields(what: Mapping[str, object]) -> None:
 
 
 def progress_bar(*, elapsed: bool = False) -> "Progress":
-    """Return a bar that says how many of how many are done, on the terminal's error stream."""
+    """Return a progress bar, done of total, on the terminal's error stream."""
     from rich import progress  # slow to import
 
     clock = progress.TimeElapsedColumn() if elapsed else progress.TimeRemainingColumn()
@@ -267,7 +267,7 @@ def print_code(text: str, language: str) -> None:
 
 
 def _escaped(text: str) -> str:
-    """Escape, as JSON and YAML read it, the control characters that their writers leave in strings."""
+    """Escape the control characters that writers of JSON and YAML leave in strings, as both read them."""
     return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

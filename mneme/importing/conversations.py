@@ -43,7 +43,7 @@ class Program:
 
     name: str
     messages: str
-    """The field with the messages, which only its conversations have."""
+    """The field with the messages; only this program's conversations have it."""
     ids: Sequence[str]
     last: str
     """The field with the name of the message that the conversation ended with."""
@@ -52,7 +52,7 @@ class Program:
 
 
 def read(program: Program, export: Path) -> Reading:
-    """Return every message of the user's in an export. Raises BadInput where it is not the program's."""
+    """Return all messages of the user in an export. Raises BadInput if it is not the program's export."""
     reading, known = Reading(), 0
     for given in conversations(export):
         if isinstance(given, dict) and program.messages in given:

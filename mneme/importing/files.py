@@ -19,17 +19,17 @@ CONVERSATIONS = re.compile(r"conversations(-\d+)?\.json", re.IGNORECASE)
 """The files in which both programs write conversations; large exports have several with numbers."""
 MAX_MEMBERS = 100_000
 MAX_BYTES = 8 << 30
-"""Bytes that the conversations of one export may have."""
+"""Maximum bytes of the conversations in one export."""
 MAX_RATIO = 250
 """Maximum compression ratio of a text file in an archive; zip bombs exceed 1000."""
 EXPORT_HINT = "Give the zip file that was sent to you, the folder that was in it, or its conversations.json."
 CHUNK_CHARS = 1 << 20
 """Characters that are read at once."""
 MAX_CHARACTERS = 100_000_000
-"""Characters that one element may have."""
+"""Maximum characters of one element."""
 ELEMENT_GAP = re.compile(r"[\s,]*")
 ITEM_KEYS = ("conversations", "results", "items", "memories")
-"""Names under which an object holds the elements."""
+"""Field names under which an object may have the elements."""
 SQLITE = b"SQLite format 3\x00"
 _decoder = json.JSONDecoder()
 

@@ -33,9 +33,9 @@ class Item:
     text: str
     time: datetime | None
     thread: str
-    """The conversation, store or note that it is from."""
+    """The conversation, store or note in which it was found."""
     before: Sequence[str] = ()
-    """The turns before it, oldest first, or where in a note it stands."""
+    """The turns before it, oldest first; in a note, its title, headings and leading lines."""
     kind: Kind = "semantic"
     earlier: Sequence[State] = ()
     """Earlier texts of a memory, oldest first."""
@@ -80,8 +80,8 @@ class Reading:
 def of_owner(found: Iterable[Item | None], wanted: str, option: str, empty: BadInput) -> Reading:
     """Return the memories of the selected owner, or of all if there is only one; `*` is everybody.
 
-    None stands for what has no words. Raises `empty` where nothing has, and BadInput that names the owners
-    where none is chosen, or the one that is has nothing.
+    None stands for an entry without words. Raises `empty` if no entry has words, and BadInput with the
+    owners' names if none of several is chosen, or the chosen one has no memories.
     """
     whole = [*found]
     items = [each for each in whole if each is not None]
@@ -102,7 +102,7 @@ def of_owner(found: Iterable[Item | None], wanted: str, option: str, empty: BadI
 
 
 def id_of(*parts: str) -> str:
-    """Return the id that follows from these: as long as our own, and safe whatever a file holds."""
+    """Return an id derived from these texts: as long as our own ids, and safe for any content of a file."""
     return sha256("\x1f".join(parts).encode(errors="replace")).hexdigest()[:32]
 
 

@@ -14,7 +14,7 @@ from mneme.importing.item import Item, Reading, as_dict, as_list, clean, first_t
 from mneme.stores.ledger.addresses import POSTGRES_SCHEMES
 
 TEXT_FIELDS = ("content", "text", "memory", "data")
-"""Fields that hold the words of a memory; of others, name and value are written down."""
+"""Fields with the text of a memory; without one, names and values of all fields are the text."""
 EPISODES = {"Episode", "EpisodicMemory"}
 SELECT_ITEMS = "SELECT prefix, key, value, created_at, updated_at FROM store ORDER BY created_at, prefix, key"
 Row = Mapping[str, Any]
@@ -90,7 +90,7 @@ def _text(value: Any) -> str:
 
 
 def _pairs(fields: Mapping[str, Any]) -> list[str]:
-    """Return `name: value` of each field that says something, by name: Postgres keeps no other order."""
+    """Return `name: value` of each non-empty field, sorted by name: Postgres keeps no other order."""
     said = {name: _words(each) for name, each in sorted(fields.items())}
     return [f"{clean(name)}: {words}" for name, words in said.items() if words]
 

@@ -23,7 +23,7 @@ from mneme.importing.item import Item, Reading, clean, first_time, id_of
 
 NOTE_SUFFIXES = {".md", ".markdown", ".mdown"}
 MAX_NOTE_BYTES = 2_000_000
-"""Bytes of a note; what is larger was not written by hand."""
+"""Maximum bytes of a note; a larger file was not written by hand."""
 FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,65536}?\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 DATES = [
     *("date", "created", "created_at", "date created", "creation date", "date_created"),
@@ -141,7 +141,7 @@ def _told(about: Mapping[str, Any], file: Path) -> datetime | None:
 
 
 def _moment(given: Any) -> datetime | None:
-    """Return a time; a day without a time is its noon here, which is that day wherever it is read."""
+    """Return a time; a date becomes noon in the local zone, which is the same date in nearly all zones."""
     if isinstance(given, str) and NOTE_DATE.fullmatch(given.strip()):
         try:
             given = date.fromisoformat(given.strip())
@@ -197,7 +197,7 @@ def _is_callout(block: SyntaxTreeNode) -> bool:
 
 
 def _words(block: SyntaxTreeNode) -> str:
-    """Return the words of a paragraph or heading, without marks, links and tags alone."""
+    """Return the words of a paragraph or heading, without formatting, and without bare links and tags."""
     raw = "".join(_piece(each) for inline in block.to_tokens() for each in inline.children or ())
     text = reduce(lambda words, each: each[0].sub(each[1], words), OBSIDIAN, CALLOUT.sub("", raw))
     said = [HASHTAG.sub(r"\1", line) for line in text.splitlines() if HASHTAG.sub("", line).strip()]

@@ -20,10 +20,10 @@ from mneme.stores.users.inbox import Message, MessageOutcome
 from mneme.stores.users.memory import Memory
 
 MEMORIES_PER_CALL = 200
-"""Memories in one call."""
+"""Maximum number of memories in one call."""
 MEMORIES_PER_PAGE = 1000
 MESSAGES_IN_A_RUN = 20
-"""A process that is killed leaves so many unfinished."""
+"""Number of messages in one run of the memory agent: at most these are unfinished after a kill."""
 
 
 class MemoryCounts(BaseModel):
@@ -41,7 +41,7 @@ class MemoryCounts(BaseModel):
 
     @property
     def done(self) -> int:
-        """The number of memories dealt with."""
+        """The number of memories handled."""
         return self.known + self.imported + len(self.refused)
 
 
@@ -119,13 +119,13 @@ class MessageCounts(BaseModel):
     nothing: int = 0
     """There was nothing to remember, or nothing new."""
     known: int = 0
-    """Dealt with in an earlier run, also where that is erased by now."""
+    """Handled in an earlier run, even if the result has been erased since."""
     failed: list[FailedMessage] = []
     stopped: str = ""
     """Reason why the rest was not tried: no model is available."""
     asked: Asked = NOTHING
     earlier: set[str] = set()
-    """The ids of those that an earlier run dealt with."""
+    """The ids of messages that an earlier run handled."""
     outcomes: dict[str, MessageOutcome] = {}
     """Known outcomes of messages, by their ids."""
     underway: int = 0
@@ -133,7 +133,7 @@ class MessageCounts(BaseModel):
 
     @property
     def done(self) -> int:
-        """The number of messages dealt with."""
+        """The number of messages handled."""
         return self.remembered + self.nothing + self.known + len(self.failed) + self.underway
 
 

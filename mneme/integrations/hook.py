@@ -1,5 +1,5 @@
-"""What an editor's hooks call: show what is remembered to a session, hand over what the user says, and note
-what the session did, which becomes one memory at its end.
+"""Program that an editor's hooks call: it shows memories to a session, sends the user's messages to the
+inbox, and notes what the session did, which becomes one memory at its end.
 
 It is called for every prompt, so it imports nothing but the standard library, asks a running `mneme serve`,
 and gives up in time; a session goes on without it whatever happens. Where no server runs, it starts one that
@@ -39,9 +39,9 @@ IDLE_MINUTES = "30"
 MAX_AT_THE_START, CHARS_A_TOKEN = 8, 4
 MAX_SEARCH_CHARS, MAX_MESSAGE_CHARS, MAX_LAST_CHARS = 2000, 32_000, 2000
 TAIL_BYTES = 200_000
-"""Bytes at the end of a transcript in which the assistant's last words are looked for."""
+"""Bytes at the end of a transcript that are searched for the assistant's last text."""
 UNTOUCHED_SECONDS = 3600
-"""After so long without an event, a session that never said so counts as ended."""
+"""Seconds without an event after which a session counts as ended even if no event said so."""
 MAX_NAMED, MAX_ASKED_CHARS = 6, 200
 """Files and programs that the account of a session names, of each, and characters of what was asked."""
 ACCOUNT = "Worked on {project}: "
@@ -62,7 +62,7 @@ Line = tuple[str, str]
 
 
 def main() -> None:
-    """Answer one event of an editor, which is on standard input; never fail, never say why."""
+    """Answer one event of an editor, read from standard input; a failure is silent."""
     parser = argparse.ArgumentParser(prog=f"python -m {MODULE}")
     parser.add_argument("--ledger", type=Path, required=True)
     parser.add_argument("--home", required=True)
@@ -145,7 +145,7 @@ def _recalled(given: argparse.Namespace, url: str, question: str) -> list[Line]:
 
 
 def _at_the_start(given: argparse.Namespace, url: str, project: str) -> list[Line]:
-    """Return the last work in a project and its procedures, as far as there is room."""
+    """Return the latest session's summary in a project, and memories on procedures, as far as they fit."""
 
     def nearest(question: str) -> list[Json]:
         query = urlencode({"query": question, "user": given.user, "limit": MAX_AT_THE_START})
@@ -244,7 +244,7 @@ def _asked(url: str, method: str, path: str, body: Json | None, seconds: float) 
 
 
 def _server(given: argparse.Namespace, seconds: float) -> str:
-    """Return the address of the server; where none runs, start one and wait for it so long; "": none yet."""
+    """Return the server's address; if none runs, start one and wait up to `seconds` for it; "": none yet."""
     if url := _announced(given.ledger):
         return url
     end = time.monotonic() + seconds
@@ -293,7 +293,7 @@ def _in_the_background(
 
 
 class _Session:
-    """The state of a session in two files: digests of the texts it was shown, and its actions."""
+    """The state of a session in two files: digests of the texts that it was shown, and its actions."""
 
     def __init__(self, given: argparse.Namespace, event: Json) -> None:
         folder = Path(given.home, "sessions")

@@ -32,11 +32,11 @@ INSTRUCTIONS = (
 Do = Callable[[Offer, Mapping[str, Any], Any], Awaitable[Any]]
 """A function that calls a tool with arguments, for the sender of the request (None without HTTP)."""
 Choice = Callable[[Any], Sequence[Offer]]
-"""The tools that are offered to who sent the request."""
+"""A function that returns the tools offered to the sender of a request."""
 
 
 def mcp_server(do: Do, offered: Choice) -> Server[Any]:
-    """Return an MCP server whose tools are done so."""
+    """Return an MCP server that offers these tools and calls them with `do`."""
 
     async def list_tools(context: ServerRequestContext[Any], __: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[_tool(each.name) for each in _asked_for(offered, context)])

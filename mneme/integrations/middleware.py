@@ -175,7 +175,7 @@ def _turns(messages: Sequence[AnyMessage], thread: str) -> list[ChatMessage]:
 
 
 def _ids(messages: Sequence[BaseMessage], thread: str) -> list[str]:
-    """Return ids: made of a message's own in a thread that is kept, else of the conversation up to it."""
+    """Return ids: derived from a message's own id in a stored thread, else from the conversation up to it."""
     if thread:
         return [sha256(f"{thread}\n{each.id}".encode()).hexdigest()[:32] for each in messages]
     digest, ids = sha256(), list[str]()

@@ -59,9 +59,9 @@ class Offer:
     """The class and the operation."""
     description: str
     told: Callable[[Any], list[str]]
-    """Tells a result in lines of text."""
+    """Renders a result as lines of text."""
     takes: Mapping[str, int | None] = field(default_factory=dict)
-    """The parameters that a model gives: as declared; a number is another default."""
+    """The parameters that a model gives, as declared; a number replaces the default."""
     is_destructive: bool = False
     is_idempotent: bool = False
 
@@ -84,14 +84,14 @@ class Offer:
         return model
 
     def data(self, result: Any) -> dict[str, Any]:
-        """Return a result as plain data without what is empty, each text and list cut where it is too long.
+        """Return a result as plain data without empty fields, with long texts and lists cut.
 
         Some clients show a model this in place of the text.
         """
         return {"result": bounded(self.operation.returns.dump_python(result, mode="json"))}
 
     def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the operation's arguments of what a model gave. Raises BadInput naming the field."""
+        """Check a model's arguments and return those of the operation. Raises BadInput naming the field."""
         try:
             read = self.arguments.model_validate(dict(given))
         except ValidationError as error:

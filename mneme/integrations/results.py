@@ -20,7 +20,7 @@ MAX_RESULT_CHARS = 600
 MAX_LISTED_ITEMS = 20
 """Maximum items shown of one list."""
 TEXT_COLUMNS = ("memory", "claim", "prompt", "answer", "text")
-"""The columns with what a record says; they stand first in its line."""
+"""Columns with a record's text; they come first in its line."""
 EMPTY_VALUES: Sequence[Any] = ("", None, [], {})
 FOR_TABLES = {"v", "kind", "confidence", "standing", "recency", "success", "s/f", "versions", "not learned"}
 """Columns that a model does not need; a card's confidence is given where the card is shown."""
@@ -33,7 +33,7 @@ def short(text: str) -> str:
 
 
 def bounded(value: Any) -> Any:
-    """Return JSON with each text and list cut where it is too long, and no field that is empty."""
+    """Return JSON with long texts and lists cut, and without empty fields."""
     if isinstance(value, str):
         return value if len(value) <= MAX_RESULT_CHARS else f"{value[: MAX_RESULT_CHARS - 1]}…"
     if isinstance(value, Mapping):

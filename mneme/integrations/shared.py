@@ -21,18 +21,18 @@ Work = Callable[[Any], Awaitable[T]]
 _starting = Lock()
 _loops: list[Loop] = []
 _doors: dict[str, Door] = {}
-"""By the ledger's location; only the loop's thread uses them."""
+"""Connections by the ledger's location; only the loop's thread uses them."""
 
 
 def blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that awaits what is `awaited`, and wait for it. Blocks."""
+    """Run a coroutine on the shared loop, for a caller without an event loop. Blocks."""
     return _loop().run(work)
 
 
 async def awaited(owned: Owned, work: Work[T], seconds: float | None = None) -> T:
-    """Do something with operations on an owner's data, without holding up this event loop.
+    """Await `work` with operations on an owner's data, without blocking this event loop.
 
-    Raises TimeoutError after so many seconds.
+    Raises TimeoutError after `seconds`.
     """
     return await Context().run(_loop().wait, _do(owned, work, seconds))
 

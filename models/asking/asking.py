@@ -3,12 +3,12 @@
 An answer in JSON is constrained by its schema, read strictly and checked against what was given. An answer in
 free text streams as it is written.
 
-Each failed attempt is answered by another one that has a better chance: what was wrong is shown to the model
-where seeing it can help, there is more room where the reply was cut, the worked examples are left out where
-one was copied, and the temperature is higher each time. The seed of such an attempt is drawn: a resumed run
-asks a question that failed in the same words, and the same replies would fail for ever. After `REPAIRS` of
-these, `BadAnswer` carries the last reply. Where an attempt at a text fails midway, the next is a message of
-its own (another id), and `Answered.message_id` says which one holds.
+Each repair has a better chance than the attempt before: the model is shown what was wrong if that can help, a
+reply that was cut off gets more room, the worked examples are left out if one was copied, and the temperature
+rises each time. The seed of a repair is random: a resumed run asks a failed question in the same words, and
+with the same seed it would fail for ever. After `REPAIRS` repairs, `BadAnswer` carries the last reply. If an
+attempt at a text fails midway, the next one is a message with another id, and `Answered.message_id` names the
+valid one.
 """
 
 import re
@@ -75,7 +75,7 @@ A = TypeVar("A", bound=BaseModel | str)
 T = TypeVar("T")
 
 JSON_TOKENS = 8192
-"""Maximum tokens of a JSON reply, however much its type allows."""
+"""Maximum tokens of a JSON reply, even if its type allows more."""
 MIN_REPLY_ROOM = 2048
 """Minimum tokens of the context that a prompt leaves for a JSON reply that may be long."""
 TEXT_TOKENS = 4096
@@ -84,17 +84,17 @@ SEED = 7
 ROOM_FACTOR = 2
 """Factor by which the next reply may be longer after one was cut off."""
 TEMPERATURE_STEP = 0.3
-"""What each further attempt adds to the temperature, so that the same reply does not come again."""
+"""Increase of the temperature at each repair, so that the same reply does not come again."""
 REPEAT_PENALTY = 1.1
-"""Against circles, from the first on: a small model falls into one again, however warm it is drawn."""
+"""Repeat penalty after a reply in circles: a small model repeats itself again at any temperature."""
 MAX_RAW_CHARS = 2000
 """Maximum characters of a wrong reply that the model is shown again."""
-INTERNAL = RunnableConfig(tags=["nostream", "langsmith:nostream"])  # LangGraph 1.2 heeds the first alone
+INTERNAL = RunnableConfig(tags=["nostream", "langsmith:nostream"])  # LangGraph 1.2 reads only the first
 
 
 @dataclass
 class Answered(Generic[T]):
-    """A question to one responder, its answer once there is one, what it cost, and what stayed in doubt."""
+    """A question to one responder: its answer (once there is one), its cost, and the remaining doubt."""
 
     name: str
     responder: str
@@ -106,7 +106,7 @@ class Answered(Generic[T]):
     value: T = cast(Any, None)  # noqa: RUF009
 
     def add(self, message: AIMessage) -> None:
-        """Count what a reply cost."""
+        """Count the cost of a reply."""
         used = message.usage_metadata
         self.prompt_tokens += used["input_tokens"] if used else 0
         self.reply_tokens += used["output_tokens"] if used else 0
@@ -144,8 +144,8 @@ async def ask(  # noqa: PLR0913  (the interface of every node)
 ) -> Answered[A]:
     """Return the answer to a prompt by `auto`, `rules`, `ollama:…` or `<provider>:…`.
 
-    Text that a person waits for streams to the graph's `messages`; nothing else does.
-    Raises `BadAnswer` when every repair failed, `ModelUnavailable`, `PromptTooLong`, `BadInput`.
+    Free text in the lane `user` streams to the graph's `messages`; nothing else does. Raises `BadAnswer` when
+    every repair failed, `ModelUnavailable`, `PromptTooLong`, `BadInput`.
     """
     record = Answered[A](prompt.name, await resolve(who))
     prepare = prepared.get(record.responder)
@@ -154,7 +154,7 @@ async def ask(  # noqa: PLR0913  (the interface of every node)
             own = await in_own_words(prompt)
             record.value = await ask_with_repairs(_question(own, given, history, lane), record, run)
             return record
-        # What a rule says, or what was prepared, is checked and counted like any other answer.
+        # Answers of rules and prepared answers are checked and counted like any other.
         record.attempts = 1
         value = cast(A, prepare(prompt.name, prompt.answer)) if prepare else await by_rules(prompt, given)
         raw = value.model_dump_json() if isinstance(value, BaseModel) else value
@@ -190,7 +190,7 @@ class FixedReply(BaseChatModel):
 def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], lane: Lane) -> Question[A]:
     system, user = prompt.wording(given)
     free, message = prompt.answer is str, HumanMessage(user)
-    if prompt.picture:  # which a model sees before it reads the question
+    if prompt.picture:  # first, so that the model sees it before the question
         url = f"data:image/png;base64,{getattr(given, prompt.picture)}"
         picture = {"type": "image_url", "image_url": {"url": url}}
         message = HumanMessage([picture, {"type": "text", "text": user}])
@@ -213,7 +213,7 @@ def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], la
 
 
 def _accepted(prompt: Prompt[G, A], given: G, shown: Sequence[str], asked: str, message: AIMessage) -> A:
-    """Return the answer that a reply holds; raise `Unusable` with the reason it holds none."""
+    """Return the answer in a reply; raise `Unusable` with the reason if it has none."""
     raw, value = str(message.text), cast(Any, None)
     if prompt.answer is not str:
         value = _object(prompt, shown, asked, message)
@@ -234,7 +234,7 @@ def _accepted(prompt: Prompt[G, A], given: G, shown: Sequence[str], asked: str, 
 def _object(prompt: Prompt[G, A], shown: Sequence[str], asked: str, message: AIMessage) -> BaseModel:
     """Read a reply in JSON that copies none of the examples that the model was shown.
 
-    One that is complete may have reached its limit of tokens after its end.
+    A complete object is accepted even if the reply then ran into its limit of tokens.
     """
     raw, kind = str(message.text), cast(type[BaseModel], prompt.answer)
     try:
@@ -247,7 +247,7 @@ def _object(prompt: Prompt[G, A], shown: Sequence[str], asked: str, message: AIM
 
 
 async def ask_with_repairs(question: Question[T], record: Answered[T], run: RunnableConfig) -> T:
-    """Return the first acceptable answer; after a reply that is none, ask again in a way that may help."""
+    """Return the first acceptable answer; after an unusable reply, ask again in a way that may help."""
     failure = Unusable("It was never asked.")
     doubted: Doubtful | None = None
     request, options = question.request, question.options
@@ -269,7 +269,7 @@ async def ask_with_repairs(question: Question[T], record: Answered[T], run: Runn
         except PromptTooLong:
             if request is question.request:
                 raise
-            request = question.request  # there is no room to show what was wrong
+            request = question.request  # no room to show what was wrong
             continue
         if isinstance(failure, CopiedExample):
             bare = replace(question.request, system=question.bare)
@@ -287,7 +287,7 @@ async def ask_with_repairs(question: Question[T], record: Answered[T], run: Runn
 
 
 def _with_complaint(question: Question[T], failure: Unusable) -> ModelRequest:
-    """Show the model what was wrong, if that can help."""
+    """Add to the request what was wrong with the reply, if seeing it can help."""
     if not failure.shown_back or not failure.raw.strip():
         return question.request
     fault = str(failure)
@@ -298,9 +298,9 @@ def _with_complaint(question: Question[T], failure: Unusable) -> ModelRequest:
 
 
 def _redrawn(first: CallOptions, last: CallOptions, failure: Unusable, attempt: int) -> CallOptions:
-    """Return options that draw another reply: another seed, warmer, with more room where the last was cut.
+    """Return options for another reply: another seed, a higher temperature, and more room after a cut.
 
-    After a circle, what was said lately becomes less probable.
+    After a reply that went in circles, recent tokens become less probable.
     """
     more = ROOM_FACTOR if isinstance(failure, CutShort) else 1
     return replace(
@@ -313,13 +313,13 @@ def _redrawn(first: CallOptions, last: CallOptions, failure: Unusable, attempt: 
 
 
 def attempt_config(run: RunnableConfig, record: Answered[Any], shown: bool) -> RunnableConfig:
-    """Return the config of one attempt; tokens that are not for the chat stay out of it."""
+    """Return the config of one attempt; tokens that are not for the chat are not streamed."""
     mark = RunnableConfig(run_name=record.responder, metadata={"attempt": record.attempts})
     return merge_configs(run, mark) if shown else merge_configs(run, mark, INTERNAL)
 
 
 def complete_text(message: AIMessage) -> str:
-    """Return the text of a reply; raise `CutShort` or `Endless` where its limit of tokens cut it off."""
+    """Return the text of a reply; raise `CutShort` or `Endless` if its limit of tokens cut it off."""
     raw = str(message.text)
     if was_cut(message):
         raise cut_off(raw)
@@ -333,7 +333,7 @@ def was_cut(message: AIMessage) -> bool:
 
 
 def cut_off(raw: str, counted: int | None = None) -> Unusable:
-    """Return why a reply that was cut off cannot be used: one that goes in circles gets no more room."""
+    """Return the error for a reply that was cut off; one that goes in circles gets no more room."""
     if repeats(raw, counted):
         return Endless("The reply repeats itself.", raw)
     return CutShort("The reply was cut off at its limit of tokens.", raw)
@@ -343,9 +343,9 @@ def cut_off(raw: str, counted: int | None = None) -> Unusable:
 async def as_one_run(
     record: Answered[Any], given: object, config: RunnableConfig | None
 ) -> AsyncIterator[RunnableConfig]:
-    """Give the config of one traced run: named after its prompt, tagged with who answers, attempts counted.
+    """Yield the config of one traced run: named after its prompt, tagged with the responder.
 
-    For LangSmith the attempts stand in the run, and what was repaired or refused in its root.
+    In LangSmith the run's metadata has its attempts, and the root run's the repaired and refused questions.
     """
     who, failure = record.responder, cast(BaseException | None, None)
     marks = RunnableConfig(tags=[who], metadata={"responder": who})
@@ -354,7 +354,7 @@ async def as_one_run(
     run = await callbacks.on_chain_start(None, given, name=record.name, run_id=config.pop("run_id", None))
     try:
         yield patch_config(config, callbacks=run.get_child())
-    except BaseException as error:  # noqa: BLE001  (it is raised again, once the run is counted)
+    except BaseException as error:  # noqa: BLE001  (it is raised again after the run is counted)
         failure = error
     count(record.attempts, failure is None, record.prompt_tokens, record.reply_tokens)
     told = {"repaired": failure is None and record.attempts > 1, "refused": failure is not None}

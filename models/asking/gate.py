@@ -1,7 +1,7 @@
 """Limit the concurrent calls to a model's endpoint to what it serves at once; people come first.
 
-Ollama queues without bound and in order of arrival, so a hundred background calls would stand before
-the one a person waits for. One gate per endpoint therefore holds them back on our side, in two lanes:
+Ollama queues without bound and in order of arrival, so a hundred background calls would delay the one that a
+person waits for. So one gate per endpoint queues the calls in this process, in two lanes:
 
 - A place that falls free goes to a waiting call of the lane `user`, else to one of the lane `background`: in
   each to the owner (a user or a team) with the fewest places, of several owners in turn. So whoever asks for
@@ -41,15 +41,15 @@ T = TypeVar("T")
 
 MAX_PRIORITY_SECONDS = 30.0
 CONFIG_MODULE = "langchain_core.runnables.config"
-"""The module that knows the run that this is part of; what runs no graph has not loaded it, as it is slow."""
+"""Module that knows the current run; imported only if a graph has loaded it, since it is slow to import."""
 
 asking_for: ContextVar[str] = ContextVar("asking_for", default="")
-"""The owner of the request that a server is answering."""
+"""Owner of the request that the server is answering."""
 
 
 @dataclass(eq=False)
 class Call:
-    """One call that waits at the gate or runs behind it; `owner` is the run's owner, "" if unknown."""
+    """A call that waits at the gate or is running; `owner` is the run's owner, "" if unknown."""
 
     lane: Lane
     owner: str = ""
@@ -61,7 +61,7 @@ class Call:
     preempted: bool = False
 
     def wake(self) -> None:
-        """Let the call go on: it has a place."""
+        """Wake the waiting call: it has been admitted."""
         if self.turn is not None and not self.turn.done():
             self.turn.set_result(None)
 
@@ -78,7 +78,7 @@ class Gate:
         self._running: list[Call] = []
         self._waiting: list[Call] = []
         self._admissions, self._admitted = count(1), Counter[Owner]()
-        """The number of each owner's latest admission to a lane."""
+        """The number of each owner's latest admission in a lane."""
 
     async def run(self, lane: Lane, work: Callable[[], Awaitable[T]], owner: str = "") -> T:
         """Run the work once there is a place, and return its result; background work may be restarted.
@@ -110,7 +110,7 @@ class Gate:
         return sum(call.lane == lane for call in self._running)
 
     async def _perform(self, call: Call, work: Callable[[], Awaitable[T]]) -> T:
-        """Run the work; as a task of its own in the background lane, so that it alone can be cancelled."""
+        """Run the work; in the background lane as a separate task, so that it alone can be cancelled."""
         if call.lane == "user":
             return await work()
         earlier = _cancellations()
@@ -127,7 +127,7 @@ class Gate:
             raise
 
     def _queue(self, call: Call) -> "asyncio.Future[None] | None":
-        """Take a free place, or stand in line and preempt where that helps."""
+        """Take a free place, or wait in line and preempt a background call where that helps."""
         with self._lock:
             call.turn = call.loop.create_future()
             self._waiting.append(call)
@@ -136,11 +136,11 @@ class Gate:
                 return None
             if call.lane == "user":
                 self._preempt()
-                call.loop.call_later(self.longest, self._preempt)  # one that was spared has had its time then
+                call.loop.call_later(self.longest, self._preempt)  # by then a spared call has had its time
             return call.turn
 
     def _admit(self) -> None:
-        """Give every free place to the next in line; the lock is held."""
+        """Give each free place to the next call in line; the caller holds the lock."""
         self._running = [call for call in self._running if not call.loop.is_closed()]
         while self._waiting and len(self._running) < self.width:
             held = Counter((each.lane, each.owner) for each in self._running)
@@ -160,7 +160,7 @@ class Gate:
     def _preempt(self) -> None:
         """Stop one background call unless enough are already stopping for the users who wait.
 
-        One that has had its patience is spared first, and the time of that is noted.
+        A call that has run for `patience` seconds is spared at first, for `longest` seconds from then on.
         """
         with self._lock:
             if sum(call.preempted for call in self._running) >= self.waiting("user"):
@@ -176,7 +176,7 @@ class Gate:
                 return
             chosen = max(willing, key=lambda call: call.began or 0.0)
             if chosen.spared is not None:
-                chosen.began = chosen.spared = None  # it has had its time
+                chosen.began = chosen.spared = None  # its protection is used up
             chosen.preempted = True
             if chosen.stop is not None:
                 _on_loop(chosen, chosen.stop)
@@ -195,7 +195,7 @@ def _owner() -> str:
 
 
 def _cancellations() -> int:
-    """Return how often the current task was asked to stop, which a preemption does not count towards."""
+    """Return how often cancellation of the current task was requested; preemption cancels another task."""
     task = asyncio.current_task()
     return task.cancelling() if task is not None else 0
 
@@ -216,12 +216,12 @@ _guard = threading.Lock()
 
 
 def gate(endpoint: str) -> Gate:
-    """Return the process's one gate to an endpoint (its URL)."""
+    """Return the gate of an endpoint (its URL), one per process."""
     with _guard:
         return _gates.setdefault(endpoint.rstrip("/"), Gate(settings().parallel))
 
 
 def clear_gates() -> None:
-    """Drop every gate, for endpoints that are gone or have another width now; none may be in use."""
+    """Drop all gates, after endpoints or their width have changed; none may be in use."""
     with _guard:
         _gates.clear()

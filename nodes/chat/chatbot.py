@@ -48,7 +48,7 @@ class Conversation(TypedDict):
 
 
 class State(Conversation, total=False):
-    """The conversation, what was recalled for its last message, under which keys, and what its reply took."""
+    """The conversation, what was recalled for its last message and under which keys, and the reply's cost."""
 
     recalled: list[dict[str, str]]
     keys: list[str]
@@ -67,16 +67,16 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
     context = runtime.context
     must_fit(message.text, context.window)
     memories, inbox, user = memories_of(runtime), Inbox(ledger_of(runtime)), user_of(runtime)
-    # Of this thread is shown what was said and is not remembered yet, oldest first.
+    # Messages of this thread that are not remembered yet are shown to the model, oldest first.
     thread = (runtime.execution_info and runtime.execution_info.thread_id) or ""
     waiting = await inbox.pending(user) if thread else []
-    # The user's last message but one may have left something unclear, where it has been remembered.
+    # Memories of the user's message before may have an open question (`unclear`) to ask.
     before = [each for each in state["messages"][:-1] if isinstance(each, HumanMessage)][-1:]
     outcomes = [await inbox.outcome(user, str(each.id)) for each in before]
     written = [each["key"] for outcome in outcomes if outcome for each in outcome["operations"]]
     unclear = []
     for key in dict.fromkeys(written):
-        with suppress(BadInput):  # another program may have written what cannot be read
+        with suppress(BadInput):  # another program may have written it
             known = await memories.find(key)
             unclear += [known.memory.unclear] if known and known.live and known.memory.unclear else []
     shared = await look_up(runtime, message.text, "chatbot", own_facts=False)
@@ -100,7 +100,7 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
 
 
 def must_fit(message: str, window: int) -> None:
-    """Raise BadInput for a message that is longer than the window."""
+    """Raise BadInput if a message is longer than the window."""
     tokens = count_tokens_approximately([HumanMessage(message)])
     if tokens > window:
         raise BadInput(
@@ -119,7 +119,7 @@ async def hand_over(state: State, runtime: ChatRuntime) -> Update:
 
 
 def last_of(messages: Sequence[BaseMessage], thread: str) -> Message:
-    """Return the last message of a conversation as the memory agent reads it, with those before it."""
+    """Return the last message of a conversation, with those before it, as input of the memory agent."""
     *before, last = messages[-1 - PRECEDING :]
     return Message(
         message=last.text,
@@ -153,7 +153,7 @@ async def respond(state: State, runtime: ChatRuntime) -> Update:
 
 
 async def wake(state: State, runtime: ChatRuntime) -> Update:
-    """Let the LangGraph server remember what waits; without a server, the caller runs `remember`."""
+    """Let the LangGraph server remember waiting messages; without it, the caller runs `remember`."""
     if runtime.server_info is not None:
         context = runtime.context.model_dump(include=set(MemoryContext.model_fields))
         context["user"] = user_of(runtime)

@@ -35,24 +35,24 @@ from mneme.stores.ledger.words import words_of
 from mneme.stores.users.memory import MAX_LINKS, RULES, Memory, MemoryRecord, days_of, holding
 
 MAX_KNOWN = 8
-"""Maximum memories that the reader of a message is shown."""
+"""Maximum memories that the router is shown beside a message."""
 KNOWN_CHARS = 400
-"""Maximum characters of all these memories together."""
+"""Maximum characters of these memories together."""
 MIN_SIMILARITY = 0.1
 """Cosine below which a memory that shares no word with a fact is not compared with it.
 
 Of 53 memories that facts in ten languages changed, one was below it (development cases, both embedders).
 """
 COMMON_WORD_SHARE = 0.4
-"""The share of the memories found that have a word from which it says nothing, such as `user`."""
+"""Share of the found memories above which a word that they have counts as common, such as `user`."""
 MAX_SAID_CHARS = 120
-"""Maximum characters of the user's own words for a fact that the comparison sees."""
+"""Maximum characters of the user's own words for a fact that the conflict router sees."""
 MAX_MEMORIES = 24
-"""Maximum memories that one question shows; further facts go into further questions."""
+"""Maximum memories in one question; further facts go into further questions."""
 
 
 class Batch(NamedTuple):
-    """The facts of one question by their numbers, and the memories shown beside them by their keys."""
+    """The facts of one question by number, and the memories shown beside them by key."""
 
     facts: dict[int, Memory]
     memories: dict[str, MemoryRecord]
@@ -60,13 +60,13 @@ class Batch(NamedTuple):
 
 @counted
 async def message_router(state: State, runtime: MemoryRuntime) -> Update:
-    """Decide what of a message is stored or forgotten, and write it down (the paper's message router)."""
+    """Decide what of a message to store or forget, and write it down (the paper's message router)."""
     who = runtime.context.memory_agent
     own = await _read_again(state, runtime) if state.get("rereads") else None
     if state.get("rereads") and own is None:
         gone = "The memory was changed or erased meanwhile."
         return {"route": "discard", "rationale": gone, "model": "", "own": None}
-    shown, room = list[MemoryRecord](), KNOWN_CHARS  # whom a message means may be known from them
+    shown, room = list[MemoryRecord](), KNOWN_CHARS  # they may tell whom the message means
     for each in await memories_of(runtime).related(state["message"], "", (), MAX_KNOWN):
         if each.key != state.get("rereads") and len(each.memory.content) <= room:
             shown.append(each)
@@ -86,10 +86,10 @@ async def message_router(state: State, runtime: MemoryRuntime) -> Update:
 
 
 async def _read_again(state: State, runtime: MemoryRuntime) -> MemoryRecord | None:
-    """Return the memory to be read again, if it is unchanged since rules wrote it.
+    """Return the memory to be read again, if it has not changed since rules wrote it.
 
-    Where a run that was interrupted has written it for this message, it is the version before: what that run
-    did is replayed, and what it did not reach is done.
+    If an interrupted run has already written it for this message, return the version before that write: the
+    run's writes are replayed without effect, and the missing ones are done.
     """
     key = state["rereads"]
     found = await memories_of(runtime).find(key)
@@ -103,19 +103,19 @@ async def _read_again(state: State, runtime: MemoryRuntime) -> MemoryRecord | No
 
 
 def routed(state: State) -> Literal["find_similar", "forget", "settle"]:
-    """Follow the route."""
+    """Return the next node for the route."""
     if state["route"] == "store":
         return "find_similar"
     return "forget" if state["route"] == "forget" else "settle"
 
 
 def left_to_store(state: State) -> Literal["find_similar", "settle"]:
-    """Route a message that asks to forget something: on to `find_similar` if it tells something else, too."""
+    """Return the next node after forgetting: `find_similar` if the message also tells something to store."""
     return "find_similar" if state["candidates"] else "settle"
 
 
 async def find_similar(state: State, runtime: MemoryRuntime) -> Update:
-    """Search the user's memories with each candidate, the words that say it, and its names."""
+    """Search the user's memories with each candidate's content, quote and names."""
     context, own = runtime.context, state.get("rereads")
     found = await gather(
         *(
@@ -137,7 +137,7 @@ async def find_similar(state: State, runtime: MemoryRuntime) -> Update:
 
 
 def worth_comparing(fact: str, similar: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-    """Return the memories above the floor, and those that share a word with the fact."""
+    """Return the memories above the similarity floor, and those that share a word with the fact."""
     held = [{*words_of(each.memory.content).indices} for each in similar]
     counts = Counter(chain.from_iterable(held))
     said = {each for each in words_of(fact).indices if counts[each] <= max(1, COMMON_WORD_SHARE * len(held))}
@@ -150,11 +150,11 @@ def worth_comparing(fact: str, similar: Sequence[MemoryRecord]) -> list[MemoryRe
 
 @counted
 async def conflict_router(state: State, runtime: MemoryRuntime) -> Update:
-    """Judge how each new fact relates to memories that it may touch (conflict router); others are unrelated.
+    """Judge how each new fact relates to the memories that it may change (conflict router).
 
-    A question holds as many facts as their memories have room. Beside them stand the memories that the
-    message's reader was shown: what a fact changes may share neither words nor, in another language than the
-    embedder's, meaning with it. Raises `BadAnswer` where the model's replies are no judgements at all.
+    A question has as many facts as there is room for their memories. The memories that the router was shown
+    are added, since a fact may change a memory that shares no word with it and, in a language that the
+    embedder does not know, no similarity. Raises `BadAnswer` if no reply can be read as judgements.
     """
     shown = {each.key: each for each in state.get("shown", [])}
     batches: list[Batch] = []
@@ -171,11 +171,11 @@ async def conflict_router(state: State, runtime: MemoryRuntime) -> Update:
 
 
 async def _judged(batch: Batch, state: State, who: str) -> list[Judged]:
-    """Return the judgements on pairs that were offered; one that quotes no outdated words is `unclear`."""
+    """Return the judgements on offered pairs; a change that quotes no outdated words is `unclear`."""
     numbers, memories, facts = list(batch.facts), list(batch.memories.values()), list[Fact]()
     for fact in batch.facts.values():
         said, half = fact.quote, MAX_SAID_CHARS // 2
-        if len(said) > MAX_SAID_CHARS:  # it may leave out a middle
+        if len(said) > MAX_SAID_CHARS:  # the middle may be left out
             said = f"{said[:half]} … {said[-half:]}"
         facts.append(Fact(content=fact.dated, said=said))
     given = Comparing(
@@ -207,7 +207,7 @@ async def _judged(batch: Batch, state: State, who: str) -> list[Judged]:
 
 
 def decide(state: State) -> Update:
-    """Decide for each candidate by the verdicts on it (§3.1); link what may contradict a memory."""
+    """Decide on each candidate by its verdicts (§3.1); link it with memories that it may contradict."""
     decisions, candidates = list[Decision](), list[Memory]()
     said_on = days_of(state.get("time", ""))
     today = said_on[0] if said_on else datetime.now(UTC).date()
@@ -217,7 +217,7 @@ def decide(state: State) -> Update:
         decided = _decisions_on(number, verdicts, candidate, begins_for_good)
         decisions += decided
         limited = [each.memory.key for one in decided[1:] for each in one.touched]
-        # What is unclear may contradict the fact, and a memory of which a part ends later for good.
+        # An unclear memory may contradict the fact; so may one of which a part ends later for good.
         relations = {"unclear", "later"} if begins_for_good else {"unclear"}
         open_ = [each.memory.key for each in verdicts if each.relation in relations]
         linked = [key for key in open_ if key not in limited][:MAX_LINKS]
@@ -229,7 +229,7 @@ def decide(state: State) -> Update:
 
 
 def _in_place_of(own: MemoryRecord, decisions: Sequence[Decision], why: str) -> list[Decision]:
-    """Let the first new memory take the place of the one that was read again; without one, retire that."""
+    """Replace the memory that was read again by the first new memory; retire it if there is none."""
     again = [Judged(memory=own)]
     new = next((each for each in decisions if each.action == "insert_memory"), None)
     others = [each for each in decisions if each is not new]
@@ -245,7 +245,7 @@ def _decisions_on(
 ) -> list[Decision]:
     """Update each memory in conflict; discard a duplicate; append to the most similar; else insert.
 
-    What begins later, or holds for a time, is inserted; a memory that it replaces whole holds until then.
+    A fact for later or for a time is inserted; a memory that it replaces completely ends then.
     """
 
     def decided(action: Action, touched: Sequence[Judged], why: Sequence[Judged] = ()) -> Decision:
@@ -258,7 +258,7 @@ def _decisions_on(
     if present := [each for each in verdicts if each.relation in {"change", "correction"}]:
         return [decided("update_memory", present)]
     if of["later"]:
-        replaced = [  # memories that say nothing that does not change with the fact
+        replaced = [  # memories that the fact replaces completely
             each
             for each in of["later"]
             if begins_for_good and each.outdated

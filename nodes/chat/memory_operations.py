@@ -26,8 +26,8 @@ REWRITES = 3
 class Judged(BaseModel):
     """The relation of a candidate to one memory; `unclear` if it is open or the judgement is unusable.
 
-    `outdated` are the memory's words that become false, `updated` is its new text where the model gave one,
-    and `doubt` what stayed in doubt of that. A memory can be rewritten without knowing what is outdated.
+    `outdated` has the memory's words that became false, `updated` its new text if the model gave one, and
+    `doubt` the remaining doubt about that text. A memory can be rewritten without `outdated` words.
     """
 
     candidate: int = -1
@@ -42,7 +42,7 @@ class Judged(BaseModel):
 class Task(BaseModel):
     """One operation: the candidates, the relation of each to the memory that changes, and the reason.
 
-    Of two writes for one `message_id` on one subject, the second is a replay and is not done.
+    A second write for the same `message_id` and subject is a replay and changes nothing.
     """
 
     message: str
@@ -53,18 +53,18 @@ class Task(BaseModel):
 
     @property
     def touched(self) -> MemoryRecord:
-        """Return the memory that it touches."""
+        """Return the memory that the task changes."""
         return self.judged[0].memory
 
 
 def tasks_of(state: Update) -> list[Task]:
-    """Return the tasks that a node was sent; a checkpoint has them as plain values."""
-    # A run that an earlier version began, and that a kill interrupted, has one task in place of the state.
+    """Return the tasks that were sent to a node; a checkpoint has them as plain values."""
+    # In a run that an earlier version began and a kill interrupted, the state is itself one task.
     return [Task.model_validate(each) for each in state.get("tasks", [state])]
 
 
 async def insert_memory(state: Update, runtime: MemoryRuntime) -> Update:
-    """Insert candidates as new memories, in their order, once in all replays: the paper's insert function."""
+    """Insert candidates as new memories, in order and once in all replays: the paper's insert function."""
     return {"operations": [await _inserted(task, task.new[0], runtime) for task in tasks_of(state)]}
 
 
@@ -78,8 +78,8 @@ async def _inserted(task: Task, new: Memory, runtime: MemoryRuntime) -> Operatio
 async def update_memory(state: Update, runtime: MemoryRuntime) -> Update:
     """Update a memory with what corrects, changes or extends it: the paper's update function.
 
-    It is done again where another writer was first. The new text that the comparison gave is of the memory as
-    it was, so it is left out the next time.
+    The update is repeated if another writer was first. The comparison's new text was based on the older
+    memory, so a repetition ignores it.
     """
     (task,) = tasks_of(state)
     for _ in range(REWRITES - 1):
@@ -119,7 +119,7 @@ async def _updated(task: Task, runtime: MemoryRuntime) -> list[OperationNote]:
 
 
 async def _with_fact(memory: Memory, new: Memory, how: Judged, task: Task, runtime: MemoryRuntime) -> Memory:
-    """Return the memory with a fact: appended, as the comparison has it, replaced by it, or rewritten."""
+    """Return the memory with a fact: appended, as the comparison worded it, replaced by it, or rewritten."""
     doubt, told_at = how.doubt, new.time[:10]
     if how.relation == "addition":
         return _appended(memory, new)
@@ -153,7 +153,7 @@ async def _with_fact(memory: Memory, new: Memory, how: Judged, task: Task, runti
 
 
 def _as_updated(memory: Memory, new: Memory, content: str) -> dict[str, Any]:
-    """Return the content with the names that it has, and the relations whose end it still has."""
+    """Return the new content, the names that occur in it, and the relations whose object occurs in it."""
     entities = [each for each in dict.fromkeys([*memory.entities, *new.entities]) if names([each], content)]
     old = (each for each in memory.relations if names([each.rpartition("|")[2]], content))
     relations = [*old, *new.relations][:MAX_ITEMS]
@@ -161,7 +161,7 @@ def _as_updated(memory: Memory, new: Memory, content: str) -> dict[str, Any]:
 
 
 def _appended(memory: Memory, new: Memory) -> Memory:
-    """Let a memory say one more thing; all that it says stays. Raises BadAnswer where there is no room."""
+    """Return a memory with one more statement; all others stay. Raises BadAnswer if there is no room."""
     content = f"{memory.content} {new.content}"
     if len(content) > MAX_MEMORY_CHARS:
         raise BadAnswer("there is no room in it.", new.content)
@@ -180,7 +180,7 @@ def _appended(memory: Memory, new: Memory) -> Memory:
 
 
 def statements_of(memory: Memory) -> list[Statement]:
-    """Return the statements that a memory was built from; without any, all of it as one statement."""
+    """Return the statements that a memory was built from; if there are none, the whole memory as one."""
     whole = Statement(
         content=memory.content, quote=memory.quote, message_id=memory.message_id, time=memory.time
     )
@@ -210,7 +210,7 @@ async def _replace(task: Task, renewed: Memory, runtime: MemoryRuntime) -> Opera
 
 
 async def retire(state: Update, runtime: MemoryRuntime) -> Update:
-    """Stop recalling a memory of which nothing remained when its message was read again."""
+    """Retire a memory of which nothing remained when its message was read again."""
     (task,) = tasks_of(state)
     once = write_id(task.message_id, task.touched.key)
     return {"operations": [await retire_memory(task.touched, task.change, once, runtime)]}
@@ -219,7 +219,7 @@ async def retire(state: Update, runtime: MemoryRuntime) -> Update:
 async def retire_memory(
     memory: MemoryRecord, change: Change, once: str, runtime: MemoryRuntime
 ) -> OperationNote:
-    """Stop recalling a memory; repeat this if another writer was first. Its history stays."""
+    """Retire a memory, and retry if another writer was first. Its history stays."""
     memories, version = memories_of(runtime), memory.version
     for attempt in range(REWRITES):
         try:
@@ -237,13 +237,13 @@ async def retire_memory(
 async def retire_on_request(
     memory: MemoryRecord, rest: str, change: Change, once: str, runtime: MemoryRuntime
 ) -> OperationNote:
-    """Stop recalling a memory, or a part of it. Raises Conflict where another writer was first."""
+    """Retire a memory, or a part of it. Raises Conflict if another writer was first."""
     if not rest:
         return await retire_memory(memory, change, once, runtime)
     old = memory.memory
     said = [each for each in old.statements if not left_out(each.content, "", rest)]
-    own = rest if old.read_by == RULES else ""  # which keep the user's own words, and which are read again
-    since = "" if old.is_change else old.since  # what changed then may be what is forgotten
+    own = rest if old.read_by == RULES else ""  # rules keep the user's words, to be read again
+    since = "" if old.is_change else old.since  # the change at `since` may be the forgotten part
     told = {"since": since, "is_change": False, "past": []}
     kept = {"statements": said, "quote": said[-1].quote if said else own, **told}
     made = await memories_of(runtime).update(
@@ -257,12 +257,12 @@ async def retire_on_request(
 
 
 def discard(state: Update) -> Update:
-    """Record that a candidate adds nothing to a memory, and to which one."""
+    """Record that a candidate adds nothing, and which memory already says it."""
     (task,) = tasks_of(state)
     known, why = task.touched, task.change.reason
     return {"operations": [OperationNote(event="discard", key=known.key, version=known.version, reason=why)]}
 
 
 def write_id(message_id: str, subject: str) -> str:
-    """Identify a write by its message and its subject, so that a replay does not write twice."""
+    """Return a write's idempotency key, made of its message and subject."""
     return f"{message_id}:{sha256(subject.encode()).hexdigest()[:16]}"

@@ -1,4 +1,4 @@
-"""The life of a message in every version of the memory agent: receive, write down, carry out, settle.
+"""The life cycle of a message in every version of the memory agent: receive, write down, carry out, settle.
 
 Each version decides in its own way what to do: `memory_agent.py`, `paper_versions.py`, `memory_tools.py`. The
 writes are in `memory_operations.py`.
@@ -55,15 +55,15 @@ Asking = TypeVar("Asking", bound=BaseModel)
 Answer = TypeVar("Answer", bound=BaseModel)
 IncomingKind = TypeVar("IncomingKind", bound=Incoming)
 MAX_QUOTE_CHARS = 900
-"""Maximum characters of the user's own words in place of a memory that could not be written."""
+"""Maximum characters of the user's own words that replace a memory which could not be written."""
 MAX_WISHES = 5
-"""Sentences of a message by which what is to be forgotten is looked for, beside the whole."""
+"""Maximum sentences of a message that are searched for what is to be forgotten, beside the whole message."""
 Action = Literal["insert_memory", "update_memory", "replace_memory", "retire", "discard"]
 """The node that carries out a decision."""
 
 
 class Decision(BaseModel):
-    """One decision: what to do with a candidate (-1: there is none), and which memories change, and how."""
+    """One decision: the action for a candidate (-1: none), the memories that change, and the reason."""
 
     candidate: int
     action: Action
@@ -72,14 +72,14 @@ class Decision(BaseModel):
 
 
 class State(Message, Result, total=False):
-    """The message or the chat it ends, its candidates, the memories similar to each, and what was decided."""
+    """The message or the chat it ends, its candidates, the memories similar to each, and the decisions."""
 
     messages: ChatMessages
     candidates: Annotated[list[Memory], Typed]
     own: Annotated[MemoryRecord | None, Typed]
-    """The memory that is read again, where one is."""
+    """The memory that is read again, if any."""
     shown: Annotated[list[MemoryRecord], Typed]
-    """The memories nearest to the message, which its reader was shown."""
+    """The memories nearest to the message, which the router was shown."""
     similar: Annotated[list[list[MemoryRecord]], Typed]
     verdicts: Annotated[list[Judged], Typed]
     decisions: Annotated[list[Decision], Typed]
@@ -92,11 +92,11 @@ INITIAL_FIELDS: Update = {
     "operations": Overwrite([]),
     "asked": Overwrite(NOTHING),
 }
-"""The state of a thread before a message, without what the last one left."""
+"""The state of a thread before a message, without the fields of the message before."""
 
 
 async def receive(state: State, runtime: MemoryRuntime) -> Update:
-    """Keep the message as pending until its outcome is in the ledger; return the outcome where it is."""
+    """Add the message to the inbox, to wait there for its outcome; return an outcome that it has already."""
     given: Message = state
     if state.get("messages"):
         said = said_in(state["messages"])
@@ -104,26 +104,26 @@ async def receive(state: State, runtime: MemoryRuntime) -> Update:
     message = complete(given)
     known = await Inbox(ledger_of(runtime)).add(user_of(runtime), message)
     outcome: Update = {**(known or {})}
-    outcome.pop("operations", None)  # a reducer would add them to those that it has
+    outcome.pop("operations", None)  # the reducer would add them to its own
     return {**INITIAL_FIELDS, **message, **outcome}
 
 
 def is_settled(state: State) -> bool:
-    """Return whether the message was remembered before: then nothing is left to do."""
+    """Return whether the message was remembered before, so that nothing is left to do."""
     return state["route"] is not None
 
 
 def incoming(state: State, kind: type[IncomingKind], **beside: list[str]) -> IncomingKind:
-    """Return the message as a question gives it, and what it gives beside."""
+    """Return the message as the input of a question, with further input in `beside`."""
     preceding, time = state.get("preceding", []), moment(state.get("time", ""))
     return kind(message=state["message"], preceding=preceding, time=time, **beside)
 
 
 async def last_reply(prompt: Prompt[Asking, Answer], given: Asking, who: str) -> tuple[Answer, str]:
-    """Ask in the background; return the answer and what stayed in doubt of it.
+    """Ask in the background lane; return the answer and the doubt that remained.
 
-    Where every reply failed its checks the last one is returned, to keep what holds. Raises the failure where
-    that is no answer at all.
+    If every reply failed its checks, return the last one, to keep its usable part. Raises the failure if that
+    reply cannot be read at all.
     """
     try:
         answered = await ask(prompt, given, who, lane="background")
@@ -136,10 +136,10 @@ async def last_reply(prompt: Prompt[Asking, Answer], given: Asking, who: str) ->
 
 
 def written(given: Incoming, memories: Iterable[Candidate], doubt: str = "") -> list[Memory]:
-    """Return memories-to-be, each once and with the message's own words as its quote.
+    """Return the candidates as memories, without repetitions, each with a quote from the message.
 
-    One whose quote or content cannot be used (a model's last reply) is flagged, and stands in the user's own
-    words where it is empty; so is the one in doubt.
+    A candidate whose quote or content cannot be used (from a model's last reply) is flagged, and so is one in
+    doubt; empty content is replaced by the user's own words.
     """
     kept = dict[str, Memory]()
     for number, each in enumerate(memories):
@@ -162,11 +162,10 @@ async def similar_to(text: str, runtime: MemoryRuntime) -> list[MemoryRecord]:
 
 
 def each_decision(state: State) -> list[Send] | Literal["settle"]:
-    """Fan out to the operations: one for all new memories, one per memory that changes.
+    """Fan out to the operations: one for all new memories, and one per memory that changes.
 
-    New memories go into one, since they are listed in the order in which they were written; all that touches
-    one memory goes into one, since two updates at once would race. A candidate takes the message that it was
-    told in with it.
+    New memories share one, since they are listed in the order in which they were written; all changes of one
+    memory share one, since two concurrent updates would race. Each candidate gets the id of its message.
     """
     grouped = defaultdict[tuple[str, str], list[tuple[Decision, Judged | None]]](list)
     for decision in state["decisions"]:
@@ -200,7 +199,7 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
 
 
 def change_of(state: State, reason: str) -> Change:
-    """Return the reason for changes of memories: the message, and the model that decided."""
+    """Return the change of a memory operation: reason, message, and deciding model."""
     told_in = state.get("told_in") or state["message_id"]
     source = Source(thread=state.get("thread", ""), messages=[told_in])
     return Change(reason=reason, actor="memory_agent", source=source, model=state["model"])
@@ -210,8 +209,8 @@ def change_of(state: State, reason: str) -> Change:
 async def forget(state: State, runtime: MemoryRuntime) -> Update:
     """Retire the memories that the user wants forgotten; their history stays until a person erases it.
 
-    A memory that says other things, too, keeps them. Of what the message tells beside that, what says the
-    same again is left out.
+    A memory with other content keeps the rest. Candidates of this message that would say the forgotten
+    content again are left out.
     """
     candidates = state["candidates"]
     told = " ".join(each.quote for each in candidates)
@@ -240,7 +239,7 @@ async def forget(state: State, runtime: MemoryRuntime) -> Update:
 
 
 async def settle(state: State, runtime: MemoryRuntime) -> Update:
-    """Mark the message as remembered; clear its fields, or the thread's next message would inherit them."""
+    """Close the message in the inbox; clear its fields, or the thread's next message would inherit them."""
     run = await traced(runtime)
     outcome = MessageOutcome(
         route=state["route"],

@@ -1,4 +1,4 @@
-"""Remember the messages that wait, oldest first, one by one: the memory agent in batches.
+"""Remember the waiting messages, oldest first, one by one: the memory agent in batches.
 
 A message waits in the inbox until its outcome is in the ledger, so a process that dies loses none,
 and a message that no model could make sense of is kept for another attempt.
@@ -27,10 +27,9 @@ from mneme.stores.users.memory import RULES
 
 
 class Batch(TypedDict, total=False):
-    """Messages to remember beside those that wait already; may be empty.
+    """Messages to remember beside those that are waiting already; may be empty.
 
-    Each is a `Message`, or a chat message, of which the user's are remembered and the others only say what
-    went before.
+    Each is a `Message` or a chat message; of chat messages the user's are remembered, the others are context.
     """
 
     messages: Annotated[
@@ -56,9 +55,9 @@ class Failure(TypedDict):
 
 
 class Report(TypedDict, total=False):
-    """Report of a run: how many messages were remembered, which are kept for another attempt, its cost.
+    """Report of a run: how many messages were remembered, which are kept for another attempt, and the cost.
 
-    `reread` counts what rules had read and a model has read again.
+    `reread` counts memories by rules whose messages a model has read again.
     """
 
     remembered: int
@@ -68,7 +67,7 @@ class Report(TypedDict, total=False):
 
 
 class State(Batch, Report, Questions, total=False):
-    """The batch, the message in hand with its outcome, and the report."""
+    """The batch, the current message with its outcome, and the report."""
 
     message: str
     message_id: str
@@ -89,7 +88,7 @@ Next = Command[Literal["memory_agent", "ask_owner", "__end__"]]
 
 
 async def take_in(state: State, runtime: MemoryRuntime) -> dict[str, Any]:
-    """Put the batch into the inbox, where it is safe: all of it, or nothing where it has no room."""
+    """Add the batch to the inbox, where it is safe: all of it, or nothing if there is no room."""
     inbox, user, given = Inbox(ledger_of(runtime)), user_of(runtime), state.get("messages", [])
     batch = [cast(Message, each) for each in given if isinstance(each, dict) and "message" in each]
     chat = spoken([each for each in given if each not in batch])
@@ -109,10 +108,10 @@ async def take_in(state: State, runtime: MemoryRuntime) -> dict[str, Any]:
 
 
 async def take(state: State, runtime: MemoryRuntime) -> Next:
-    """Take the oldest message that waits and has not failed in this run, else the oldest to be read again.
+    """Take the oldest waiting message that has not failed in this run, else the oldest to be read again.
 
-    While another process works on it, it waits: the next one may say the same. Where there is none, the owner
-    is asked what a team may know, if somebody is there, and it ends.
+    While another process works on that message, wait: the next one may repeat it. If none is left, ask the
+    owner what a team may know (where somebody can answer), and end.
     """
     inbox, user, rereads = Inbox(ledger_of(runtime)), user_of(runtime), runtime.context.reread
     failed = {failure["message_id"] for failure in state["failed"]}
@@ -133,7 +132,7 @@ async def take(state: State, runtime: MemoryRuntime) -> Next:
 
 
 async def _read_by_rules(runtime: MemoryRuntime) -> Message | None:
-    """Put the user's words of the oldest memory by rules into the inbox once more, where a model answers."""
+    """Add the user's words of the oldest memory by rules to the inbox again, if a model answers now."""
     if await resolve(runtime.context.memory_agent) == RULES:
         return None
     inbox, user = Inbox(ledger_of(runtime)), user_of(runtime)
@@ -163,18 +162,18 @@ def count(state: State) -> dict[str, int]:
 
 
 async def keep(state: State, error: NodeError, runtime: MemoryRuntime) -> Command[Literal["take"]]:
-    """Keep a message whose memory agent failed for another attempt, with the reason; never drop it.
+    """Keep a message on which the memory agent failed for another attempt, with the reason; never drop it.
 
-    Only a failure of the message's own counts towards setting it aside, not a server that is down.
+    Only a failure due to the message counts towards setting it aside, not a server that is down.
     """
     if not isinstance(error.error, BaseException):
-        return Command(goto="take")  # of a run that was stopped here, a checkpoint has only the words
+        return Command(goto="take")  # a checkpoint of a stopped run has only the text
     if not isinstance(error.error, MnemeError):
         raise error.error
     asked = NOTHING.copy()
     counts = isinstance(error.error, BadAnswer | PromptTooLong)
     if counts:
-        asked["questions"] = asked["refused"] = 1  # what the message asked before went with its run
+        asked["questions"] = asked["refused"] = 1  # the subgraph's own count is lost
     reply = error.error.raw if isinstance(error.error, BadAnswer) else ""
     inbox, why = Inbox(ledger_of(runtime)), str(error.error)
     await inbox.fail(user_of(runtime), state["message_id"], why, reply, counts=counts)

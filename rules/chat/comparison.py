@@ -103,7 +103,8 @@ def corrected(memory: str, fact: str, wrong: str, right: str) -> str:
 def _named(sentence: str, memory: str) -> Iterator[tuple[str, str]]:
     """Yield the wrong and the right words of `not X but Y` and of `Y, not X`."""
     if found := NOT_BUT.search(sentence):
-        yield found[1], found[2].strip()
+        if not IS.search(found[2]):  # `not my car but my bike is red`: the right words are a sentence
+            yield found[1], found[2].strip()
     elif found := NOT_SO.search(sentence):
         yield from _paired(_known(found[2], memory), found[1], memory)
 

@@ -197,6 +197,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
         given = config["configurable"]
         place = Place(str(given["thread_id"]), given.get("checkpoint_ns", ""), checkpoint["id"])
         parent, whole = given.get("checkpoint_id"), get_checkpoint_metadata(config, metadata)
+        # UTF-8 cannot encode lone surrogates.
         described = json.dumps(whole, ensure_ascii=False).encode("utf-8", "ignore").decode()
         values = checkpoint["channel_values"]
         lists = {
@@ -205,7 +206,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
             if isinstance(value, builtins.list) and value
             if all(isinstance(each, BaseMessage | dict) for each in value)
         }
-        sizes = {channel: {COUNT: len(value)} for channel, value in lists.items()}  # drops lone surrogates
+        sizes = {channel: {COUNT: len(value)} for channel, value in lists.items()}
         stored = self.serde.dumps_typed(plain({**checkpoint, "channel_values": values | sizes}))
         with self._writing(place.thread_id) as cursor:
             cursor.execute(_PUT, (*place, parent, *summed(*stored), described))

@@ -1,16 +1,16 @@
 """The index in the home: Qdrant Edge, one copy for each process that searches.
 
-The engine lets one process into a folder. So each process that searches owns a copy of its own
-(`index-1`, `index-2`, …): the first that nobody has, brought to the end of the log. A copy is made where all
-are taken, and stays for the next one; a process that only reads, lists or writes needs none. The alternative,
-one owner whom the others ask, has them wait for it, and depends on its being alive. A copy and its first
-search took 0.25 s of processor time to build for 1,000 records, 4.6 s for 20,000; 0.06 and 0.19 s when it was
-opened again (two busy cores).
+The engine lets only one process open a folder. So each process that searches has a copy of its own
+(`index-1`, `index-2`, …): the first free one, brought to the end of the log. If none is free, a new copy is
+made, which later processes can use; a process that only reads, lists or writes needs none. With one owner
+that serves all processes, the others would wait for it and depend on its being alive. Building a copy and the
+first search took 0.25 s of processor time for 1,000 records, 4.6 s for 20,000; opening it again took 0.06 and
+0.19 s (two busy cores).
 
-A copy is trusted where it was closed and its files are as they were then; after a kill, a power cut or damage
-it is built anew from the log. Search is exact within its scope, so recall is 1 by construction and no HNSW
-graph is built: a user's records are reached through the scope index and compared in well under a
-millisecond per thousand. For many millions of records in one scope, use a Qdrant server.
+A copy is trusted if it was closed and its files have not changed since; after a kill, a power cut or damage
+it is rebuilt from the log. Search is exact within its scope, so recall is 1 by construction and no HNSW graph
+is built: a user's records are reached through the scope index and compared in well under a millisecond per
+thousand. For many millions of records in one scope, use a Qdrant server.
 """
 
 import fcntl
@@ -55,9 +55,9 @@ COPY_PREFIX = "index-"
 FOLLOW_SECONDS = 0.5
 """Seconds between two checks whether another process has written."""
 REST_FACTOR = 9
-"""How many times as long as it took to build a copy anew its process rests, before it does so again."""
+"""The pause after a rebuild of a copy, as a multiple of the time that the rebuild took."""
 KEPT_VERSIONS = 4096
-"""Number of versions that a copy caches in memory after they were read."""
+"""Maximum versions that a copy caches in memory."""
 
 log = logging.getLogger(__name__)
 INDEX_PARAMS = {"keyword": edge.KeywordIndexParams, "float": edge.FloatIndexParams}
@@ -65,20 +65,20 @@ INDEX_PARAMS = {"keyword": edge.KeywordIndexParams, "float": edge.FloatIndexPara
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Turn whatever the engine raises into Damaged, which says what to do."""
+    """Turn all errors of the engine into Damaged, which says what to do."""
     try:
         yield
     except MnemeError:
         raise
     except BaseException as failure:
         if not (isinstance(failure, Exception) or type(failure).__name__ == "PanicException"):
-            raise  # the engine raises bare Exception, and in a panic, something that is none
+            raise  # the engine raises bare Exception, and a panic is a BaseException
         raise Damaged(f"The index of the embedded ledger failed: {failure}.", REPAIR) from failure
 
 
 @contextmanager
 def unseen() -> Iterator[None]:
-    """Suppress the engine's own output of a panic: the error is reported in our words."""
+    """Suppress the engine's own output of a panic: Mneme reports the error itself."""
     terminal = os.dup(2)
     try:
         with Path(os.devnull).open("wb") as nowhere:
@@ -90,17 +90,17 @@ def unseen() -> Iterator[None]:
 
 
 class EdgeEngine(Engine):
-    """An open shard, and the last entry of the log that it has followed."""
+    """An open shard, and the last log entry that it has followed."""
 
     types = edge
 
     def __init__(self, path: Path, lock: int, *, dimension: int | None = None) -> None:
-        """Open the shard in a folder, or make one of a dimension in an empty folder."""
+        """Open the shard in a folder, or create one of a dimension in an empty folder."""
         self.path, self.folder, self.lock = path, path.parent, lock
         self._known, self.scopes = set[str](), list[str]()
         self.has_remains = False
-        # To parse a version takes as long as to find it. What is kept goes with an erasure, and again with
-        # this copy, which is built anew then: a search that began before may read what was erased.
+        # Parsing a version takes as long as finding it. The cache is dropped after an erasure, and again with
+        # this copy, which is then rebuilt: a search that began earlier may have cached an erased version.
         self.read = lru_cache(KEPT_VERSIONS)(version_in)
         with guarded():
             self.shard = edge.EdgeShard.load(str(path)) if dimension is None else _made(path, dimension)
@@ -117,8 +117,8 @@ class EdgeEngine(Engine):
 
     @guarded()
     def apply(self, found: LogChanges) -> None:
-        """Follow the log to another entry."""
-        self.has_remains |= found.erases  # its files still have what is erased
+        """Apply changes of the log."""
+        self.has_remains |= found.erases  # its files still contain the erased data
         if found.gone:
             self.shard.update(edge.UpdateOperation.delete_points([*found.gone]))
         self.upsert([*found.points, stamp_of(found.state)])
@@ -139,17 +139,17 @@ class EdgeEngine(Engine):
         self.shard.update(edge.UpdateOperation.upsert_points(made))
 
     def _add_scopes(self, scopes: Set[str]) -> None:
-        """Let scopes be known, before a record in them can be found."""
+        """Register scopes, before a record in them can be found."""
         if not self._known >= scopes:
             self._known |= scopes
             self.scopes = sorted(self._known)
 
     def named(self, where: Where) -> Where:
-        """List the scopes that prefixes or a filter mean, where that is faster.
+        """Replace prefixes or a filter by the scopes that they match, where that is faster.
 
-        Comparing with one scope takes a fifth less than with a prefix. Testing a filter takes 8 ms more among
-        20,000 cards that were learned one by one than naming the scopes of its sections, which stand for it
-        unless a record has no section.
+        Matching one scope takes a fifth less time than matching a prefix. Testing a filter takes 8 ms more
+        among 20,000 cards that were learned one by one than naming the scopes of its sections, which replace
+        the filter unless a record has no section.
         """
         scopes = self.scopes
         parts = [(bisect_left(scopes, each), bisect_left(scopes, each + LAST_CHAR)) for each in where.scopes]
@@ -176,7 +176,7 @@ class EdgeEngine(Engine):
         return [point_in(each.id, each.payload, each.vector) for each in records], following
 
     def close(self) -> None:
-        """Close the shard, and note what its files are; remove those that may hold what was erased."""
+        """Close the shard and seal its files; remove files that may still contain erased data."""
         with guarded():
             self.shard.close()
         with suppress(OSError):
@@ -187,7 +187,7 @@ class EdgeEngine(Engine):
 
 
 class EdgeIndex:
-    """This process's copy; opened with the first search."""
+    """The index copy of this process; opened with the first search."""
 
     def __init__(self, folder: Path, database: Database, check_space: Callable[[], None]) -> None:
         self._folder, self._database, self._check_space = folder, database, check_space
@@ -213,15 +213,15 @@ class EdgeIndex:
         copy.apply(found)
 
     def written(self) -> None:
-        """Follow at once where this process has a copy."""
+        """Follow the log at once if this process has a copy."""
         if self._copy is not None:
             self.follow()
 
     def erased(self) -> None:
-        """Remove the erased records from this copy, and the copies that nobody has open.
+        """Remove the erased records from this copy, and delete the copies that no process has open.
 
-        What an engine removes stays in its files. They are replaced in the background, once for all erasures
-        of the moment: each time everything is copied, and the engine lets no other thread run meanwhile.
+        Data that the engine removes stays in its files. They are replaced in the background, once for all
+        recent erasures: each time everything is copied, and the engine lets no other thread run meanwhile.
         """
         self.written()
         for path in copies_in(self._folder):
@@ -230,12 +230,12 @@ class EdgeIndex:
                 os.close(lock)
 
     def rebuild(self) -> None:
-        """Build the copy anew; searches go on in the former one meanwhile, and other changes too."""
+        """Rebuild the copy; searches and other changes go on in the former one meanwhile."""
         self.opened().has_remains = True
         self._remove_remains()
 
     def _remove_remains(self) -> None:
-        """Put a copy that is built anew in the place of one whose files may hold what was erased."""
+        """Replace a copy whose files may contain erased data by a rebuilt one."""
         with self._renewing:
             former = self.opened()
             if not former.has_remains:
@@ -244,10 +244,10 @@ class EdgeIndex:
             with self._following:
                 self._catch_up(new)
                 self._copy = new
-            weakref.finalize(former, _remove, former.shard, former.path)  # when no search uses it any more
+            weakref.finalize(former, _remove, former.shard, former.path)  # once no search uses it
 
     def verify(self) -> list[str]:
-        """Compare the copies that nobody has open, and that of this process, with the log."""
+        """Compare the log with this process's copy; check the files of copies that no process has open."""
         wrong: list[str] = []
         for path in copies_in(self._folder):
             if (lock := _lock(path)) is not None:
@@ -257,7 +257,7 @@ class EdgeIndex:
             return wrong
         copy = self.opened()
         with self._following, self._database.reading(snapshot=True) as cursor:
-            copy.apply(changes(cursor, copy.state.seq))  # of the state that is compared
+            copy.apply(changes(cursor, copy.state.seq))  # the state that is compared
             return wrong + differences(cursor, copy.points())
 
     def layout(self) -> None:
@@ -265,7 +265,7 @@ class EdgeIndex:
         return
 
     def close(self) -> None:
-        """Close the copy, and note what its files are."""
+        """Close the copy, and seal its files."""
         self._ended.set()
         if self._watch is not None and self._watch is not threading.current_thread():
             self._watch.join()
@@ -285,7 +285,7 @@ class EdgeIndex:
         return self._copy
 
     def _look(self) -> None:
-        """Follow the writes and erasures of other processes in the background, so that searches need not."""
+        """Follow other processes' writes and erasures in the background, so that searches need not."""
         rested = 0.0
         while not self._ended.wait(FOLLOW_SECONDS):
             try:
@@ -297,7 +297,7 @@ class EdgeIndex:
                 log.debug("The index could not follow the log, and does so with the next search: %s", failure)
 
     def _open(self) -> EdgeEngine:
-        """Lock the first free copy, or make one; open it, or build it."""
+        """Lock the first free copy, or a new one; open it, or build it."""
         lock, number = None, 0
         while lock is None:
             number += 1
@@ -354,7 +354,7 @@ class EdgeIndex:
 
 
 def _remove(shard: edge.EdgeShard, path: Path) -> None:
-    """Close a shard, then remove its files: without them it would take the engine 0.1 s to fail to close."""
+    """Close a shard, then remove its files: in the other order the engine takes 0.1 s to fail to close."""
     with suppress(MnemeError), guarded():
         shard.close()
     shutil.rmtree(path, ignore_errors=True)
@@ -377,7 +377,7 @@ def copies_in(folder: Path) -> list[Path]:
 
 
 def shards_in(copy: Path) -> list[Path]:
-    """Return the engine's folders in a copy: one, but for a moment while it is built anew."""
+    """Return the engine's folders in a copy: one, except during a rebuild."""
     return sorted(path for path in copy.glob("[0-9]*") if path.is_dir())
 
 

@@ -1,12 +1,12 @@
 """Contents of an index, and how it follows the log: live records with a text, and nothing else.
 
 An index has the vectors of a record, its scope, its last change, and the fields that filters and formulas
-read. It has no text: texts in fields are replaced by keyed hashes, and so are those that a filter compares
-with; what was found is joined with the log. It holds up to which entry it has followed the log (its *stamp*).
-So it can be built anew at any time, and a search that finds an old state of a record is noticed.
+read. It has no text: texts in fields are replaced by keyed hashes, and so are the operands of filters; hits
+are joined with the log. Its *stamp* says which log entry it has followed last. So it can be rebuilt at any
+time, and a search that finds an old state of a record is noticed.
 
-Requests to an `Engine` are made of the embedded engine's types; `server_index` has functions of the same
-names that make what Qdrant's REST interface takes.
+Requests to an `Engine` are built from the embedded engine's types; `server_index` has functions of the same
+names that build requests of Qdrant's REST interface.
 """
 
 import json
@@ -52,11 +52,11 @@ BATCH_SIZE = 500
 STAMP_ID = str(LEDGER)
 """The id of the point that holds the stamp."""
 ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ][\d:.,]+)?(Z|[+-][\d:]+)?")
-"""Texts that are compared as times, and so stay as they are."""
+"""Pattern of texts that are compared as times, and therefore not hashed."""
 
 
 class Point(NamedTuple):
-    """A record as an index has it; or the stamp, which has no words."""
+    """A record in an index; or the stamp, which has no words."""
 
     id: str
     payload: Payload
@@ -65,7 +65,7 @@ class Point(NamedTuple):
 
 
 def stamp_of(state: State) -> Point:
-    """Return the stamp: the point that says which log an index has followed, and up to which entry."""
+    """Return the stamp: the point that says which log an index has followed, and its last entry."""
     return Point(STAMP_ID, {"stamp": json.dumps(state._asdict() | {"chain": state.chain.hex()})})
 
 
@@ -79,7 +79,7 @@ class LogChanges(NamedTuple):
 
 
 def changes(cursor: Cursor, after: int, read: Read = version_in) -> LogChanges:
-    """Return what an index that has followed the log up to an entry must change."""
+    """Return the changes that bring an index from a log entry to the end of the log."""
     state = state_of(cursor)
     entries = entries_after(cursor, after)
     touched = dict.fromkeys(record for _, record in entries if record)
@@ -91,7 +91,7 @@ def changes(cursor: Cursor, after: int, read: Read = version_in) -> LogChanges:
 def build(database: Database, upsert: Callable[[list[Point]], object]) -> State:
     """Fill an index in batches; return the state of the log from which it follows on.
 
-    No reading is long: whoever erases waits for those who read. So a point may be newer than that state.
+    Each read is short, since erasures wait for readers. So a point can be newer than that state.
     """
     with database.reading(snapshot=True) as cursor:
         state, some = state_of(cursor), _searched(cursor)
@@ -103,14 +103,14 @@ def build(database: Database, upsert: Callable[[list[Point]], object]) -> State:
 
 
 def _searched(cursor: Cursor) -> list[list[str]]:
-    """Return the ids of all that an index has, some at a time, those of one namespace side by side."""
+    """Return the ids of all searched records in batches, ordered by scope and creation."""
     rows = cursor.execute("SELECT record FROM ledger_heads WHERE searched = 1 ORDER BY scope, created")
     records = [row[0] for row in rows.fetchall()]
     return [records[start : start + BATCH_SIZE] for start in range(0, len(records), BATCH_SIZE)]
 
 
 def points_of(cursor: Cursor, records: Iterable[str], state: State, read: Read = version_in) -> list[Point]:
-    """Return the points of those records that an index holds, as they are now; `read` sees no others."""
+    """Return the current points of the searched ones among these records; `read` reads only those."""
     searched = "SELECT record FROM ledger_heads WHERE searched = 1 AND record IN ({})"
     heads = heads_of(cursor, (row[0] for row in each_value(cursor, searched, records)), read)
     vectors, points = vectors_by_ids(cursor, heads), list[Point]()
@@ -124,7 +124,7 @@ def points_of(cursor: Cursor, records: Iterable[str], state: State, read: Read =
 
 
 def _concealed(value: Any, key: str) -> Any:
-    """Return a value with hashes in place of its texts and of the names of its fields."""
+    """Return a value with keyed hashes in place of its texts and of the names of nested fields."""
     if isinstance(value, str) and not ISO_TIME.fullmatch(value):
         return blake2b(value.encode(), key=key.encode(), digest_size=9).hexdigest()
     if isinstance(value, dict):
@@ -133,7 +133,7 @@ def _concealed(value: Any, key: str) -> Any:
 
 
 def stamp_in(payload: Payload) -> State | None:
-    """Return the state that the payload of a stamp holds; None if it is no stamp."""
+    """Return the state in the payload of a stamp; None if it is not a stamp."""
     if "stamp" not in payload:
         return None
     said = json.loads(payload["stamp"])
@@ -141,7 +141,7 @@ def stamp_in(payload: Payload) -> State | None:
 
 
 def agrees(cursor: Cursor, stamp: State | None) -> str:
-    """Return why an index cannot continue from its stamp; empty if it can."""
+    """Return the reason why an index cannot continue from its stamp; empty if it can."""
     state = state_of(cursor)
     if stamp is None:
         return "it is not whole"
@@ -160,7 +160,7 @@ def agrees(cursor: Cursor, stamp: State | None) -> str:
 
 
 def differences(cursor: Cursor, points: Iterable[Point]) -> list[str]:
-    """Return in words the differences between an index and the content that it must have."""
+    """Return the differences, in words, between an index and the log."""
     found, state = {point.id: point for point in points}, state_of(cursor)
     expected = {point.id: point for some in _searched(cursor) for point in points_of(cursor, some, state)}
     missing, more = expected.keys() - found.keys(), found.keys() - expected.keys()
@@ -170,7 +170,7 @@ def differences(cursor: Cursor, points: Iterable[Point]) -> list[str]:
 
 
 def _differs(point: Point, found: Point) -> bool:
-    """Compare what must be with what is, as far as an engine keeps numbers: not to the last of 17 digits."""
+    """Return whether a point differs from the expected one, to 14 digits: engines do not keep all 17."""
 
     def digits(number: str) -> str:
         return f"{float(number):.14g}"
@@ -187,26 +187,26 @@ def _differs(point: Point, found: Point) -> bool:
 
 
 Leg = dict[str, Any]
-"""The arguments that make a part of a query."""
+"""The arguments of one part of a query."""
 Scores = dict[str, float]
-"""The scores of records by their ids, the best first."""
+"""Scores by record id, best first."""
 
 
 class Engine(ABC):
     """An open collection; its methods block."""
 
     types: Any
-    """What requests are made of: `qdrant_edge`, or what makes them for a server under the same names."""
+    """The types of requests: `qdrant_edge`, or functions under the same names for a server."""
     state: State
-    """What the log said of itself at the entry up to which the collection is known to have followed it."""
+    """The state of the log at the last entry that the collection is known to have followed."""
     indexed: Set[str] = frozenset()
-    """The fields of the payload that are known to be indexed."""
+    """The payload fields that are known to be indexed."""
     read: Read = staticmethod(version_in)
-    """Takes a version from its entry in the log; what it returns may be shared, and stays as it is."""
+    """Reads a version from its log entry; the result may be shared and must not be changed."""
 
     @abstractmethod
     def ask(self, requests: Sequence[Any]) -> list[Scores]:
-        """Return the records that each request finds."""
+        """Return the hits of each request."""
 
     @abstractmethod
     def index_field(self, path: str, schema: Literal["keyword", "float"]) -> None:
@@ -214,7 +214,7 @@ class Engine(ABC):
 
     @abstractmethod
     def read_stamp(self) -> State | None:
-        """Return up to which entry the collection has followed which log; None where it is not whole."""
+        """Return the state of the log that the collection has followed; None if it is incomplete."""
 
     def named(self, where: Where) -> Where:
         """Return an equivalent selection that is found faster."""
@@ -222,20 +222,20 @@ class Engine(ABC):
 
     @abstractmethod
     def page(self, after: Any, name: str = "") -> tuple[list[Point], Any]:
-        """Return some points of this collection, or of that of a name, and where the next ones begin."""
+        """Return a page of points of this collection, or of the named one, and the start of the next page."""
 
     def search(self, query: Query) -> tuple[Scores, dict[str, Scores]]:
-        """Return the scores of records, and those that are known of the parts of the query.
+        """Return the scores of the hits, and their scores in the parts of the query, where known.
 
-        In the mode `blend` there is what each part proposes, to be ranked by `blending`; what names the
-        query's sections is left aside.
+        In the mode `blend` only the proposals of each part are returned, which `blending` ranks; the query's
+        sections are ignored.
         """
         where = query.where._replace(sections=()) if query.mode == "blend" else query.where
         query, types = query._replace(where=self.named(where)), self.types
         legs, wanted = self._legs(query), self._filter(query.where)
         if query.mode == "blend":
             return {}, self._parts(legs, wanted, query.candidates)
-        if not legs:  # a query of stop words only
+        if not legs:  # the query has only stop words
             return {}, {}
         common = {"limit": query.limit, "offset": query.offset, "score_threshold": query.min_score}
         if query.mode != "hybrid" and query.ranking is None:
@@ -256,7 +256,7 @@ class Engine(ABC):
         return dict(zip(legs, self.ask(requests), strict=True))
 
     def _legs(self, query: Query) -> dict[str, Leg]:
-        """Return the parts of a query, by the name of the vectors that each compares with."""
+        """Return the parts of a query, by the name of the vectors that each searches."""
         types, legs = self.types, dict[str, Leg]()
         if query.mode != "bm25" and query.dense is not None:
             nearest = types.Query.Nearest(query=[*query.dense], using=DENSE)
@@ -270,12 +270,12 @@ class Engine(ABC):
         return legs
 
     def _filter(self, where: Where) -> Any:
-        """Return a filter; None where everything is selected, since an empty filter costs a full pass."""
+        """Return a filter; None if everything is selected, since an empty filter costs a full pass."""
         types = self.types
         below = [types.MatchPrefix(prefix=scope) for scope in where.scopes]
         below += [types.MatchValue(value=scope) for scope in where.whole]
         below = [types.FieldCondition(key="scope", match=match) for match in below]
-        if not where.conditions:  # within a `must` each point would be tested once more
+        if not where.conditions:  # a nested `must` would test each point twice
             return types.Filter(**{"should" if len(below) > 1 else "must": below}) if below else None
         must, must_not = below if len(below) < 2 else [types.Filter(should=below)], list[Any]()
         for condition in where.conditions:
@@ -283,7 +283,7 @@ class Engine(ABC):
         return types.Filter(must=must, must_not=must_not)
 
     def _condition(self, condition: Condition) -> Any:
-        """Return the test of a field; that of `ne` is the same as that of `eq`, and must not hold."""
+        """Return the test of a field; for `ne` it is that of `eq`, and goes into `must_not`."""
         types, operator, key = self.types, condition.operator, self._path(condition)
         value = _concealed(condition.value, self.state.ledger)
         if value is None:
@@ -301,12 +301,12 @@ class Engine(ABC):
         return types.FieldCondition(key=key, range=within)
 
     def _path(self, condition: Condition) -> str:
-        """Return the path of a field; the names of fields in it are hashes, as texts are."""
+        """Return the path of a field; the names of nested fields are hashed, as texts are."""
         first, *below = condition.path
         return json_path([first, *(_concealed(name, self.state.ledger) for name in below)])
 
     def _formula(self, query: Query, ranking: Ranking) -> Any:
-        """Return a ranking as a formula; a record that lacks a field has its default, and no age."""
+        """Return a ranking as a formula; a missing field has the default value, a missing time no age."""
         of, paths = self.types.Expression, ranking.paths
         defaults: dict[str, float] = {paths[name]: ranking.default for name in ranking.fields}
         defaults |= {paths[ranking.aged_from]: query.now} if ranking.aged_from else {}
@@ -335,7 +335,7 @@ class Engine(ABC):
         return self.types.Formula(formula=of.Sum(terms), defaults=defaults)
 
     def _index(self, query: Query, ranking: Ranking) -> None:
-        """Index what a ranking and its filter read: else every payload is read; a strict server refuses."""
+        """Index the fields of a ranking and its filter: else payloads are read, or a server refuses."""
         texts = [
             self._path(condition)
             for condition in query.where.conditions
@@ -348,7 +348,7 @@ class Engine(ABC):
             self.indexed = {*self.indexed, path}
 
     def points(self, name: str = "") -> Iterator[Point]:
-        """Yield all points that stand for records."""
+        """Yield all points except the stamp."""
         following: Any = None
         while True:
             found, following = self.page(following, name)
@@ -358,7 +358,7 @@ class Engine(ABC):
 
 
 def point_in(record: object, payload: Payload | None, vectors: Any) -> Point:
-    """Return a point from what either engine gives of it; `seq` is the server's alone."""
+    """Return a point from either engine's record; only the server's has a `seq`, which is dropped."""
     fields = {name: value for name, value in (payload or {}).items() if name != "seq"}
     dense, sparse = (vectors or {}).get(DENSE), (vectors or {}).get(SPARSE)
     words = Words(**sparse) if isinstance(sparse, dict) else sparse and Words(sparse.indices, sparse.values)

@@ -242,7 +242,7 @@ class Ledger(Search):
         rewritten: Sequence[tuple[Version, Value]] = (),
         dropped: Sequence[Version] = (),
     ) -> list[Forgotten | None]:
-        """Erase these records and their histories in one transaction, then from the index.
+        """Erase these records and their histories in one transaction, then from the index: forgetting.
 
         Their version numbers are not used again: a later record of that key continues after them. Files of
         the embedded index are replaced in the background (see `edge_index`). Return a tombstone for each;

@@ -287,7 +287,7 @@ class Log(Worker):
         except BaseException as failure:  # noqa: BLE001  (it is raised to the callers who wait)
             results = [failure for _ in jobs]
         for (_, done), result in zip(jobs, results, strict=True):
-            if not done.set_running_or_notify_cancel():
+            if not done.set_running_or_notify_cancel():  # its caller was cancelled; the job is done
                 continue
             done.set_exception(result) if isinstance(result, BaseException) else done.set_result(result)
 

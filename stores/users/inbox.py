@@ -1,9 +1,8 @@
 """The inbox: messages to be remembered, from their arrival until their outcome is known.
 
-A pending message is a live record under its message id; closing it retires the record and leaves the
-outcome in place of the text. A message that was added once is never added again, not even after its
-text has been forgotten. One that no model could make sense of is tried again, then set aside with the reason
-until somebody decides. Nothing here is found by search.
+A pending message is a live record under its message id; closing it retires the record and puts the outcome in
+place of the text. A message is added only once, even if its text was forgotten since. A message that the
+model failed on is retried, then set aside with the reason until a person decides. Messages are not searched.
 """
 
 import os
@@ -37,7 +36,7 @@ from mneme.stores.ledger.records import (
 
 ACTOR = "inbox"
 PRECEDING = 6
-"""How many earlier messages the memory agent sees, to resolve what a message refers to."""
+"""Number of earlier messages that the memory agent sees, to resolve references in a message."""
 
 
 class Circumstances(TypedDict, total=False):
@@ -78,7 +77,7 @@ class Message(Circumstances):
 
 
 class OperationNote(TypedDict):
-    """What is noted of an operation on a memory; the content stays in the memory, to be forgotten with it."""
+    """A note on one operation on a memory, without its content, so that forgetting the memory is enough."""
 
     event: Literal["insert", "update", "retire", "restore", "discard"]
     key: str
@@ -89,8 +88,8 @@ class OperationNote(TypedDict):
 class MessageOutcome(TypedDict):
     """The outcome of a message: whether it was stored, why, who decided, what was done, and in which run.
 
-    A graph's state has it, too: each step adds its operations. `trace` is the run's page in LangSmith; empty
-    where tracing was off.
+    It is also part of a graph's state, to which each step adds its operations. `trace` is the run's page in
+    LangSmith; empty if tracing was off.
     """
 
     route: Literal["store", "discard", "forget"]
@@ -102,7 +101,7 @@ class MessageOutcome(TypedDict):
 
 
 def _discarded(rationale: str) -> MessageOutcome:
-    """Return the outcome of a message on which no run decided."""
+    """Return the outcome of a message that no run decided on."""
     return MessageOutcome(route="discard", rationale=rationale, model="", operations=[], run_id="", trace="")
 
 
@@ -112,13 +111,13 @@ FORGOTTEN = _discarded("It was forgotten, and stays so.")
 MAX_TRIES = 5
 """Maximum runs of the memory agent in which a message may fail before it is set aside."""
 CLAIMED_FOR = timedelta(hours=1)
-"""How long a message stays with the process that works on it, unless that ends earlier on this machine."""
+"""How long a message stays claimed by a process; the claim ends earlier if a process on this host ends."""
 MAX_REPLY_CHARS = 2000
-"""Characters kept of a reply that could not be used."""
+"""Maximum characters kept of an unusable reply."""
 
 
 class Trouble(TypedDict):
-    """Failures to remember a message: their number, the last reason, and the unusable reply."""
+    """The failures to remember a message: their number, the last reason, and the unusable reply."""
 
     tries: int
     error: str
@@ -144,7 +143,7 @@ class Inbox:
     ledger: Ledger
 
     async def add(self, user: str, message: Message) -> MessageOutcome | None:
-        """Take a message in, once; return what became of it where it has been taken in and closed before.
+        """Add a message once; return its outcome if it was added and closed before.
 
         Raises BadInput for a message without text.
         """
@@ -158,18 +157,18 @@ class Inbox:
         value = cast(Value, waiting)
         try:
             await self.ledger.insert(namespace, value, text="", change=change, key=key, idempotency_key=key)
-        except NotFound:  # the ledger knows that its text was forgotten, and does not take it again
+        except NotFound:  # its text was forgotten: a replayed write is refused
             return FORGOTTEN
         return None
 
     async def knows(self, user: str, message_id: str) -> bool:
-        """Return whether a message was taken in, whatever its outcome."""
+        """Return whether a message was ever added, whatever its outcome."""
         return await self.ledger.get(user_namespace(user, "inbox"), message_id) is not None
 
     async def must_have_room(self, user: str, messages: Sequence[Message]) -> None:
-        """Raise TooMany where more of a user's messages would wait, with these, than the settings allow.
+        """Raise TooMany if more of a user's messages would wait, with these, than the settings allow.
 
-        Messages that were taken in before need no room, so that a batch can be sent again.
+        Messages that were added before need no room, so that a batch can be sent again.
         """
         namespace, limits = user_namespace(user, "inbox"), settings()
         waits = [cast(Message, head.value) for head in await self.ledger.records(namespace, limit=None)]
@@ -188,13 +187,13 @@ class Inbox:
             )
 
     async def pending(self, user: str) -> list[Message]:
-        """Return one user's open messages, oldest first, but those that are set aside."""
+        """Return one user's open messages, oldest first, without those that are set aside."""
         heads = await self.ledger.records(user_namespace(user, "inbox"), limit=None)
         waiting = [head.value for head in heads if trouble_of(head.value)["tries"] < MAX_TRIES]
         return [cast(Message, untroubled(value)) for value in waiting]
 
     async def letters(self, user: str) -> list[Letter]:
-        """Return all open messages of a user, oldest first, with what went wrong so far."""
+        """Return all open messages of a user, oldest first, with their failures so far."""
         heads = await self.ledger.records(user_namespace(user, "inbox"), limit=None)
         return [_letter(head) for head in heads]
 
@@ -203,9 +202,9 @@ class Inbox:
         return _letter(await self._find(user, message_id))
 
     async def standing(self, user: str, message_id: str) -> tuple[MessageOutcome | None, Trouble]:
-        """Return a message's outcome, None while it is open, and its failures, from one read.
+        """Return a message's outcome (None while it is open) and its failures, from one read.
 
-        Raises NotFound for a message that was never taken in.
+        Raises NotFound for a message that was never added.
         """
         head = await self.ledger.get(user_namespace(user, "inbox"), message_id)
         if head is None:
@@ -213,7 +212,7 @@ class Inbox:
         return outcome_of(head), trouble_of(head.value)
 
     async def claim(self, user: str, message_id: str) -> bool:
-        """Give an open message to this process, until it is closed or fails; False where another has it."""
+        """Claim an open message for this process until it is closed or fails; False if it is not free."""
         head = await self.ledger.get(user_namespace(user, "inbox"), message_id)
         if head is None or not head.live or _is_claimed(head.value):
             return False
@@ -224,7 +223,7 @@ class Inbox:
     async def fail(
         self, user: str, message_id: str, error: str, reply: str = "", *, counts: bool = True
     ) -> None:
-        """Note that remembering a message failed; the last of several times that count sets it aside."""
+        """Note that remembering a message failed; after MAX_TRIES failures that count, it is set aside."""
         head = await self.ledger.get(user_namespace(user, "inbox"), message_id)
         if head is None or not head.live:
             return
@@ -259,7 +258,7 @@ class Inbox:
     async def _write(
         self, head: Version, value: Value, reason: str, event: Literal["update", "retire"] = "update"
     ) -> bool:
-        """Write an open message anew; False where somebody else claimed, closed or forgot it a moment ago."""
+        """Rewrite an open message; False if another process claimed, closed or forgot it in the meantime."""
         write = make_write(
             event=event,
             namespace=head.namespace,
@@ -281,7 +280,7 @@ class Inbox:
         return [unescaped(namespace[1]) for namespace in namespaces if namespace[2:] == ("inbox",)]
 
     async def close(self, user: str, message_id: str, outcome: MessageOutcome) -> bool:
-        """Put the outcome in place of the message; return False where it is closed or forgotten already."""
+        """Replace the message by its outcome; return False if it is closed or forgotten already."""
         head = await self.ledger.get(user_namespace(user, "inbox"), message_id)
         if head is None or not head.live:
             return False
@@ -295,7 +294,7 @@ class Inbox:
 
 
 def complete(message: Message) -> Message:
-    """Return a message with an id and a time of its own where it has none. Raises BadInput without text."""
+    """Return a message with an id and a time, made if it has none. Raises BadInput without text."""
     if not str(message.get("message", "")).strip():
         raise BadInput("The message is empty.", "Give the words that are to be remembered.")
     completed = Message(
@@ -311,7 +310,7 @@ def complete(message: Message) -> Message:
 
 
 def is_new(message: Message) -> bool:
-    """Return whether a message is one that the user said, not what is read again for a memory."""
+    """Return whether the user said the message, and it is not an old one read again for a memory."""
     return not message.get("rereads")
 
 
@@ -332,20 +331,20 @@ def untroubled(value: Value) -> Value:
 
 
 def _is_claimed(value: Value) -> bool:
-    """Return whether another process works on a message."""
+    """Return whether another process is working on a message."""
     claim = cast(dict[str, Any], value.get("claim") or {"until": ""})
     if claim["until"] <= datetime.now(UTC).isoformat():
         return False
     if claim["host"] != gethostname():
         return True
-    with suppress(OSError):  # where there is no such process any more
-        os.kill(claim["pid"], 0)
+    with suppress(OSError):  # the process has ended
+        os.kill(claim["pid"], 0)  # signal 0 only tests that the process exists
         return bool(claim["pid"] != os.getpid())
     return False
 
 
 def trouble_of(value: Value) -> Trouble:
-    """Return the failures of a message until now."""
+    """Return the failures of a message so far."""
     return cast(Trouble, value.get("trouble") or NO_TROUBLE)
 
 

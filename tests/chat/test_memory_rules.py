@@ -264,6 +264,8 @@ def test_only_a_repetition_is_a_duplicate_and_a_contradiction_is_linked(
         ("Eva is from Bergen, not Oslo.", "", ["Eva got a letter from Oslo."], ""),
         ("Anna is not a teacher but she loves art.", "", ["Anna is a teacher."], ""),
         ("I drink not only tea but coffee.", "", ["I drink only tea."], ""),
+        ("Sorry, not my car but my bike is red.", "My car is red.", ["My car is red."], ""),
+        ("It is not red but is blue.", "My car is red.", ["My car is red."], ""),
         ("Actually, our house has 2 floors.", "Our house has 3 rooms.", ["Our house has 3 rooms."], ""),
         ("Sorry, it's 4712.", "My code is 4711.", ["My code is 4711."], "4712"),
         ("Sorry, I don't work at Bosch.", "I work at Siemens.", ["I work at Siemens."], ""),

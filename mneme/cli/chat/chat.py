@@ -54,7 +54,7 @@ from mneme.stores.users.memory import RULES
 
 HELP = "/memories  /history KEY  /forget KEY  /undo  /quit"
 NO_OPTIONS = "similar min_similarity retrieval window recall debounce reread"
-"""Fields of the chatbot's context that are no options."""
+"""Fields of the chatbot's context that are not options of `mneme chat`."""
 OUTCOME_POLL_SECONDS = 0.05
 """Seconds between two checks whether a message has been remembered; doubled each time."""
 

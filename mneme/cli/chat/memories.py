@@ -1,4 +1,4 @@
-"""`mneme memories …`: what does more than call an operation and print its result."""
+"""`mneme memories …`: commands that do more than call an operation and print its result."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial

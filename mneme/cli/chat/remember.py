@@ -30,7 +30,7 @@ from mneme.models.asking.counting import in_words
 from mneme.stores.users.inbox import complete
 
 MAX_FILE_NAME_CHARS = 250
-"""Characters from which a text cannot be the name of a file."""
+"""Number of characters from which a text cannot be a file name."""
 MAX_PRINTED_FAILURES = 10
 RESUME_HINT = "The same command goes on where it stopped; `mneme inbox list` shows what failed."
 

@@ -109,7 +109,7 @@ START_OPTIONS = ("person", "approve", "max_turns", "context_tokens", "carry")
 
 
 def _check_as_begun(about: Discussion, context: Values) -> None:
-    """Raise BadInput for an option that differs from the one that the discussion was begun with."""
+    """Raise BadInput for an option whose value differs from the one at the discussion's start."""
     for name in START_OPTIONS:
         begun, wanted = getattr(about, name), context[name]
         if wanted and wanted != begun:
@@ -160,8 +160,8 @@ def team_of(team: str, models: Sequence[str]) -> Values:
 async def _run(flows: Workflows, config: RunnableConfig, given: Values, context: Values) -> Values | None:
     """Run the graph; return its final state, None if it waits for a person who is not here.
 
-    A discussion that has begun is resumed without input, even if no step seems to be left: a thread looks
-    like that after a kill between a step's writes and its checkpoint.
+    A discussion that has begun is resumed without input, even if no step seems to be left: a kill between a
+    step's writes and its checkpoint leaves a thread in that state.
     """
     _, values = await flows.left_at(DISCUSSION_GRAPH, config)
     step: Any = None if values else given

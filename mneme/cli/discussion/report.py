@@ -94,7 +94,7 @@ ENDING_TEXTS = {
 
 
 def ending(about: Discussion) -> str:
-    """Return a discussion's ending, whether it has a document, what was taken back, why it is stale."""
+    """Return how a discussion ended, whether it has a document, what was taken back, and why it is stale."""
     held = (
         "The document has what was agreed until then."
         if about.ended == "turn limit" and about.document

@@ -26,7 +26,7 @@ LAST_TURN = 1_000_000
 
 
 def one_of(discussion: str, named: str) -> str:
-    """Return the id that was given as an argument or as `--id`. Raises BadInput where the two differ."""
+    """Return the id given as an argument or as `--id`. Raises BadInput if the two differ."""
     if discussion and named and discussion != named:
         raise BadInput(f"Two discussions are named: {discussion} and {named}.", "Name one.")
     return discussion or named
@@ -124,7 +124,7 @@ def print_erased(agents: Sequence[str]) -> None:
 REPORTS_FOLDER = Path("discussions")
 INTRINSIC_MEMORY = "intrinsic"
 WAITING_STATUS = 3
-"""The exit status of a discussion that waits for a person."""
+"""Exit status of a command whose discussion waits for a person."""
 
 
 def print_step(event: dict[str, Any]) -> None:

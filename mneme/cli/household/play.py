@@ -49,7 +49,7 @@ from mneme.nodes.household.context import HouseholdContext
 from mneme.stores.ledger.records import LOCAL
 
 EPISODE_RECURSION_LIMIT = 6 * World.LIMIT + 20
-"""The most steps of a graph in an episode: so many per round, which is at least one step of the world."""
+"""Maximum steps of a graph in an episode: six per round, and a round is at least one step of the world."""
 PACE = 0.1
 """Seconds that `--watch` shows each step."""
 BUSY: tuple[Literal["running", "pending"], ...] = ("running", "pending")
@@ -139,7 +139,7 @@ class _Playing:
         return methods()[self.request.method]
 
     async def to_the_end(self) -> Run:
-        """Play to the end, from the checkpoint if there is one, and return what the checkpoints then hold."""
+        """Play to the end, from the checkpoint if there is one, and return the thread's final values."""
         config = await self._thread()
         async for event in self._under_way(config):
             await self._show(event)
@@ -153,7 +153,7 @@ class _Playing:
         return Run(self.run.name, partial(run_lines, config["metadata"], values))
 
     async def _thread(self) -> RunnableConfig:
-        """Return the config of the run's thread: each new run has a new one, also where its name was used."""
+        """Return the config of the run's thread: each new run has a new one, even under a used name."""
         name = self.run.begun().get("thread") or f"household/{self.run.name}/{uuid4().hex}"
         is_keyed = self.flows.server is not None and api_key() is not None
         owner = await self.flows.operations(Memories, LOCAL).whoami() if is_keyed else ""

@@ -67,7 +67,7 @@ async def replay(
 
 
 def _gap(run: Run) -> str:
-    """Return what the run lacks; "" if it is complete."""
+    """Describe missing steps, or a missing end, of the run; "" if it is complete."""
     if missing := run.missing():
         return f"{len(missing)} steps are not kept, from step {missing[0]} to {missing[-1]}."
     if run.first("end") is None:
@@ -159,7 +159,7 @@ def print_decision(line: Line) -> None:
 
 
 def _print_beside(found: Sequence[Run], last: int) -> None:
-    """Print the decisions of runs in a column each, up to a step, and below what each came to."""
+    """Print the decisions of each run in a column, up to a step, and below how each run ended."""
     columns = [_decisions(run, last) for run in found]
     steps = sorted({step for column in columns for step in column})
     rows = [[str(step), *(column.get(step, "") for column in columns)] for step in steps]
@@ -190,11 +190,11 @@ COUNTER_NAMES = {
     "repaired": "repaired answers",
     "fallbacks": "fallbacks",
 }
-"""The counters of how a run ended, with their names there."""
+"""Counters of a run's result, with the names that are printed."""
 
 
 def ending(end: Line | None) -> str:
-    """Return how a run ended, by its last line, with the same figures for all."""
+    """Describe how a run ended, from its last line, with the same figures for every run."""
     if end is None:
         return "interrupted"
     least = "" if end["bound"] is None else f" (lower bound: {end['bound']})"

@@ -19,7 +19,7 @@ TERMINAL_COLOURS = ("red", "blue", "green", "magenta")
 
 
 class Screen:
-    """A live screen, used as a context manager; what a window has no room for is cut, the end first."""
+    """A live screen, used as a context manager; what does not fit the window is cut off at the end."""
 
     def __init__(self, episode: Episode, lines: Sequence[Line], console: Console) -> None:
         self._episode, self._frames = episode, list[Frame]()

@@ -1,4 +1,4 @@
-"""`mneme cards …`: what does more than call an operation and print its result."""
+"""`mneme cards …`: commands that do more than call an operation and print its result."""
 
 from collections.abc import Sequence
 from pathlib import Path

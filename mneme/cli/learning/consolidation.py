@@ -85,7 +85,7 @@ async def _run(wanted: dict[str, Any], context: dict[str, Any]) -> int:
 
 
 async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, fresh: bool) -> int:
-    """Consolidate, or go on with what was killed; return 1 where no model was promoted though it was due."""
+    """Consolidate, or continue a killed run; return 1 if it was due and no model was promoted."""
     if not (wanted["base"] and wanted["served_base"]):
         raise BadInput(
             "Which model is tuned, and where is it served?",
@@ -125,7 +125,7 @@ async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, fresh:
 
 
 def figures(found: dict[str, Any]) -> list[list[str]]:
-    """Return the figures of a consolidation as rows: name, of the base, of the tuned model."""
+    """Return the figures of a consolidation as rows: name, base model, tuned model."""
     rows = [
         [name.replace("_", " "), *(f"{each:.3f}" for each in found[name])]
         for name in ("loss", "held_out", "held_out_with_cards")
@@ -142,7 +142,7 @@ def figures(found: dict[str, Any]) -> list[list[str]]:
 
 
 def _costs(found: dict[str, Any]) -> list[list[str]]:
-    """Return the cost of the training, and of an answer with the cards and tuned with the remaining ones."""
+    """Return the cost of training, and of an answer: of the base with all cards, tuned with those left."""
     rows = []
     if "trained" in found:
         trained = found["trained"]

@@ -150,7 +150,7 @@ ACT_NAMES = {
 
 
 async def review(team: Team = "local", limit: Limit = 100) -> None:
-    """Walk through the cards that are flagged, disputed or provisional, and decide on each."""
+    """Go through the cards that are flagged, disputed or provisional, and decide on each."""
     async with open_operations(Cards, team, reading=True) as cards:
         waiting = await cards.review(limit)
         if prints_json():

@@ -42,9 +42,9 @@ EVENT_SIGNS = {
 }
 LEARNING_ROLES = ("researcher", "devils_advocate", "leader", "monitor")
 DDL = ".sql"
-"""Suffix of a file of statements, as opposed to the name of a schema that Mneme includes."""
+"""Suffix of a schema file; a schema that comes with Mneme has a name without it."""
 TASKS_PER_PAGE = 1000
-"""Finished tasks that are asked for at once."""
+"""Number of finished tasks that are read at once."""
 
 
 class Place(BaseModel):
@@ -63,12 +63,12 @@ class Place(BaseModel):
 
     @property
     def told(self) -> Context:
-        """Return the graph's input, as far as it was given."""
+        """Return the graph's input: the options that were given."""
         return self.model_dump(exclude={*Place.model_fields}, exclude_defaults=True)
 
     @property
     def environment(self) -> str:
-        """Return the world that the task names, or that what it gives belongs to."""
+        """Return the world that the task names, or the one that its options belong to."""
         if self.world.endswith((".yaml", ".yml")):
             return str(Path(self.world).resolve())
         if self.world:
@@ -79,7 +79,7 @@ class Place(BaseModel):
 
 
 OTHERWISE = ("task", "example", "messages", "task_id", "ddl")
-"""Fields of the graph's input that are no options: they are the argument, or follow from other options."""
+"""Fields of the graph's input that are not options: the argument, and values computed from options."""
 PROBLEM_FIELDS: Context = {
     name: hint for name, hint in get_type_hints(Problem, include_extras=True).items() if name not in OTHERWISE
 }
@@ -240,7 +240,7 @@ def problem_of(given: Place) -> Context:
 
 
 MAX_LINE_CHARS = 110
-"""The most characters of a line."""
+"""Maximum characters of a line."""
 
 
 def _print_step(event: dict[str, Any]) -> None:
@@ -278,7 +278,7 @@ def _print_result(values: dict[str, Any]) -> None:
 
 
 MAX_PART_CHARS = 6_000
-"""Characters of one part: what a small model reads with care."""
+"""Maximum characters of one part: as much as a small model reads reliably."""
 SOURCE_FILE_HINT = "Give a log, tickets or a conversation as text."
 LESSON_TASK = """What does this record of past work teach that would help with other tasks? It is {name}, part
 {number} of {of}. Say what the problem was, what helped, what was tried and failed, and under which condition

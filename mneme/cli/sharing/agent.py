@@ -92,7 +92,7 @@ def list_() -> None:
 
 
 def fields() -> None:
-    """Say what an agent's file holds, with an example."""
+    """Show the fields of an agent's file, with an example."""
     for name, field in Agent.model_fields.items():
         needed = "" if field.is_required() else " (optional)"
         say(f"[bold]{name}[/]{needed}: {escape(field.description or '')}")

@@ -82,19 +82,19 @@ def _scored(pair: Pair) -> str:
 
 
 def print_rated(rated: Pooled) -> None:
-    """Print what a pair is worth with the thumbs that it has got."""
+    """Print a pair's score with people's ratings."""
     pair, thumbs = rated.pair, f"{rated.pair.ups} up, {rated.pair.downs} down"
     told = " It is shown to no agent any more." if pair.is_rated_down else ""
     console.print(f"{rated.key[:8]}: {pair.judged} by its scorer, {pair.score} with {thumbs}.{told}")
 
 
 def print_removed(key: str) -> None:
-    """Print that a pair is not shown any more."""
+    """Print that a pair is no longer shown."""
     console.print(f"{key} is removed; its history is kept.")
 
 
 def print_forgotten(key: str) -> None:
-    """Print that a pair is gone for good."""
+    """Print that a pair was erased."""
     console.print(f"{key} is erased.")
 
 

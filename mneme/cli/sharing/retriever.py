@@ -134,7 +134,7 @@ class Training:
         return self._results
 
     async def leave(self) -> None:
-        """Stop at once; memories that were not learned are used by the next training."""
+        """Stop at once; memories that were not learned are left for the next training."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -41,7 +41,7 @@ PRINTED_FIELDS = [
 
 
 def members_text(domain: str, named: str) -> str:
-    """Return the context's value of a growth: one's own agents of a domain, and the one that is named.
+    """Return the text of a growth's agents: one's own agents of a domain, and the named one.
 
     Raises BadInput for a domain without agents, and for an agent of another domain.
     """
