@@ -271,7 +271,7 @@ async def _ledger_beside(
 async def _in_turn(
     ours: Callable[[int], Awaitable[object]], theirs: Callable[[int], Awaitable[object]], first: int = 0
 ) -> tuple[list[float], list[float]]:
-    """Ask QUESTIONS, from the first on, here and there; return the milliseconds, without one warm-up."""
+    """Ask QUESTION_COUNT questions of both, from `first` on; return the milliseconds, without a warm-up."""
     times = [
         (1000 * await seconds_of(ours(number)), 1000 * await seconds_of(theirs(number)))
         for number in (first, *range(first, first + QUESTION_COUNT))
