@@ -26,7 +26,6 @@ Catalogue = Mapping[str, Mapping[str, str]]  # table -> column -> type, the key 
 Kind = Literal["equality", "range", "inequality"]
 By = Literal["function", "cast", "arithmetic", "leading wildcard", "pattern"]
 
-RANGE_OPERATORS = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
 COMPARISON_NODES = (exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 MIRRORED: Mapping[type[exp.Expr], type[exp.Expr]] = {exp.EQ: exp.EQ, **Simplifier.INVERSE_COMPARISONS}
 

@@ -79,7 +79,8 @@ def remembered(told: Sequence[Remembered]) -> list[str]:
 def written(record: Written) -> list[str]:
     asks = [f"Ask the user whether the team {each} may know it." for each in record.memory.asks]
     beside = [f"Compare it with: {line(each)}" for each in record.beside]
-    return [f"Written: {line(record)}", *written_lines(record), *asks, *beside]
+    done = "Written: " if record.is_new else ""
+    return [f"{done}{line(record)}", *written_lines(record), *asks, *beside]
 
 
 def undone(record: MemoryRecord | None) -> list[str]:

@@ -9,11 +9,11 @@ A card is on one of three shelves of its namespace, which are searched separatel
 retrieved; `pitfall`s are the deprecated ones, for the devil's advocate alone; those set `aside` (archived,
 flagged, of a confidence under 0.5) are found by no search.
 
-Upkeep keeps a base in order (§5, §10), a little after each task and never in its way. *Inactivity*: cards
-that none of the last 100 tasks was shown are archived. Nothing but what has left the window of these tasks
-since the last time is looked at: the cards that were last written before it began, and those that were last
-shown in a task before it. How far that came is a record of ("teams", team, "upkeep"). *Expiry*: cards whose
-time is over are archived. All of it may be stopped at any moment, and is finished by the next time.
+Upkeep (§5, §10) runs after each task, without delaying it. *Inactivity*: cards that none of the last 100
+tasks was shown are archived. Only cards that have left the window of these tasks since the last upkeep are
+examined: those last written before the window began, and those last shown in a task before it. Its progress
+is a record of ("teams", team, "upkeep"). *Expiry*: cards past their expiry date are archived. Upkeep may be
+stopped at any moment; the next one finishes it.
 
 Deviations from the paper: the weights rank the `candidates` cards most similar to the task (128 by
 default), not all cards, so that a card about something else cannot rank first by its confidence and success
@@ -86,7 +86,7 @@ MIN_CARD_COSINE = 0.22
 Of floors from 0 to 0.5, the best by F2 on the twenty questions of `tests/stores/relevance.yaml` that set it.
 """
 UNTESTED_CONFIDENCE = 0.5
-"""The confidence in a lesson that no task has tested: the least with which a card is retrieved."""
+"""Confidence in a lesson that no task has tested: the minimum for retrieval."""
 
 
 class Learned(Frozen):
@@ -97,14 +97,14 @@ class Learned(Frozen):
 
 
 class Kept(Frozen):
-    """The result of upkeep: the ids of the cards that it archived."""
+    """The result of upkeep: the ids of the archived cards."""
 
     archived: list[str] = Field([])
     expired: list[str] = Field([])
 
 
 class Mark(Frozen):
-    """How far the search for inactive cards came: when its window began, and the tasks before that."""
+    """Progress of the search for inactive cards: its window's start, and the number of tasks before."""
 
     began: datetime = datetime(1970, 1, 1, tzinfo=UTC)
     passed: int
@@ -142,14 +142,14 @@ class KnowledgeCards:
         return SharedFiles(self._ledger, self.records)
 
     async def task_behind(self, dispute: Dispute) -> TaskRecord | None:
-        """Return the task that made a dispute's finding; None where no task did, or its record is gone."""
+        """Return the task that made a dispute's finding; None if no task did, or its record is gone."""
         return await self.tasks.find(dispute.new.task) if dispute.new.task else None
 
     async def create(self, lesson: Lesson, outcome: TaskOutcome, *, change: Change) -> Learned:
-        """Make a provisional card of a lesson, or reinforce the card that it already is.
+        """Create a provisional card from a lesson, or reinforce its existing card.
 
-        One task teaches a lesson once, however often it is asked. A deprecated card stays so, and learns
-        further dead ends.
+        A task teaches a lesson only once, even if the call is repeated. A deprecated card stays deprecated,
+        but gets further dead ends.
         """
         card = with_outcomes(untested_card(lesson, change, outcome.worth), [outcome])
         once = f"learn:{outcome.task}"
@@ -170,7 +170,7 @@ class KnowledgeCards:
         return Learned(event="unchanged" if after.version == before.version else "reinforced", card=after)
 
     async def propose(self, lesson: Lesson, *, change: Change, care: Care = NO_CARE) -> Learned:
-        """Make a provisional card of a lesson that no task has tested; an existing card stays as it is."""
+        """Create a provisional card from an untested lesson; an existing card stays as it is."""
         made = care.of(untested_card(lesson, change, UNTESTED_CONFIDENCE))
         is_new = await self.records.add_new(made.id, made, change=change)
         return Learned(event="created" if is_new else "unchanged", card=await self.records.get(made.id))
@@ -192,18 +192,18 @@ class KnowledgeCards:
         return await self.records.change(card_id, decide, change)
 
     async def promote(self, card_id: str, approval: Approval, *, change: Change) -> Card:
-        """Make a provisional card verified (§5). Raises BadInput with every reason against it."""
+        """Verify a provisional card (§5). Raises BadInput with every reason against it."""
         settings = self.settings
         return await self.records.change(
             card_id, lambda card: promoted(card, approval, change.reason, settings), change
         )
 
     async def deprecate(self, card_id: str, *, change: Change) -> Card:
-        """Take a card out of retrieval for good reason; the devil's advocate still sees it."""
+        """Take a card out of retrieval for a reason; the devil's advocate still sees it."""
         return await self.records.change(card_id, lambda card: deprecated(card, change.reason), change)
 
     async def restore(self, card_id: str, *, change: Change) -> Card:
-        """Bring a deprecated or archived card back to the standing it had, with an empty window."""
+        """Return a deprecated or archived card to its earlier status, with an empty window."""
         return await self.records.change(card_id, lambda card: restored(card, change.reason), change)
 
     async def supersede(self, card_id: str, by: str, *, change: Change) -> Card:
@@ -214,7 +214,7 @@ class KnowledgeCards:
         )
 
     async def rate(self, card_id: str, rating: Rating, *, change: Change) -> Card:
-        """Add a person's rating to a card, as `people.rated` does. Raises NotFound."""
+        """Add a person's rating to a card, as `lifecycle.rated` does. Raises NotFound."""
         return await self.records.change(card_id, lambda card: rated(card, rating, self.settings), change)
 
     async def care_for(self, card_id: str, care: Care, *, change: Change) -> Card:
@@ -222,9 +222,9 @@ class KnowledgeCards:
         return await self.records.change(card_id, lambda card: cared_for(card, care, change.reason), change)
 
     async def rollback(self, card_id: str, to_version: int, *, change: Change) -> Card:
-        """Give a card again what it was at an older version, as a new version. Raises NotFound.
+        """Restore the content of an older version of a card, as a new version. Raises NotFound.
 
-        Whether it is disputed does not go back with it: that is for its disputes to say.
+        Whether it is disputed is not rolled back: its disputes decide that.
         """
         versions = {card.version: card for card in await self.records.versions(card_id)}
         if to_version not in versions:
@@ -240,7 +240,7 @@ class KnowledgeCards:
         return await self.records.change(card_id, decide, change)
 
     async def clear_flag(self, card_id: str, *, change: Change) -> Card:
-        """Let a flagged card be retrieved, on a person's word; a later change is checked anew."""
+        """Let a flagged card be retrieved, because a person cleared it; a later change is checked anew."""
 
         def decide(card: Card) -> Decision:
             cleared = [*card.cleared, *card.flags]
@@ -253,8 +253,8 @@ class KnowledgeCards:
     ) -> Sequence[Retrieved]:
         """Return the k cards that score best for a task, with the parts of each score (§4).
 
-        With a `scope`, only cards of it are looked at, and those of none. Cards that do not fit make room for
-        others: then all candidates are looked through. What has expired fits nowhere.
+        With a `scope`, only cards of that scope or of none are searched. If cards do not fit, all candidates
+        are searched for others. Expired cards never fit.
         """
         vector, now = await self._ledger.vector_of(text), datetime.now(UTC)
         found = await self._fitting(
@@ -270,7 +270,7 @@ class KnowledgeCards:
     async def pitfalls(
         self, text: str, k: int = 5, *, scope: str | None = None, fits: Fits = lambda _: True
     ) -> Sequence[Retrieved]:
-        """Return the deprecated cards most similar to a task or a draft that fit: what has failed before."""
+        """Return the deprecated cards that fit and are most similar to a task or a draft: past failures."""
         vector = await self._ledger.vector_of(text)
         found = await self._fitting(("pitfall", text, scope), k, fits, MIN_CARD_COSINE, vector=vector)
         return [Retrieved(card=card, score=hit.score, parts={"similarity": hit.score}) for card, hit in found]
@@ -278,12 +278,12 @@ class KnowledgeCards:
     async def _fitting(
         self, asked: tuple[str, str, str | None], k: int, fits: Fits, least: float, **options: Any
     ) -> list[tuple[Card, Hit]]:
-        """Return the first k cards of a shelf, most like a text, of a scope and of none, that fit.
+        """Return the k cards of a shelf, of a scope or of none, that fit and are most similar to a text.
 
-        Where vectors are compared, those of a similarity below `least` are about something else; not those of
-        the very scope, whose conditions tell whether they apply: a query and a claim seldom share words.
+        With vectors, cards of a similarity below `least` count as unrelated, except cards of the same scope,
+        whose conditions tell whether they apply: a query and a claim seldom share words.
 
-        Where the nearest do not, all candidates are looked through. Each scope's cards are one section.
+        If too few of the nearest fit, all candidates are searched. Each scope's cards are one section.
         """
         shelf, text, scope = asked
         if scope is not None:
@@ -306,7 +306,7 @@ class KnowledgeCards:
         return found
 
     async def resolve(self, dispute_id: str, resolution: Resolution) -> Dispute:
-        """End a dispute as `disputes.end` does; a lesson that replaces the card becomes a card first."""
+        """End a dispute as `disputes.end` does; first make a card of a lesson that replaces the old one."""
         lesson, reason = resolution.lesson, f"{dispute_id}: {resolution.reason}"
         if lesson:
             dispute = await self.disputes.get(dispute_id)
@@ -329,7 +329,7 @@ class KnowledgeCards:
     async def archive_inactive(self) -> Sequence[Card]:
         """Archive the cards that none of the last 100 tasks was shown (§5), and return them.
 
-        A card that was written to during these tasks is not inactive.
+        A card that was changed during these tasks is not inactive.
         """
         count, needed = await self.tasks.count(), self.settings.inactive_tasks
         if count < needed:
@@ -339,7 +339,7 @@ class KnowledgeCards:
         assert began is not None
         marks = Shelf(self._ledger, team_namespace(self.team, "upkeep"), kind_of(Mark))
         mark = await marks.find(INACTIVITY_MARK) or Mark(passed=passed)
-        # What was last written, or last shown, before the window, and not before the one of the last time.
+        # Cards last written, or last shown, between the beginnings of the previous window and of this one.
         between = Order("updated", since=microseconds(mark.began), until=microseconds(began))
         heads = [*await self.records.heads(order=between)]
         left = await self.tasks.latest(max(0, passed - mark.passed), offset=needed)
@@ -349,13 +349,13 @@ class KnowledgeCards:
         shown = {card for task in window for card in task.retrieved}
         idle = [head for head in heads if head.key not in shown and head.at < began]
         done = await self._archive(idle, f"not retrieved in {needed} tasks")
-        with suppress(Conflict):  # another process noted something meanwhile
+        with suppress(Conflict):  # another process has noted its progress
             change = Change(reason="looked through", actor=UPKEEP_ACTOR)
             await marks.put(INACTIVITY_MARK, Mark(began=began, passed=passed), change=change)
         return done
 
     async def _archive(self, heads: Sequence[Version], reason: str) -> list[Card]:
-        """Archive those of the cards that are in use; return them."""
+        """Archive the cards that are in use; return them."""
         change = Change(reason=reason, actor=UPKEEP_ACTOR)
         idle = [head.key for head in heads if archived(Card.of(head), reason)]
         return [
@@ -364,7 +364,7 @@ class KnowledgeCards:
         ]
 
     async def metrics(self, *, now: datetime | None = None, thresholds: Thresholds | None = None) -> Metrics:
-        """Compute every metric of §10, with the alerts that they raise."""
+        """Compute every metric of §10, with the alerts that the metrics raise."""
         at = now or datetime.now(UTC)
         before = await self._ledger.as_of(self.records.namespace, at - MONTH)
         return compute(
@@ -377,6 +377,6 @@ class KnowledgeCards:
         )
 
     async def trend(self, by: Unit | int, *, last: int = 12, now: datetime | None = None) -> list[Period]:
-        """Return the last periods, oldest first, each a unit of the calendar (UTC) or so many tasks."""
+        """Return the last periods, oldest first; each is a calendar unit (UTC) or a number of tasks."""
         histories = [await self.records.history(each.id) for each in await self.records.list()]
         return periods(await self.tasks.all(), histories, by, now or datetime.now(UTC), last)

@@ -42,7 +42,7 @@ from mneme.stores.ledger.records import Change
 
 
 class PromotionRubric(Frozen):
-    """§5's four questions about a card that stands for promotion."""
+    """The four questions of §5 about a card that is a candidate for promotion."""
 
     solved: bool
     faster_or_novel: bool
@@ -55,7 +55,7 @@ class PromotionRubric(Frozen):
 
 
 class Approval(Frozen):
-    """The leader's decision on a promotion, with what it rests on."""
+    """The leader's decision on a promotion, with its basis."""
 
     by: str = Field(min_length=1)
     approved: bool
@@ -71,9 +71,9 @@ SURE_CONFIDENCE = 0.8
 
 
 def with_outcomes(card: Card, outcomes: Iterable[TaskOutcome], times: Literal[1, -1] = 1) -> Card:
-    """Add tasks to a card's evidence, or take them back; confidence is a mean.
+    """Add tasks to a card's evidence, or remove them (`times` is -1); confidence is a mean.
 
-    A task is not added twice, and one that the evidence does not have is not taken back.
+    A task is not added twice, and a task that the evidence lacks is not removed.
     """
     for outcome in outcomes:
         before = card.evidence
@@ -94,7 +94,7 @@ def with_outcomes(card: Card, outcomes: Iterable[TaskOutcome], times: Literal[1,
 
 
 def reinforced(card: Card, outcome: TaskOutcome, reason: str, settings: CardSettings) -> Decision:
-    """Count a task; deprecate a card that fails too often, bring an archived one back on success."""
+    """Count a task; deprecate a card that fails too often, restore an archived one on success."""
     if outcome.task in card.evidence.task_ids:
         return None
     counted = with_outcomes(card, [outcome])
@@ -122,8 +122,8 @@ def promoted(card: Card, approval: Approval, reason: str, settings: CardSettings
 def against_promotion(card: Card, approval: Approval, settings: CardSettings) -> list[str]:
     """Return the reasons against verifying a card, if any.
 
-    The task must be solved whatever else the rubric says (§5, promotion rule 1). People who were served are
-    a gain like that of speed (rule 3).
+    The task must be solved, whatever else the rubric says (§5, promotion rule 1). If most ratings say that
+    the card served, that counts like a gain in speed (rule 3).
     """
     rubric, needed = approval.rubric, settings.successes_to_verify
     if (card.satisfaction or 0.0) > MAJORITY:
@@ -151,13 +151,13 @@ def deprecated(card: Card, reason: str) -> Decision:
 
 
 def archived(card: Card, reason: str, *, disputed: bool = False) -> Decision:
-    """Take a card that nobody needs now out of retrieval; a `disputed` one only on request."""
+    """Take a card that is not needed now out of retrieval; a `disputed` one only on request."""
     in_use = card.status in ("provisional", "verified") or (disputed and card.disputed)
     return (out_of_service(card, "archived"), reason) if in_use else None
 
 
 def restored(card: Card, reason: str) -> Decision:
-    """Bring a deprecated or archived card back to the standing it had, with an empty window of outcomes."""
+    """Return a deprecated or archived card to its earlier status, with an empty window of outcomes."""
     if is_in_service(card):
         return None
     update = {
@@ -177,14 +177,14 @@ def is_in_service(card: Card) -> bool:
 def out_of_service(
     card: Card, status: Literal["deprecated", "archived"], because: str = "", by: str = ""
 ) -> Card:
-    """Return a card that is out of service, with the status to which it may return; `by` replaces it."""
+    """Return a card taken out of service, with the status to which it may return; `by` replaces it."""
     stood = card.status if card.status in ("provisional", "verified") else card.returns_to
     update = {"status": status, "returns_to": stood, "deprecated_because": because, "superseded_by": by}
     return card.model_copy(update=update)
 
 
 def untested_card(lesson: Lesson, change: Change, confidence: float) -> Card:
-    """Return the card of a lesson that rests on no task."""
+    """Return the card of a lesson, without evidence from tasks."""
     provenance = Provenance(created_by=change.actor, created_at=datetime.now(UTC), model_version=change.model)
     return Card(
         **{name: getattr(lesson, name) for name in Lesson.model_fields},
@@ -195,16 +195,16 @@ def untested_card(lesson: Lesson, change: Change, confidence: float) -> Card:
 
 
 def with_details(card: Card, lesson: Lesson) -> Card:
-    """Add what a later lesson knows of failures and dead ends, or how; claim, rationale and rules stay.
+    """Add a later lesson's failure modes, dead ends, example and tags; claim, rationale and rules stay.
 
-    Nothing is added of a lesson that reads like an instruction: it would take the card out of retrieval.
+    Nothing is added from a lesson that reads like an instruction: it would take the card out of retrieval.
     """
     if flags_of(lesson):
         return card
     dead_ends = dict[tuple[str, str], DeprecatedApproach]()
     for each in (*card.deprecated_approaches, *lesson.deprecated_approaches):
         name = normalised(each.approach), normalised(each.condition)
-        here = dead_ends.get(name, each)  # the tasks of both count; of what was gained, the best is known
+        here = dead_ends.get(name, each)  # the tasks of both, and the best gain
         gained = max((part.gained for part in (here, each) if part.gained is not None), default=None)
         failed_in = list(dict.fromkeys([*here.failed_in, *each.failed_in]))
         dead_ends[name] = here.model_copy(update={"failed_in": failed_in, "gained": gained})
@@ -244,7 +244,7 @@ def _read(text: str) -> Requirement:
 
 
 SERVED_CONFIDENCE = 0.8
-"""The confidence that a person's word gives; one above it could verify a card at once (§3, step 5)."""
+"""The confidence of a person's rating; a higher one could verify a card at once (§3, step 5)."""
 
 
 class Care(Frozen):
@@ -277,7 +277,7 @@ def rated(card: Card, rating: Rating, settings: CardSettings) -> Decision:
     counted = with_outcomes(card.model_copy(update={"ratings": ratings}), map(_outcome, earlier), -1)
     said = f"{rating.by} says that it {'served' if rating.good else 'did not serve'}"
     said += f": {rating.comment}" if rating.comment else ""
-    if rating.task and rating.task in card.evidence.task_ids:  # the task itself counts already
+    if rating.task and rating.task in card.evidence.task_ids:  # the task is already counted itself
         return counted, said
     return reinforced(counted, _outcome(rating), said, settings)
 
@@ -288,7 +288,7 @@ def _outcome(rating: Rating) -> TaskOutcome:
 
 
 def superseded(card: Card, by: Card, reason: str) -> Decision:
-    """Replace a card by another, which is strictly superior (§5). Raises BadInput where that cannot be."""
+    """Replace a card by a strictly superior one (§5). Raises BadInput if `by` cannot replace it."""
     if by.id == card.id:
         raise BadInput(f"{card.id} cannot replace itself.", "Name the card that replaces it.")
     if not is_in_service(by) or by.flags:

@@ -1,8 +1,8 @@
 """Terms of a search that Qdrant Edge and a Qdrant server share: scopes, conditions, rankings.
 
-A scope is a namespace written as one word, which is indexed by its prefixes. So a namespace and all those
-below it are one condition on one index, and a search reads only the records below its own prefix. The
-scope of a live record starts with the mark `+`, of a retired one with `-`, of a forgotten one with `x`.
+A scope is a namespace written as one word and indexed by its prefixes. So a namespace with all those below it
+is one condition on one index, and a search reads only the records below its own prefix. The scope of a live
+record starts with the mark `+`, of a retired one with `-`, of a forgotten one with `x`.
 
 A filter on a record's value has the operators that LangGraph's stores use: `{"kind": "episodic",
 "score": {"$gte": 3}, "entities": {"$in": ["Max"]}}`. Every field must pass. A list-valued field passes `$eq`
@@ -35,18 +35,18 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {"eq": eq, "gt": gt, "gte":
 DENSE, SPARSE = "dense", "bm25"
 RRF_K = 60  # Cormack, Clarke, Büttcher 2009
 HALF_ALIKE = 8.0
-"""The BM25 score that counts as a similarity of one half where there are no vectors."""
+"""BM25 score that counts as a similarity of one half, where there are no vectors."""
 LAST_CHAR = "\U0010ffff"
 """The character that sorts after all others."""
 UPDATED_FIELD = "updated"
-"""The field that says when a record was last changed, in days since 1970."""
+"""The field with the time of a record's last change, in days since 1970."""
 MAX_QUERY_CHARS = 8000
-"""Characters of a query that are compared: what is longer is a document, and would take others' time."""
-LEDGER_FORMAT = 3  # of ledgers; `upgrading` brings the older ones to it
+"""Maximum characters of a query that are compared; a longer text is a document and would slow down others."""
+LEDGER_FORMAT = 3  # `upgrading` converts older ledgers to it
 
 
 class Condition(NamedTuple):
-    """A test of one field of the value; `path` has the names that lead to it."""
+    """A test of one field of the value; `path` has the names that lead to the field."""
 
     path: tuple[str, ...]
     operator: Operator
@@ -54,7 +54,7 @@ class Condition(NamedTuple):
 
 
 def json_path(names: Iterable[str]) -> str:
-    """Return the path of a field of the value in a payload."""
+    """Return the payload path of a field of the value."""
     return ".".join(["value", *(f'"{name}"' for name in names)])
 
 
@@ -62,8 +62,8 @@ class Where(NamedTuple):
     """Selects points: those below one of the scopes, or in one of the whole ones, that pass every condition.
 
     Without scopes all points are selected. A search of everything needs none, since only live heads have
-    vectors. The conditions select the records of these `sections`, where any are named: an engine may look
-    in their scopes alone, without testing conditions, where it knows that all records have a section.
+    vectors. `sections`, if given, hold the records that pass the conditions: an engine may search only their
+    scopes, without testing conditions, if it knows that all records have a section.
     """
 
     scopes: tuple[str, ...]
@@ -77,10 +77,9 @@ class Ranking(BaseModel):
 
     score = similarity · cosine + Σ fields[f] · value.f + recency · 2^(−age / half_life_days)
 
-    In the mode `bm25` the words' likeness stands for the cosine (see `likeness`).
-    The age runs from the record's last version, or from the day (since 1970) in value.`aged_from`.
-    Where value.`ageless` is 1, and not 0, the age counts as none. The engine ranks the `candidates`
-    records that are most similar; None proposes a number that suits the limit.
+    In the mode `bm25`, `likeness` of the BM25 sum replaces the cosine. The age counts from the record's last
+    version, or from the day (since 1970) in value.`aged_from`. If value.`ageless` is 1, not 0, the age is 0.
+    The engine ranks the `candidates` most similar records; with None the number follows from the limit.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -96,12 +95,12 @@ class Ranking(BaseModel):
 
     @property
     def paths(self) -> dict[str, str]:
-        """Return the payload path of each field of the value that the formula reads."""
+        """Return the payload path of each value field that the formula reads."""
         names = [*self.fields, *filter(None, (self.aged_from, self.ageless))]
         return {name: json_path([name]) for name in names}
 
     def parts(self, hit: Hit, now: float) -> dict[str, float]:
-        """Return what each term has added to the score of a record; `now` in days since 1970."""
+        """Return what each term adds to a record's score; `now` in days since 1970."""
         value, updated = hit.version.value, hit.version.at.timestamp() / 86_400
         age = abs(now - (_number(value, self.aged_from, now) if self.aged_from else updated))
         fresh = (
@@ -113,7 +112,7 @@ class Ranking(BaseModel):
 
 
 class Query(NamedTuple):
-    """A search; `candidates` is how many records each part of a fused or ranked one proposes."""
+    """A search; each part of a fused or ranked search proposes `candidates` records."""
 
     where: Where
     mode: Mode
@@ -127,7 +126,7 @@ class Query(NamedTuple):
 
     @property
     def candidates(self) -> int:
-        """Propose the same number for neighbouring pages, so that their order agrees."""
+        """The number of proposed records; the same for neighbouring pages, so that their order agrees."""
         if self.ranking is not None and self.ranking.candidates is not None:
             return max(self.ranking.candidates, self.limit + self.offset)
         least = 64 if self.mode == "blend" else 128
@@ -160,12 +159,12 @@ class LedgerInfo(BaseModel):
 
 
 def likeness(score: float) -> float:
-    """Return what a BM25 score counts as where a similarity between 0 and 1 is wanted."""
+    """Return a BM25 score as a similarity between 0 and 1."""
     return score / (score + HALF_ALIKE)
 
 
 def scope(mark: Mark, namespace: Namespace, shelf: str = "") -> str:
-    """Return a namespace as one word, which is a prefix of those below it and of no others.
+    """Return a namespace as one word, which is a prefix only of the namespaces below it.
 
     The shelf follows the namespace, so that the prefix of the whole namespace stays the same.
     """
@@ -183,7 +182,7 @@ def scope_of(version: Version) -> str:
 def where_below(
     prefix: Namespace, filter: Mapping[str, Any] | None = None, *, retired: bool = False, shelf: str = ""
 ) -> Where:
-    """Return which records are meant: those below a prefix, or on a shelf, the live ones or all."""
+    """Return the selection of records below a prefix, or on a shelf: the live ones, or all."""
     check_namespace(prefix, prefix=True)
     marks: tuple[Mark, ...] = ("+", "-") if retired and not shelf else ("+",)
     return Where(tuple(scope(mark, prefix, shelf) for mark in marks), conditions(filter))
@@ -195,7 +194,7 @@ def section_name(name: str) -> str:
 
 
 def section_of(word: str) -> str | None:
-    """Return the section in a scope; None where it has none, as of records of an older version."""
+    """Return the section in a scope; None if it has none, as for records of an older version."""
     _, _, section = word.rpartition(SEPARATOR)[2].partition(".=")
     return section[:-1] if section else None
 
@@ -206,9 +205,9 @@ def namespace_of(word: str) -> Namespace:
 
 
 def filterable(value: Any) -> Any:
-    """Return a copy of a value for filters, with special words for true and false.
+    """Return a copy of a value for filters, with special texts for true and false.
 
-    Qdrant Edge 0.9 takes a boolean in a filter for the number 1 or 0 and then finds nothing.
+    Qdrant Edge 0.9 takes a boolean in a filter for the number 1 or 0, and then finds nothing.
     """
     if isinstance(value, bool):
         return f"{SEPARATOR}{value}"
@@ -223,7 +222,7 @@ def _number(value: Mapping[str, Any], name: str, default: float) -> float:
 
 
 def conditions(filter: Mapping[str, Any] | None) -> tuple[Condition, ...]:
-    """Translate a filter, or say what the engine cannot test."""
+    """Translate a filter into conditions. Raises BadInput for what the engine cannot test."""
     tests = tests_of(filter or {}, FILTER_OPERATORS)
     return tuple(
         Condition(path, cast(Operator, name[1:]), _operand(name, given)) for path, name, given in tests
@@ -247,7 +246,7 @@ def tests_of(filter: Mapping[str, Any], operators: Sequence[str], path: Path = (
 
 
 def _operand(operator: str, given: Any) -> Any:
-    """Return what values are compared with, as the engines take it."""
+    """Return an operand in the form that the engines take. Raises BadInput."""
     if operator == "$in":
         expected = "$in takes a list of texts, or of whole numbers"
         if isinstance(given, list | tuple) and {*map(type, given)} in ({str}, {int}):
@@ -266,7 +265,7 @@ def _operand(operator: str, given: Any) -> Any:
 
 
 def passes(value: Any, condition: Condition) -> bool:
-    """Test a record's value as the engines do."""
+    """Return whether a value passes a condition, as the engines test it."""
     path, operator, wanted = condition
     if operator == "ne":
         return not passes(value, condition._replace(operator="eq"))

@@ -19,7 +19,7 @@ from mneme.stores.ledger.records import Version, gaps, microseconds, tombstone_i
 MAX_MARKS = 500
 """Maximum values in one statement."""
 MAX_CACHED_CHARS = 4096
-"""Characters of the longest version that is kept in memory."""
+"""Maximum characters of a version that is cached in memory."""
 DIGEST_BYTES = 16
 """Bytes of a digest and of a checksum."""
 NO_LIMIT = 10**9
@@ -27,17 +27,17 @@ SQL = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 HEAD_COLUMNS: dict[tuple[str, ...], tuple[str, Any]] = {
     ("expires",): ("h.expires", int | float),
 }
-"""Fields that conditions find few records of many by; the database has indexes of them."""
+"""Fields by which conditions select few of many records; the database has indexes on them."""
 BODY_COLUMNS = "e.seq, e.record, e.nonce, e.body, e.digest"
-"""What is read of an entry to take its body from it: see `versions_in`."""
+"""The columns of an entry that are needed to read its version: see `versions_in`."""
 HEADS = """SELECT e.seq, h.record, e.nonce, e.body, e.digest FROM ledger_heads h
     LEFT JOIN ledger_entries e ON e.seq = h.seq AND e.record = h.record"""
-"""Reads records as they are now: see `versions_in`."""
+"""Selects the latest versions of records: see `versions_in`."""
 
 Sides = tuple[Sequence[str], Sequence[str]]
-"""The ids of the records before and after a record, the nearest first."""
+"""The ids of the records before and after a record, nearest first."""
 Read = Callable[[bytes, str, bytes], Version | None]
-"""Returns the version in the nonce, body and digest of an entry: see `version_in`."""
+"""Returns the version in an entry's nonce, body and digest; None if it is damaged: see `version_in`."""
 
 
 class State(NamedTuple):
@@ -53,10 +53,10 @@ class State(NamedTuple):
 
 
 class Tombstone(NamedTuple):
-    """The tombstone of a record: when it was forgotten, in microseconds since 1970, and its highest number.
+    """The tombstone of a record: its time, in microseconds since 1970, and the record's last version number.
 
-    The numbers go on after it. A writer that read a forgotten record can so never be taken for one that read
-    the record that has its name now.
+    A new record of that name continues the numbers, so that a writer which read the forgotten record
+    conflicts with the new one.
     """
 
     at: int
@@ -68,7 +68,7 @@ NOT_FORGOTTEN = Tombstone(-1, 0)
 
 
 class Order(NamedTuple):
-    """In which order records are listed, by which column, and which values of it."""
+    """The order of listed records: by which column, in which direction, and within which bounds."""
 
     column: str = "created"
     descending: bool = False
@@ -80,7 +80,7 @@ CREATION_ORDER = Order()
 
 
 class Link(NamedTuple):
-    """The link of a record to the record and version that it was made from."""
+    """A link from a record to a record and version that it was made from."""
 
     record: str
     source: str
@@ -128,9 +128,9 @@ def check_embedder(place: str, state: State, embedder: str, dimension: int) -> N
 
 
 def each_value(cursor: Cursor, statement: str, values: Iterable[str], *given: Any) -> list[Any]:
-    """Return the rows of a statement with `{}` in place of a list of values, for all of them."""
+    """Return the rows of a statement whose `{}` is a list of values; long lists take several statements."""
     found, wanted = list[Any](), [*dict.fromkeys(values)]
-    for start in range(0, len(wanted), MAX_MARKS):  # as many as one statement can take
+    for start in range(0, len(wanted), MAX_MARKS):  # the maximum of one statement
         some = wanted[start : start + MAX_MARKS]
         marks = ", ".join("?" * len(some))
         found += cursor.execute(statement.format(marks), [*given, *some]).fetchall()
@@ -138,7 +138,7 @@ def each_value(cursor: Cursor, statement: str, values: Iterable[str], *given: An
 
 
 def digest_of(nonce: bytes, body: str) -> bytes:
-    """Return the digest of a body; without the nonce, erased with it, nobody can guess at the body."""
+    """Return the digest of a body; without the nonce, which is erased with it, nobody can guess the body."""
     return hashlib.sha256(nonce + body.encode()).digest()[:DIGEST_BYTES]
 
 
@@ -148,18 +148,18 @@ def is_intact(nonce: bytes | None, body: str | None, digest: bytes) -> bool:
 
 
 def chained(before: bytes, entry: tuple[int, str, str, int], digest: bytes) -> bytes:
-    """Return the checksum of an entry (its sequence number, kind, record and number) and all before it."""
+    """Return the checksum of an entry (its number, kind, record and version) that chains all before it."""
     what = "".join(f"{each} " for each in entry).encode()
     return hashlib.sha256(before + what + digest).digest()[:DIGEST_BYTES]
 
 
 def version_in(nonce: bytes, body: str, digest: bytes) -> Version | None:
-    """Return the version in an entry; None where it is damaged."""
+    """Return the version in an entry; None if it is damaged."""
     return Version.model_validate_json(body) if is_intact(nonce, body, digest) else None
 
 
 def versions_in(rows: Iterable[Sequence[Any]], read: Read = version_in) -> list[Version]:
-    """Return the versions in entries, read as `BODY_COLUMNS`; `read` may keep those. Raises Damaged."""
+    """Return the versions in entries, selected as `BODY_COLUMNS`; `read` may be cached. Raises Damaged."""
     found = list[Version]()
     for seq, record, nonce, body, digest, *_ in rows:
         take = read if len(body or "") <= MAX_CACHED_CHARS else version_in
@@ -172,25 +172,25 @@ def versions_in(rows: Iterable[Sequence[Any]], read: Read = version_in) -> list[
 
 
 def heads_of(cursor: Cursor, records: Iterable[str], read: Read = version_in) -> dict[str, Version]:
-    """Return the latest versions of those of the records that are there."""
+    """Return the latest versions of the records that exist."""
     rows = each_value(cursor, f"{HEADS} WHERE h.record IN ({{}})", records)
     return {row[1]: version for row, version in zip(rows, versions_in(rows, read), strict=True)}
 
 
 def entries_after(cursor: Cursor, seq: int) -> list[tuple[str, str]]:
-    """Return the kind and the record of each entry after one, as far as the log goes now."""
+    """Return the kind and the record of each entry after the given one, to the end of the log."""
     return cursor.execute("SELECT kind, record FROM ledger_entries WHERE seq > ?", (seq,)).fetchall()
 
 
 def tombstones_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Tombstone]:
-    """Return the tombstones under the names of these records, for those that have one."""
+    """Return the tombstones of these records, for those that have one."""
     marks = {tombstone_id(record): record for record in records}
     rows = each_value(cursor, "SELECT id, created, last FROM ledger_tombstones WHERE id IN ({})", marks)
     return {marks[mark]: Tombstone(created, last) for mark, created, last in rows}
 
 
 def _selected(where: Where, order: Order | None, *more: str) -> tuple[str, list[Any]]:
-    """Return the conditions for the database, `more` among them, and their parameters."""
+    """Return the WHERE and ORDER BY clauses, with `more` conditions, and their parameters."""
     tests, given = [*more], list[Any]()
     if where.scopes:
         tests.append("(" + " OR ".join(["(h.scope >= ? AND h.scope < ?)"] * len(where.scopes)) + ")")
@@ -214,7 +214,7 @@ def _selected(where: Where, order: Order | None, *more: str) -> tuple[str, list[
 def records(
     cursor: Cursor, where: Where, limit: int | None = None, offset: int = 0, order: Order = CREATION_ORDER
 ) -> list[Version]:
-    """Return records as they are now; all where there is no limit."""
+    """Return the latest versions of records; all of them without a limit."""
     tests, given = _selected(where, order)
     if not where.conditions:
         rows = cursor.execute(f"{HEADS}{tests} LIMIT ? OFFSET ?", [*given, limit or NO_LIMIT, offset])
@@ -231,14 +231,14 @@ def column(cursor: Cursor, asked: str, where: Where, order: Order | None = None)
 
 
 def links_of(cursor: Cursor, records: Iterable[str], forward: bool = False) -> list[Link]:
-    """Return what records were made from; `forward`, what was made from them."""
+    """Return the links from records to their sources; with `forward`, from what was made of them."""
     asked = "source" if forward else "record"
     statement = f"SELECT record, source, number FROM ledger_sources WHERE {asked} IN ({{}})"
     return [Link(*row) for row in each_value(cursor, statement, records)]
 
 
 def derived_records(cursor: Cursor, where: Where) -> list[Version]:
-    """Return the records that were made from others, in the order in which they were first written."""
+    """Return the records that were made from others, in the order of their first writing."""
     tests, given = _selected(where, CREATION_ORDER, "h.record IN (SELECT record FROM ledger_sources)")
     return versions_in(cursor.execute(f"{HEADS}{tests}", given).fetchall())
 
@@ -254,13 +254,13 @@ def records_with(cursor: Cursor, where: Where, fields: Sequence[str], read: str)
 
 
 def tombstones(cursor: Cursor, prefix: str) -> list[str]:
-    """Return the notes of forgotten records whose scope begins with a prefix, the oldest first."""
+    """Return the tombstones whose scope begins with a prefix, oldest first."""
     asked = "SELECT body FROM ledger_tombstones WHERE scope >= ? AND scope < ? ORDER BY created, id"
     return [row[0] for row in cursor.execute(asked, (prefix, prefix + LAST_CHAR))]
 
 
 def versions_of(cursor: Cursor, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Version]:
-    """Return versions by their record and number; those that are gone are left out."""
+    """Return versions by record and number, without missing ones."""
     asked = {*wanted}
     statement = f"""SELECT {BODY_COLUMNS}, e.number FROM ledger_entries e
         WHERE e.record IN ({{}}) AND e.kind = 'version' AND e.body IS NOT NULL"""
@@ -270,9 +270,9 @@ def versions_of(cursor: Cursor, wanted: Iterable[tuple[str, int]]) -> dict[tuple
 
 
 def histories(cursor: Cursor, wanted: Sequence[str]) -> dict[str, list[Version]]:
-    """Return all versions of these records, each oldest first. Raises Damaged where one is missing.
+    """Return all versions of these records, each oldest first. Raises Damaged if one is missing.
 
-    Those that a repair has not found are left out.
+    Versions that a repair noted as lost are left out.
     """
     heads = heads_of(cursor, wanted)
     known = versions_of(cursor, gaps(heads, ()))
@@ -302,7 +302,7 @@ def neighbours_of(cursor: Cursor, heads: Sequence[Version], reach: int) -> list[
 
 
 def vectors_by_ids(cursor: Cursor, wanted: Iterable[str]) -> dict[str, "array[float]"]:
-    """Return the vectors of these records; those that search passes over have none."""
+    """Return the vectors of these records; records that are not searched have none. Raises Damaged."""
     statement = "SELECT record, dense, sum FROM ledger_vectors WHERE embedder = ? AND record IN ({})"
     rows = each_value(cursor, statement, wanted, state_of(cursor).embedder)
     for record, blob, checksum in rows:
@@ -312,7 +312,7 @@ def vectors_by_ids(cursor: Cursor, wanted: Iterable[str]) -> dict[str, "array[fl
 
 
 def unembedded(cursor: Cursor, embedder: str, limit: int) -> dict[str, Version]:
-    """Return live records with a text and without its vector by this embedder."""
+    """Return live records whose text has no vector by this embedder."""
     rows = cursor.execute(
         f"""{HEADS} LEFT JOIN ledger_vectors v ON v.record = h.record AND v.embedder = ?
         WHERE h.searched = 1 AND v.record IS NULL LIMIT ?""",

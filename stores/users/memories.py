@@ -31,15 +31,15 @@ from mneme.stores.users.memory import RULES, Kind, Memory, MemoryRecord, valid_a
 from mneme.stores.users.traces import InboxTraces, Origins, origins_of, third_person
 
 ATTENTION_FIELDS = ("flag", "unclear", "asks", "may_contradict")
-"""The fields of which `Memory.attention` is made."""
+"""The fields that `Memory.attention` is made of."""
 EVENT_VERBS = {"insert": "added", "update": "changed", "restore": "changed", "retire": "retired"}
-"""What a day's count calls each event."""
+"""Events of versions by their names in a day's counts."""
 RANK_CONSTANT = 10
-"""Dampens the weight of the first ranks where rankings are added up (reciprocal rank fusion)."""
+"""Constant of reciprocal rank fusion: the higher, the less the first ranks weigh."""
 
 
 class Day(BaseModel):
-    """How many memories were added, changed, retired and forgotten on a day of the server's calendar."""
+    """The numbers of memories added, changed, retired and forgotten on one day in the server's time zone."""
 
     day: date
     added: int = 0
@@ -49,7 +49,7 @@ class Day(BaseModel):
 
 
 def newest_of_linked_first(found: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-    """Put a memory before each older one that it may contradict, and leave the order as it is otherwise."""
+    """Return memories with each before the older ones that it may contradict; the order is otherwise kept."""
     ordered = list(found)
     for newer in sorted(found, key=lambda each: each.at):
         places = [n for n, each in enumerate(ordered) if each.key in newer.memory.may_contradict]
@@ -60,7 +60,7 @@ def newest_of_linked_first(found: Sequence[MemoryRecord]) -> list[MemoryRecord]:
 
 
 def both_sides(found: Sequence[MemoryRecord], among: Iterable[MemoryRecord]) -> list[MemoryRecord]:
-    """Show each link between two live memories of `among` with both of them; drop every other link."""
+    """Show each link between two live memories of `among` on both of them; remove all other links."""
     live = {each.key: each for each in among if each.live}
     links = defaultdict[str, list[str]](list)
     stored = ((newer, older) for newer in live for older in live[newer].memory.may_contradict)
@@ -78,7 +78,7 @@ def both_sides(found: Sequence[MemoryRecord], among: Iterable[MemoryRecord]) -> 
 class UserMemories(Shelf[Memory, MemoryRecord]):
     """One user's memories; it reaches no other user's.
 
-    Whatever it lists or finds, a record that is no memory is passed over with a warning.
+    Lists and searches skip records that are not memories, with a warning.
     """
 
     def __init__(self, ledger: Ledger, user: str, place: Namespace = ()) -> None:
@@ -105,8 +105,8 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
     ) -> list[MemoryRecord]:
         """Return the k live memories that fit best; `min_similarity` is a cosine in every mode.
 
-        Where the embedder is absent: those that share words with the query, then the latest others, unless a
-        similarity above zero is asked of them, since they have none.
+        If the embedder is absent: those that share words with the query, then the latest others, unless
+        `min_similarity` is above zero, since the latter have no similarity.
         """
         wanted = {"kind": kind} if kind else {}
         hits = await self.search(query, limit=k, mode=mode, filter=wanted)
@@ -126,16 +126,16 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
     async def _filled(
         self, found: Sequence[MemoryRecord], k: int, wanted: Mapping[str, str]
     ) -> list[MemoryRecord]:
-        """Add the latest other memories, up to k: what is meant often shares no word with the question."""
+        """Append the latest others, up to k: the wanted one often shares no word with the question."""
         known = {each.key for each in found}
         latest = await self.latest(k, filter=wanted)
         return [*found, *(each for each in reversed(latest) if each.key not in known)][:k]
 
     async def related(self, content: str, said: str, names: Sequence[str], k: int) -> list[MemoryRecord]:
-        """Return the k live memories that a new fact may touch, best first: by meaning and by words.
+        """Return the k live memories that a new fact may change, best first: by meaning and by words.
 
-        `said` are the user's own words for it. The ranks of three searches are added up: the meaning of the
-        content, that of the words said, and the words of all.
+        `said` are the user's own words for it. Three rankings are fused: by the meaning of the content, by
+        the meaning of `said`, and by the words of content, `said` and names.
         """
         search = partial(self.search, limit=2 * k)
         everything = " ".join([content, said, *names])
@@ -148,7 +148,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
             worth[key] += 1 / (RANK_CONSTANT + rank)
             if DENSE in hit.parts:
                 cosine[key] = max(hit.parts[DENSE], cosine.get(key, -1.0))
-        if not cosine:  # without an embedder, the newest may be touched without a word in common
+        if not cosine:  # no embedder: the newest may be meant without a common word
             for each in await self.heads(k, newest_first=True):
                 hits.setdefault(each.key, each)
                 worth[each.key] += 0.0
@@ -164,12 +164,12 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         return [each for each in both_sides(found, found) if each.live and each.memory.attention]
 
     async def read_by_rules(self) -> Sequence[MemoryRecord]:
-        """Return the live memories as rules wrote them and nobody has changed since, oldest first."""
+        """Return the live memories whose latest version was written by rules, oldest first."""
         found = await self.heads(filter={"read_by": RULES})
         return readable(MemoryRecord.of, (each for each in found if each.change.model == RULES))
 
     async def linked(self, found: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-        """Return memories as they are now with their links of both sides, but for those to retired ones."""
+        """Return memories with their links in both directions, without links to retired memories."""
         newer = await self._linked_with([each.key for each in found])
         known = {each.key for each in (*found, *newer)}
         others = {key for each in found for key in each.memory.may_contradict} - known
@@ -177,14 +177,14 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         return both_sides(found, [*found, *newer, *older])
 
     async def _linked_with(self, keys: Sequence[str]) -> Sequence[MemoryRecord]:
-        """Return the live memories that are stored with a link to one of these."""
+        """Return the live memories that store a link to one of these."""
         if not keys:
             return []
         linked = self.read(await self.ledger.filled(self.namespace, ["may_contradict"]))
         return [each for each in linked if {*keys} & {*each.memory.may_contradict}]
 
     async def accept(self, key: str) -> MemoryRecord:
-        """Accept a memory as it is: remove its flag and links. Raises NotFound, Conflict."""
+        """Accept a memory as it is: remove its flags and links. Raises NotFound, Conflict."""
         found = await self.get(key)
         change = Change(reason="A person looked at it: it is right.", actor="user")
         settled = {"flag": "", "unclear": "", "may_contradict": [], "read_by": "", "asks": []}
@@ -194,20 +194,20 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         return await self.update(key, memory, change=change, expected_version=found.version)
 
     async def unlink(self, newer: MemoryRecord, older: str, *, change: Change) -> MemoryRecord:
-        """Take the link to an older memory off a newer one. Raises Conflict."""
+        """Remove the link to an older memory from a newer one. Raises Conflict."""
         left = [each for each in newer.memory.may_contradict if each != older]
         unlinked = newer.memory.model_copy(update={"may_contradict": left})
         return await self.update(newer.key, unlinked, change=change, expected_version=newer.version)
 
     async def latest_changes(self, limit: int) -> Sequence[Version]:
-        """Return the latest versions of all memories, the newest first."""
+        """Return the latest changes of all memories as versions, newest first."""
         last_changed = Order("updated", descending=True)
         heads = await self.heads(limit, include_retired=True, order=last_changed)
         versions = [each for head in heads for each in await self.changes(head)]
         return sorted(versions, key=lambda each: each.at, reverse=True)[:limit]
 
     async def by_day(self, days: int) -> list[Day]:
-        """Return the days on which anything changed, of the last so many, the oldest first."""
+        """Return the counts of the last days on which anything changed, oldest first."""
         since = datetime.now().astimezone() - timedelta(days=days)
         changed = Order("updated", since=microseconds(since))
         counts = defaultdict[date, Counter[str]](Counter)
@@ -219,7 +219,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         return [Day(day=day, **of) for day, of in sorted(counts.items()) if any(of.values())]
 
     async def keys(self, beginning: str) -> Sequence[str]:
-        """Return the keys that begin with this, also of retired memories and of records that are none."""
+        """Return the keys with this beginning, also of retired memories and of other records."""
         return [head.key for head in await self.heads(include_retired=True) if head.key.startswith(beginning)]
 
     async def get(self, key: str) -> MemoryRecord:
@@ -244,7 +244,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         return self.read(await self.ledger.as_of(self.namespace, at))
 
     async def valid_at(self, day: date) -> Sequence[MemoryRecord]:
-        """Return what held on a day, as far as is known now: of each memory the version that held then."""
+        """Return for each memory the version that held on a day, as far as is known now."""
         held = [
             valid_at(await self.changes(head), day)
             for head in await self.heads(include_retired=True)
@@ -253,15 +253,15 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         return self.read(filter(None, held))
 
     async def ranked(self, query: str, among: Sequence[MemoryRecord], k: int) -> Sequence[MemoryRecord]:
-        """Return the k of these memories, in whichever version, that fit a query best."""
+        """Return the k of these memories, of any version, that fit a query best."""
         scores = await self.ledger.scores([query], [each.memory.content for each in among])
         best = nlargest(k, zip(scores, range(len(among)), strict=True))
         return [among[number].model_copy(update={"similarity": score}) for score, number in best]
 
     async def undo(self, *, actor: str) -> MemoryRecord | None:
-        """Take back the latest change that has not been taken back yet; None where there is none.
+        """Undo the latest change that has not been undone yet; None if there is none.
 
-        Called again, it takes back the change before that one.
+        The next call undoes the change before that one.
         """
         heads = await self.heads(include_retired=True)
         known = {each.key for each in self.read(heads)}
@@ -272,7 +272,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
     async def undo_one(
         self, key: str, *, actor: str, expected_version: int | None = None
     ) -> MemoryRecord | None:
-        """Take back a memory's latest change that has not been taken back; None where there is none.
+        """Undo a memory's latest change that has not been undone; None if there is none.
 
         Raises NotFound, Conflict.
         """
@@ -300,7 +300,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         return mark
 
     async def told(self, keys: Sequence[str]) -> Origins:
-        """Return the sources of these memories, with the messages that the inbox has. Raises NotFound."""
+        """Return these memories' sources, with the messages that the inbox still has. Raises NotFound."""
         known = Origins()
         for key in keys:
             known |= origins_of(await self.ledger.history(self.namespace, key))
@@ -308,17 +308,17 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         return await InboxTraces(self.ledger, self.user).about({*keys}, known)
 
     async def forget_all(self, *, reason: str, actor: str) -> int:
-        """Erase everything stored for this user, the inbox too; return the number of records."""
+        """Erase everything stored for this user, also the inbox; return the number of records."""
         owner = user_namespace(self.user)
         answers = await KeptAnswers(self.ledger, owner).all()
         return await self.ledger.forget_all(owner, reason=reason, actor=actor, dropped=answers)
 
     def export(self) -> AsyncIterator[str]:
-        """Yield every version of every memory as a line of JSON."""
+        """Yield every version of every memory as a JSON line."""
         return self.ledger.export(self.namespace)
 
     async def import_(self, lines: Iterable[str]) -> ImportReport:
-        """Bring this user's exported lines in; anybody else's, and those that hold no memory, are refused."""
+        """Import this user's exported lines; lines of others, or without a memory, are refused."""
         return await self.ledger.import_(
             lines, within=self.namespace, check=partial(check_readable, Memory, "memory")
         )
@@ -338,7 +338,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
 
 
 def standing(history: Sequence[Version]) -> list[Version]:
-    """Return the changes that have not been taken back, oldest first."""
+    """Return the changes that have not been undone, oldest first."""
     stack: list[Version] = []
     for version in history:
         if version.change.undoes is None:

@@ -63,6 +63,9 @@ def test_a_memory_is_remembered_found_explained_taken_back_and_erased() -> None:
     assert "insert" in tool["memory_history"].invoke({"key": record.key[:8]})
     assert "not recalled any more" in tool["undo_memory_change"].invoke({})
     assert tool["list_memories"].invoke({}) == "Nothing was found."
+    rent = {"content": "Ann's rent is 950 euros."}
+    assert tool["add_memory"].invoke(rent).startswith("Written: ")
+    assert "Written: " not in tool["add_memory"].invoke(rent), "it was known"
     assert "forgotten: 1 fact" in tool["forget_memory"].invoke({"key": record.key})
     gone = asked_for(tool["memory_history"], key=record.key)
     assert (gone.status, gone.artifact) == ("error", None)
