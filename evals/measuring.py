@@ -143,7 +143,7 @@ def wilcoxon_p(differences: Sequence[float] | NDArray[np.float64]) -> float | No
 
 
 def holm(p: Mapping[str, float | None]) -> dict[str, float]:
-    """Correct p values, where there are any, for how many there are (Holm, 1979)."""
+    """Correct p values for their number (Holm, 1979); missing ones are left out."""
     found = pd.Series(p, dtype=float).dropna().sort_values()
     corrected: dict[str, float] = (found * [*range(len(found), 0, -1)]).clip(upper=1).cummax().to_dict()
     return corrected

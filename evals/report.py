@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 C = TypeVar("C")
 Row = dict[str, Any]
 Progress = Callable[[int, int, str], None]
-"""Told after each case: how many are finished, of how many, and which it was."""
+"""Called after each case with the number of finished cases, their total, and the case's name."""
 
 BY_RULES = "Answered by rules: docs/measurements.md says what that cannot tell."
 MEND = "Make room, or give another folder with --out; finished cases are kept."
@@ -205,7 +205,7 @@ def _finished(path: Path) -> list[Row]:
 
 
 def read_lines(path: Path, kind: type[C], hint: str = "", usual: Row | None = None) -> list[C]:
-    """Read JSON Lines, each upon what is usual. Raises BadInput, naming a line that is none of the kind."""
+    """Read JSON Lines as `kind`, with `usual` as default fields. Raises BadInput, naming an invalid line."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -222,7 +222,7 @@ def read_lines(path: Path, kind: type[C], hint: str = "", usual: Row | None = No
 
 
 def digest(value: Row) -> str:
-    """Name a configuration by its content."""
+    """Return a short digest of a configuration's content, as its name."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -231,7 +231,7 @@ def file_digest(path: Path) -> str:
 
 
 def code_digest() -> str:
-    """Name the program that gave a result: a digest of every source file of ours that takes part."""
+    """Return a digest of all our source files that take part: the program that gave a result."""
     whole = hashlib.sha256()
     for package in FOLDERS:
         for path in sorted(each for each in (SOURCE_ROOT / package).rglob("*") if each.suffix in SOURCES):

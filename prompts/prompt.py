@@ -86,7 +86,7 @@ class Prompt(Generic[Given, Answer]):
     are apart from the system text, since a small model may copy one: then the question is asked without them.
     `checks` are semantic: each takes what was given and what was answered, and raises `ValueError` with a
     sentence that a model can act on. `doubts` raise it too, but may err: a second answer stands. `bounds`
-    say, by the path of a field, which values can be valid: a model's server holds it to them, and lists,
+    say, by the path of a field, which values can be valid: a model's server enforces them, and lists,
     ranges and names among them are checked like the rest. `picture` names the field of what is given that is
     a PNG in base64: a model sees it before it reads the text. `repairs` says how often a model is asked again
     after a reply that cannot be used.
@@ -233,7 +233,7 @@ class Line(BaseModel):
 
 
 def refuse(faults: Iterable[str]) -> None:
-    """Raise a `ValueError` that tells the first MAX_FAULTS faults, if there is one."""
+    """Raise a `ValueError` with the first MAX_FAULTS faults, if there are any."""
     if told := list(dict.fromkeys(filter(None, faults)))[:MAX_FAULTS]:
         raise ValueError(" ".join(told))
 
@@ -263,10 +263,10 @@ def _choices(offered: Sequence[Any]) -> str:
 
 
 def one_of(numbers: Collection[int]) -> Schema:
-    """Return the schema of one of the numbers that are offered; of -1, which nothing has, where none is."""
+    """Return the schema of one of the offered numbers; of -1, which no candidate has, if none is offered."""
     return {"enum": sorted(numbers) or NOTHING_OFFERED}
 
 
 def some_of(path: str, numbers: Collection[int]) -> Schemas:
-    """Return the schemas of a list of some of the numbers that are offered."""
+    """Return the schemas of a list of some of the offered numbers."""
     return {path: {"maxItems": len(numbers)}, f"{path}[]": one_of(numbers)}

@@ -142,7 +142,7 @@ def ask_for(given: Standard) -> Question:
 
 
 KIND_END = re.compile(r"[.:;,：；，。]| (?:on|for) what ")
-"""What ends the name of a kind of answer in the description of what an agent does."""
+"""Pattern for the end of the answer kind's name in an agent's description."""
 THEME = 5
 
 

@@ -1,8 +1,8 @@
 """The ledger, knowledge cards and a pool's retriever, at many sizes.
 
-Each stands beside Qdrant without the ledger: the same vectors, words and fields, one point a text, and no
-history. The embedder embeds up to EMBEDDED of the sentences. The vectors of the others are those of the
-first ones, each moved a little at random and normalised, which keeps the structure of real embeddings.
+Each is compared with Qdrant without the ledger: same vectors, words and fields, one point a text, no history.
+The embedder embeds up to EMBEDDED of the sentences. The vectors of the others are those of the first ones,
+each moved a little at random and normalised, which keeps the structure of real embeddings.
 """
 
 import asyncio
@@ -95,11 +95,11 @@ CHANGE = Change(reason="the user said so", actor="memory agent", source=Source(t
 BENCH_FIELDS = CHANGE.model_dump() | {"kind": "semantic", "at": "2026-01-01T00:00:00.000000Z"}
 WORDS, USER = "bm25", "user"
 CANDIDATES_PER_LEG = 64
-"""Candidates of the vector and of the word search each, for ten wanted records (`Query.candidates`)."""
+"""Number of candidates of the vector and of the word search each, for ten results (`Query.candidates`)."""
 
 
 class EdgeAlone:
-    """Qdrant Edge in a folder, with an index on the user; a user of nothing means all."""
+    """Qdrant Edge in a folder, with an index on the user; an empty user means all."""
 
     def __init__(self, corpus: Corpus, folder: Path) -> None:
         folder.mkdir()
@@ -198,7 +198,7 @@ HITS_PER_SEARCH, CARDS = 10, 5
 BENCH_MODES: tuple[Mode, ...] = ("dense", "blend")
 SCOPE = "sql_tuning"
 Search = Callable[..., Awaitable[None]]
-"""A search by the number of a question, a user, the number of results, and whether words count as well."""
+"""A search, given a question's number, a user, the number of results, and whether words count as well."""
 
 
 async def embedded(size: int, embedder: Embedder) -> list[Row]:
@@ -224,7 +224,7 @@ async def served(size: int, embedder: Embedder, url: str) -> list[Row]:
 
 
 async def memories(size: int, embedder: Embedder) -> Corpus:
-    """Return memories and, to ask for them, other sentences."""
+    """Return memories, and other sentences as questions about them."""
     made = sentences(size + 2 * QUESTION_COUNT)
     return await with_vectors(made[:size], made[size:], embedder)
 

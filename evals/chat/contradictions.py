@@ -118,9 +118,9 @@ class CaseScore(BaseModel):
 def pair(expected: Sequence[Expectation], done: Sequence[Done]) -> list[Pairing]:
     """Pair expectations with operations as favourably as they allow.
 
-    First those of the right kind and target: an insert answers one expectation, an update of one
-    memory any number. What is left over is paired by likeness; what then remains of the
-    expectations was missed, and of the operations was too much.
+    First those of the right kind and target: an insert answers one expectation, an update of one memory any
+    number. The rest is paired by similarity. Expectations that remain were missed; operations that remain
+    were superfluous.
     """
     if not expected and not done:
         return [Pairing(expected="discard", accepted=["discard"], actual="discard")]
@@ -140,7 +140,7 @@ def pair(expected: Sequence[Expectation], done: Sequence[Done]) -> list[Pairing]
 def _assign(
     expected: Sequence[Expectation], done: Sequence[Done], weigh: Callable[[Expectation, Done], float]
 ) -> dict[int, int]:
-    """Return the assignment of greatest weight, without the pairs of no weight."""
+    """Return the assignment of maximum weight, without pairs of weight 0."""
     weights = np.array([[weigh(entry, op) for op in done] for entry in expected], dtype=float)
     weights = weights.reshape(len(expected), len(done))
     rows, columns = linear_sum_assignment(weights, maximize=True)

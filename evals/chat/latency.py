@@ -50,9 +50,9 @@ from mneme.stores.users.memory import Memory
 Agent = CompiledStateGraph[Any, Any, Any, Any]
 
 TARGET = 1.2
-"""Times of one call that a first token may take."""
+"""Maximum time to the first token, in multiples of a single call's."""
 SETTLING = 60
-"""Seconds after which the calls of the load must have begun."""
+"""Seconds within which the calls of the load must have begun."""
 CHAT, HOT_PATH = "chat", "hot path"
 _TEXTS = yaml.safe_load((Path(__file__).parent / "data" / "latency.yaml").read_text(encoding="utf-8"))
 SYSTEM, MESSAGE, MEMORIES = (_TEXTS[name] for name in ("system", "message", "memories"))

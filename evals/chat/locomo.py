@@ -182,7 +182,7 @@ async def _look_up(case: Case, mode: Mode, setup: Setup) -> Row:
 
 
 async def _answer(case: Case, setup: Setup) -> Row:
-    """Have the question answered from the first turns found, and score the answer; no answer scores 0."""
+    """Answer the question from the first turns found, and score the answer; no answer scores 0."""
     found = setup.journal[f"{case.name}/{setup.options.search}"]["records"][:CONTEXT_TURNS]
     versions = [await setup.ledger.get(tuple(namespace), key) for *namespace, key in found]
     given = Given(message=put(case.name, case.question), memories=[v.text for v in versions if v])

@@ -20,7 +20,7 @@ from mneme.core.errors import BadInput, first_fault
 from mneme.core.settings import settings
 
 LOCOMO_CONVERSATIONS = 10
-"""Conversations that the whole benchmark has."""
+"""Number of conversations in the whole benchmark."""
 QUESTION_CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 LOCOMO_HINT = "Give LoCoMo's JSON file, or the folder that holds it, with --data or MNEME_DATA."
 NOT_MENTIONED = "Not mentioned in the conversation"

@@ -106,7 +106,7 @@ VERSIONS: dict[Name, Workflow] = {
 NOON = "2026-03-02T12:00:00+00:00"
 """The time of every message, so that a run can be repeated."""
 LIMIT = 1000
-"""More memories than any case leads to."""
+"""Limit of listed memories; no case leads to as many."""
 
 
 class Options(RunOptions):

@@ -23,7 +23,7 @@ from mneme.evals.compare.memory import Family, drawing
 from mneme.evals.compare.work import AGENT, TABLE_NAMES, Job, repeated
 
 ROWS, COSTLY = 300, 20
-"""Values of a list, and comparisons that a costly call takes."""
+"""Length of a list, and number of comparisons that a costly call counts."""
 
 
 class Shape(BaseModel):
@@ -81,7 +81,7 @@ class Value:
 
 
 def costly(value: Value) -> int:
-    """Spend time."""
+    """Count as COSTLY comparisons."""
     Value.compared += COSTLY
     return value.number % 7
 

@@ -1,4 +1,4 @@
-"""Conversation: months in which a user changes their mind, knows two of one name, has facts erased.
+"""Conversation over months: the user changes their mind, knows two people of one name, has facts erased.
 
 Each question is a task. Its answer is a word that was said once, long before; distractors are other people's
 words of the same kind, and texts that were read somewhere.

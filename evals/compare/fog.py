@@ -2,8 +2,8 @@
 
 The world is a PDDL problem (gripper, with more rooms): what holds in another room is not told until the robot
 is there. The balls of one problem stay where they were put for the next; some are moved in between, so that
-what was seen is mostly true. The goal, and what is still open of it, is always told. A room that is entered
-again for nothing misled.
+what was seen is mostly true. The goal, and what is still open of it, is always told. Revisiting a room that
+has no wanted ball, with nothing in hand, counts as misled.
 """
 
 import re

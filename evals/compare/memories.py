@@ -28,7 +28,7 @@ from mneme.stores.users.memory import Memory as Fact
 from mneme.stores.users.memory import Past
 
 MAX_CANDIDATES = 40
-"""Texts that are looked up for a situation; those that the budget has room for are shown."""
+"""Number of texts retrieved for a situation; those that fit the budget are shown."""
 TASK_ENDED = Change(reason="a task ended", actor="compare")
 OBSERVED = Change(reason="observed", actor="compare")
 MEMORY_TASK = "Remember what helps with later tasks of the same kind."
@@ -37,7 +37,7 @@ TEMPLATE = {
     "tried": ["What was tried; what came of it."],
 }
 MEMORY_TOKENS = 600
-"""The bound of one agent's structured memory."""
+"""Maximum tokens of one agent's structured memory."""
 
 
 class WholeHistory(Memory):
@@ -236,4 +236,4 @@ OWN_MEMORIES: Mapping[str, Callable[[Place], Memory]] = {
     "shared_pool": SharedPool,
     "common_recall": CommonRecall,
 }
-"""By the name that `--memory` takes."""
+"""Our memories by the name that `--memory` takes."""

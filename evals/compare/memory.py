@@ -30,7 +30,7 @@ class Event(NamedTuple):
 
     @property
     def line(self) -> str:
-        """Return it as one line: a memory that keeps raw events keeps this."""
+        """Return the event as one line, as memories of raw events store it."""
         return f"{f'[{self.day}] ' if self.day else ''}{self.who}: {self.text}"
 
 

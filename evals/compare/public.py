@@ -109,7 +109,7 @@ ENTRY_READERS: dict[str, tuple[Any, Callable[[Any], History]]] = {
     "haystack_sessions": (LongMemEval, lambda each: each.history),
     "context": (MemoryAgentBench, lambda each: each.history),
 }
-"""By a field that tells whose form an entry has."""
+"""Types and readers of the formats, by a field that only one format has."""
 
 
 def of_folder(folder: Path) -> dict[str, Family]:

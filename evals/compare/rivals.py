@@ -16,9 +16,9 @@ from mneme.nodes.task_memories.kinds import open_memory
 from mneme.stores.task_memories.trials import Trials
 
 MAX_TEXTS = 20
-"""Texts that a package is asked for."""
+"""Number of texts that are requested from a package."""
 RIVAL_WINDOW_TOKENS = 4096
-"""Tokens of a task memory's own questions."""
+"""Context in tokens of a task memory's own questions."""
 
 
 class TaskMemoryRival(Memory):
@@ -70,7 +70,7 @@ class PackageRival(Memory):
         self.package, self.scope = package(place.embedder, place.folder, place.who), (place.name,)
 
     async def observe(self, event: Event) -> None:
-        """Add the event; what is inferred from it is the package's matter."""
+        """Add the event; the package decides what to infer from it."""
         await self.package.add(self.scope, event.line)
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
@@ -83,4 +83,4 @@ RIVAL_MEMORIES: Mapping[str, Callable[[Place], Memory]] = {
     **{kind: partial(TaskMemoryRival, kind=kind) for kind in OF_PAPERS},
     **{made.NAME: partial(PackageRival, package=made) for made in (LangMem, Mem0) if find_spec(made.NAME)},
 }
-"""By the name that `--memory` takes; packages where they are installed."""
+"""Rivals by the name that `--memory` takes; packages where they are installed."""

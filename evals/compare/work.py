@@ -22,10 +22,10 @@ REQUIRED_GAIN = 4.0
 """Factor of fewer steps that solves a task."""
 TASK_TRIES = 2
 COUNTING_INTERVAL = 10
-"""Steps of the virtual machine from one count to the next."""
+"""Steps of the virtual machine that are counted as one."""
 TABLE_NAMES = ("orders", "visits", "parcels", "tickets", "rentals", "claims", "readings", "calls")
 COLUMN_VALUES = (2, 100)
-"""How many values a column may have, one or the other: the selectivity of an equality on it."""
+"""Numbers of distinct values, one of which a column has: the selectivity of an equality on it."""
 NOTHING_KNOWN = 1.5
 """Expected gain of an unknown remedy."""
 GAIN = re.compile(r"(\d+\.\d) times")

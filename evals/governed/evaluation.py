@@ -25,7 +25,7 @@ from mneme.models.embedding.embedders import Embedder
 from mneme.stores.ledger.ledger import Ledger
 
 OUR_MEMORY, BY_HAND, BY_POLICY = "Mneme", "changes wanted, by hand", "changes wanted, always"
-"""Our memory; and ours, by hand and with a policy, in stories where the team must learn each change."""
+"""Our memory; and in stories where the team must learn each change, ours by hand and with a policy."""
 
 
 class Options(RunOptions):

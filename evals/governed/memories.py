@@ -25,7 +25,7 @@ from mneme.stores.provenance import made_from
 from mneme.stores.users.promotion import TeamFacts
 
 TEXTS_PER_RIVAL = 5
-"""Texts that a rival shows at most; ours has as many tokens as these have at most."""
+"""Maximum texts that a rival shows; ours may use as many tokens as these have at most."""
 STORY_RECALL_TOKENS = 150
 
 
@@ -80,7 +80,7 @@ class Mneme:
 
 
 class ByPolicy(Mneme):
-    """The same, where who shares a fact says that its changes are shared always."""
+    """The same, with a policy: when a fact is shared, its changes are always shared, too."""
 
     async def share(self, fact: Fact) -> None:
         await super().share(fact)

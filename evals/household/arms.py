@@ -15,7 +15,7 @@ from mneme.environments.household.episode import Episode
 from mneme.nodes.household.context import HouseholdContext, Setting
 
 CATEGORIES = ("Wash Dishes", "Put Groceries", "Prepare a Meal", "Set up Table", "Prepare Tea")
-"""In the order of table 1."""
+"""Categories of episodes, in the order of table 1."""
 
 _PRINTED = yaml.safe_load(Path(__file__).with_name("paper.yaml").read_text(encoding="utf-8"))
 TABLE_1: dict[tuple[str, int], tuple[list[float], float]] = {
@@ -32,7 +32,7 @@ LAPSES = 0.3
 Method = Literal["MHP", "LLM", "CoELA", "ProAgent", "MiTa"]
 METHODS: tuple[Method, ...] = ("MHP", "LLM", "CoELA", "ProAgent", "MiTa")
 METHOD_NAMES = {"MHP": "mhp", "LLM": "alone", "CoELA": "coela", "ProAgent": "proagent", "MiTa": "mita"}
-"""Their names on the command line."""
+"""The methods' names on the command line."""
 COUNTERS = (
     "conflicts", "redundant", "lost_steps", "forestalled", "messages",
     "calls", "prompt_tokens", "reply_tokens", "repaired", "fallbacks", "unallocated",

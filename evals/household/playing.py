@@ -21,7 +21,7 @@ from mneme.evals.report import Row
 from mneme.graphs import load
 
 STEPS_OF_GRAPH = 5_000
-"""Supersteps after which LangGraph gives up: far above what 250 steps of the world can need."""
+"""LangGraph's limit of supersteps: far above what 250 steps of the world can need."""
 Values = Any
 
 

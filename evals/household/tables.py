@@ -19,7 +19,7 @@ from mneme.evals.report import Journal, Report, Row, draw, table
 AVERAGE = "Average"
 COLUMNS = (*CATEGORIES, AVERAGE)
 GENERATED = "generated"
-"""The source of episodes that are made from a seed."""
+"""Name of the source of episodes that are generated from a seed."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ CASE_KINDS = ("plain", "tricky", "injected", "limit")
 NEUTRAL = Path(__file__).with_name("neutral.yaml")
 FIRST_YEAR, YEARS = 1700, 197
 SENTENCES_PER_TEXT = 3
-"""Neutral sentences in one text of a list."""
+"""Number of neutral sentences in one text of a list."""
 PATH_STEP = re.compile(r"\[(\d*)\]|([^.\[\]]+)")
 VALUE_PATH = re.compile(r"^$|^[^.\[\]]+(?:\[\d*\]|\.[^.\[\]]+)*$")
 PLAIN_CHARACTERS = str.maketrans("‘’“”–—\u2011\u00a0\u202f", "''\"\"---  ")
@@ -209,12 +209,12 @@ def _neutral() -> Iterator[str]:
 
 
 def as_json(answer: BaseModel | str) -> Any:
-    """Return an answer as properties look at it."""
+    """Return an answer as the plain JSON, or text, on which properties are checked."""
     return answer if isinstance(answer, str) else answer.model_dump(mode="json", by_alias=True)
 
 
 def values_at(answer: Any, path: str) -> list[Any]:
-    """Return the values that stand at a path; an index or a name that is not there has none."""
+    """Return the values at a path; a missing index or name has no value."""
     found = [answer]
     for index, name in PATH_STEP.findall(path):
         found = [inner for value in found for inner in _inner(value, index, name)]
@@ -230,7 +230,7 @@ def _inner(value: Any, index: str, name: str) -> Sequence[Any]:
 
 
 def _stands(phrase: str, found: Sequence[Any]) -> bool:
-    """Return whether an alternative of a phrase occurs in one of the texts, whatever the case and type."""
+    """Return whether an alternative of a phrase (`a|b`) occurs in a value, whatever its case and type."""
     texts = [
         _folded(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for value in found
     ]

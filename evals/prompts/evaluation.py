@@ -73,7 +73,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
 
 
 async def outcome_of(golden: Golden, responder: str) -> Outcome:
-    """Ask a case. Raises `ModelUnavailable` if nobody answers; an unusable reply is an outcome."""
+    """Ask a case. Raises `ModelUnavailable` if no model answers; an unusable reply is an outcome."""
     about = {"prompt": "/".join(golden.key), "kind": golden.case.kind}
     began = time.perf_counter()
     with counting() as asked:
@@ -123,7 +123,7 @@ def _journal(options: Options, who: Identity) -> Journal:
 
 
 def _chosen(options: Options) -> set[Key]:
-    """Return the questions to ask. Raises `BadInput` where a name is none's."""
+    """Return the questions to ask. Raises `BadInput` for an unknown name."""
     named = {key for name in options.prompts for key in _named(name)}
     asked = {name for role in MEASURED_ROLES if role.workflow in options.workflows for name in role.questions}
     of_roles = {key for key in all_questions() if "/".join(key) in asked}

@@ -22,7 +22,7 @@ FITNESS_NOTE = (
     f"{RIGHT_OF_EACH:.0%} right (plain shares)."
 )
 MAX_WRONG = 25
-"""Lines of the table of wrong answers; the journal has them all."""
+"""Maximum lines of the table of wrong answers; the journal has them all."""
 MAX_FAULT_CHARS = 160
 Came = Literal["first", "repaired", "refused", "no rule"]
 
@@ -87,7 +87,7 @@ class Answers:
         return [role for role in MEASURED_ROLES if not {*role.questions}.isdisjoint(self.asked)]
 
     def figures(self, questions: Iterable[str]) -> Row:
-        """Return what came of some questions' cases; tokens and seconds are per case, every attempt included.
+        """Return the figures of some questions' cases; tokens and seconds are per case, of all attempts.
 
         Shares of right answers, also of the cases with orders hidden in the data, have 95 % Wilson intervals.
         """

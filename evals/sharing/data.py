@@ -29,7 +29,7 @@ from mneme.models.retriever.retriever import Matrix
 Part = Literal["archived", "new", "test"]
 SPLIT_PARTS: tuple[Part, ...] = get_args(Part)
 DUPLICATE_LIKENESS = 80.0
-"""Likeness, of 100, of the sorted words of two texts from which on they count as one."""
+"""Minimum similarity (0 to 100) of two texts' sorted words at which they count as one."""
 MIN_ITEMS = 5
 """Minimum items of an agent: with fewer, a split has nothing to archive."""
 FORMAT = 'Each line: {"id": …, "question": …, "answer": …}, and "agent" where one file holds several agents.'

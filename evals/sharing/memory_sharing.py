@@ -45,13 +45,13 @@ from mneme.nodes.sharing.context import Scoring, SharingContext, Stored
 from mneme.stores.pools.thresholds import DEFAULT_THRESHOLD
 
 QUICK_ITEMS = 10
-"""Items of each agent in a short run."""
+"""Number of items of each agent in a short run."""
 CONCURRENT_POOLS = 3
-"""Pools that are worked on at the same time."""
+"""Number of pools that are processed at the same time."""
 MAX_UNREADABLE_SHARE = 0.2
-"""Share of unknown tokens from which on an agent's BERTScore is called into question."""
+"""Share of unknown tokens above which an agent's BERTScore is reported as unreliable."""
 SETTINGS = ("scorer", "threshold", "learning", "scoring", "stored", "candidates", "labels")
-"""Options that make another experiment of it."""
+"""Options that change the experiment."""
 
 SHARING_FIELDS: Any = SharingContext.model_fields
 

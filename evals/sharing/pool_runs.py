@@ -194,7 +194,7 @@ class PoolRun:
 
 
 def _shots(pools: Pools, growth: Growth, percent: int) -> tuple[int, ...]:
-    """Return with how many examples the test questions are asked at a stage (tables 1 and 2, figure 4).
+    """Return the numbers of examples with which test questions are asked at a stage (tables 1, 2; figure 4).
 
     Without examples, and before anything new is stored, both growths are the same, and one is asked.
     """

@@ -48,7 +48,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
 
 
 async def _measured(ledger: Ledger, journal: Journal, case: tuple[int, Pools, str, Split]) -> Row:
-    """Return what share each test question found of its own, by way to learn; whether a version was kept."""
+    """Return by way to learn: each test question's share of own memories, and whether a version was kept."""
     seed, kind, pool, items = case
     found = dict[str, Row]()
     for learning in LEARNINGS:

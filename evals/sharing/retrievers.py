@@ -91,7 +91,7 @@ async def nearest(pool: MemoryPool, question: str, wanted: int, *, trained: bool
 
 
 async def _grades(item: Item, memories: dict[str, Pooled], judging: Judging) -> dict[str, int]:
-    """Return how probable, in per cent, each memory makes an answer that contradicts the standard one."""
+    """Return for each memory, in per cent, how likely it leads to an answer against the standard one."""
     asked = [
         Comparison(example=example_of(each.pair), question=item.question, answer=item.answer)
         for each in memories.values()

@@ -27,7 +27,7 @@ from mneme.models.retriever.retriever import device
 LAYERS = 5
 BERT_BATCH = 16
 PAIRS_PER_BATCH = 64
-"""Pairs that are scored and kept together."""
+"""Number of pairs that are scored and stored together."""
 SCORED_WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+(?:['’-][^\W_\u3400-\u9fff]+)*")
 
 
@@ -76,7 +76,7 @@ class BertScore:
 
     @property
     def name(self) -> str:
-        """Return which encoder it is, without where it lies."""
+        """Return the encoder's name without its path."""
         return BUNDLED_NAME if self.folder == minilm.weights() else self.folder.name
 
     def score(self, answers: Sequence[str], references: Sequence[str]) -> list[Likeness]:

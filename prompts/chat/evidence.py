@@ -26,9 +26,9 @@ CLAUSE_END = re.compile(r"[.;!?。！？；](?:\s+|$)|(?<=[。！？；])|,\s+(?
 TYPING_ERRORS = 0.9
 """The similarity from which a quote with typing errors is accepted; its numbers must be the same."""
 MAX_AROUND = 300
-"""Characters of the sentences that stand around a quote at most."""
+"""Maximum characters of the sentences around a quote."""
 STEM = 4
-"""Letters at the beginning of a word that all its forms share."""
+"""Number of first letters that all forms of a word share."""
 
 
 def folded(text: str) -> str:
@@ -90,7 +90,7 @@ def _spaced(text: str, start: int) -> tuple[str, list[int]]:
 
 
 def rest(memory: str, outdated: str, fact: str) -> list[str]:
-    """Return the words of a memory that are neither outdated nor in the fact, which so cannot replace it."""
+    """Return the words of a memory that a fact does not cover: neither outdated nor in the fact."""
     covered = {*words(outdated), *words(fact)}
     return [word for word in words(memory) if word not in covered]
 
@@ -135,7 +135,7 @@ def _one_number(one: str, other: str) -> bool:
 
 
 def strange_name(entities: Iterable[str], content: str, sources: Sequence[str]) -> str:
-    """Return the first capitalized entity without a word's beginning or initials in any source."""
+    """Return the first capitalized entity of which no source has a word's beginning or the initials."""
     said = " ".join(map(folded, sources))
     for entity in entities:
         parts = words(entity)

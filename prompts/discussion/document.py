@@ -19,7 +19,7 @@ UNSAID, UNSHOWN = "not discussed", "left out for length"
 ENTRIES_LEFT_OUT = "(Further entries are left out.)"
 SHORTENED = "(Entries that end in … are shortened.)"
 MIN_ITEM_ROOM = 20
-"""The items that a document has room for; twice as many as it must have, where these are more."""
+"""Maximum items of a document, or twice the required number if that is more."""
 
 
 def _as_text(value: Any) -> Any:

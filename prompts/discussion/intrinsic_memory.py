@@ -110,14 +110,14 @@ ITEM = re.compile(
     r"(?: \[(?P<after>[\d, ]+)\])?\"?,?$",
     re.MULTILINE,
 )
-"""An item in the form that is asked for; its turn stands before it, or its turns after it.
+"""An item in the requested form; its turn is written before it, or its turns after it.
 
 After `Proposal:` or `Summary:` a name may have any character; elsewhere it is within one sentence.
 """
 
 
 def item_name(text: str) -> str:
-    """Return the name of the item with which a text begins, in small letters; "" where there is none."""
+    """Return the lower-case name of the item with which a text begins; "" if it begins with none."""
     found = ITEM.match(text)
     return found["name"].strip().lower() if found else ""
 
@@ -287,7 +287,7 @@ def fits_the_room(given: Speaking, answer: Any) -> None:
 ROOM_TO_SPARE = 1.25
 """Maximum ratio of a turn's length to its limit before it is refused: models count characters badly."""
 MAX_BOUNDED_CHARS = 1_999
-"""The longest text that a model's server bounds; a summary of all that was proposed may need more."""
+"""The longest text that a model's server can limit; a summary of all proposals may need more."""
 
 
 def says_no_more(given: Speaking) -> Schemas:

@@ -18,7 +18,7 @@ MAX_SLOT_NAME_CHARS = 48
 MAX_PURPOSE_CHARS = 300
 SPELT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "æ": "ae", "ø": "oe", "ł": "l", "đ": "d", "œ": "oe"})
 ACCENTS = dict.fromkeys(range(0x300, 0x370))
-"""Marks that a letter is decomposed into."""
+"""Combining marks (U+0300 to U+036F), which Unicode decomposition separates from letters."""
 
 
 class Place(BaseModel):
@@ -89,7 +89,7 @@ The team produces items called $item, of each of which it says: $fields""",
 
 
 def plain_words(text: str) -> list[str]:
-    """Return the words of a text in small letters, with accents taken off rather than letters left out."""
+    """Return the words of a text in lower case; accents are removed, their letters stay."""
     spelt = text.casefold().translate(SPELT)
     return re.findall(r"[a-z0-9]+", unicodedata.normalize("NFKD", spelt).translate(ACCENTS))
 

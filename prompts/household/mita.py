@@ -80,7 +80,7 @@ $options""",
 
 
 REPEATS = 3
-"""From so many times on, a proposal is heeded or answered."""
+"""Number of times from which a repeated proposal must be followed or answered."""
 
 
 class Report(BaseModel):
@@ -106,7 +106,7 @@ class Report(BaseModel):
 
 
 def _indented(text: str) -> str:
-    """Let all lines but the first stand further in, so that each is seen to be the member's."""
+    """Indent all lines but the first, so that each is seen to belong to the member."""
     return text.replace("\n", "\n    ")
 
 
@@ -121,7 +121,7 @@ class CrossContext(Knowledge, Informed):
 
 
 MAX_WISH_CHARS = 300
-"""The most characters in which a wish is quoted that forbids the task."""
+"""Maximum characters of the quote of a wish that forbids the task."""
 
 
 class Allocation(BaseModel):
@@ -196,7 +196,7 @@ def nothing_is_done_twice(given: CrossContext, answer: Allocation) -> None:
 
 @allocate_actions.check
 def a_wish_that_forbids_was_told(given: CrossContext, answer: Allocation) -> None:
-    """Refuse a wish that forbids the task where nothing was told of what people wish."""
+    """Refuse a wish that forbids the task if no shared memories were given."""
     if answer.forbidden.strip() and not given.shared:
         raise ValueError("No wish was told that could forbid the task: leave forbidden empty.")
 

@@ -129,7 +129,7 @@ def of_what_is_known(given: Scene) -> Schemas:
 
 
 def is_done(given: View, target: int) -> bool:
-    """Say whether a target is known to need nobody any more: checked, entered, taken or placed."""
+    """Return whether a target is known to need no action: checked, entered, taken or placed."""
     if any(room.id == target and room.seen is not None for room in given.rooms):
         return True
     if any(each.id == target and each.checked is not None for each in given.containers):

@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field
 from mneme.prompts.prompt import PLAIN, Line, Prompt, Reason, Schemas, refuse
 
 OTHER = "other"
-"""What is of none of the classes."""
+"""Class of things of no other class."""
 PLACES = {"inside": ("container",), "on": ("surface", OTHER), "held by": ("person",)}
-"""What things can be inside of, on, or held by."""
+"""Kinds of holders for each relation that a thing can have to one."""
 
 
 class Box(BaseModel):

@@ -19,7 +19,7 @@ SAYS_EMPTY = re.compile(
 )
 UNCERTAIN = re.compile(r"\b(?:whether|if|not known|unknown|may|might|unchecked)\b")
 NARRATIVE = 1500
-"""The most characters of a synopsis in words."""
+"""Maximum characters of a synopsis's narrative."""
 
 
 class Found(BaseModel):
@@ -147,7 +147,7 @@ def narrative_names_what_was_told(given: Passage, answer: Synopsis) -> None:
 
 @summarise_passage.check
 def nothing_is_said_of_an_inside_that_nobody_saw(given: Passage, answer: Synopsis) -> None:
-    """Refuse that a container is empty into which nobody has looked."""
+    """Refuse to call a container empty into which nobody has looked."""
     for sentence in sentences(answer.narrative.replace(";", ".")):
         if SAYS_EMPTY.search(sentence) and not UNCERTAIN.search(sentence):
             for name, number in NAMED_THING.findall(sentence):

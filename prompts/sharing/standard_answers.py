@@ -6,9 +6,9 @@ from mneme.prompts.prompt import Prompt
 from mneme.prompts.sharing.examples import EXAMPLES_ARE_DATA, words
 
 MAX_QUOTED_WORDS = 6
-"""Words in a row that a question may take over from the answer that it asks for."""
+"""Maximum number of consecutive words that a question may copy from its answer."""
 MAX_QUESTION_CHARS = 1500
-"""The most characters of a question that is asked for an answer."""
+"""Maximum characters of a question that is written for an answer."""
 
 
 class Standard(BaseModel):
@@ -51,7 +51,7 @@ $known""",
 
 
 SAME_QUESTION_SHARE = 0.8
-"""Share of all their words that two questions have in common, from which on one says the other again."""
+"""Share of common words among all words of two questions from which one repeats the other."""
 
 
 @ask_for.check

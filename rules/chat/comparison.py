@@ -14,12 +14,12 @@ NOT_BUT, NOT_SO, VALUE, SUBJECT = pattern("not_but"), pattern("not_so"), pattern
 SUPPOSING, IT_IS, BE = pattern("supposing"), pattern("it_is"), pattern("be")
 UNTYING = frozenset(words(ENGLISH["untying"]))
 PRONOUNS = [(pattern(each), pattern(f"not_{each}")) for each in ("he", "she", "they")]
-"""Each with what it cannot mean."""
+"""Patterns of pronouns, each with a pattern of subjects that it cannot mean."""
 TOPICS, ONE_AT_A_TIME = ENGLISH["topics"], ENGLISH["one_at_a_time"]
 MEASURE_STEMS = {each[:STEM] for each in words(ENGLISH["measures"])}
-"""Words that two statements may share without being of one thing."""
+"""Stems of words that two statements may share without being about the same thing."""
 SHARED_WORD_RATIO = 3
-"""The other statement has at least one in this many words of the shorter one."""
+"""Statements about one thing share at least one in this many words of the shorter one."""
 MAX_WORDS = 5  # of a value: more words may say something else, too
 Correction = tuple[int, str, str]
 """The number of the memory that a correction means, its words that are wrong, and the right ones."""
@@ -78,7 +78,7 @@ def _is_said(wrong: str, memory: str, before: str) -> bool:
 
 
 def _refers(sentence: str, memory: str) -> bool:
-    """Return whether a pronoun at the beginning may mean whom a memory names: `He is 5` is of no sister."""
+    """Return whether a leading pronoun may mean the person in a memory: `He is 5` is not about a sister."""
     is_other = any(one.search(sentence) and other.search(memory) for one, other in PRONOUNS)
     return REFERS.match(sentence) is not None and not is_other
 
@@ -110,7 +110,7 @@ def _named(sentence: str, memory: str) -> Iterator[tuple[str, str]]:
 
 
 def _known(text: str, memory: str) -> str:
-    """Return the most first words of a text that stand in a memory."""
+    """Return the longest beginning of a text that occurs in a memory; else the text."""
     said = text.split()
     parts = (" ".join(said[:size]) for size in range(len(said), 0, -1))
     return next((each for each in parts if content_of(each.split()[-1]) and count(each, memory)), text)
@@ -181,19 +181,19 @@ def _revalued(sentence: str, known: str) -> tuple[str, str] | None:
 
 
 def _tie(text: str) -> str:
-    """Return what ties a value to the text before it: `has 2 children` is not what `is 5` says."""
+    """Return the words that link a value to the text before it: `has 2` and `is 5` differ."""
     read = [each for each in words(BE.sub(" is", text)) if each not in UNTYING]
     return " ".join(["is"] * ("is" in read[:-1]) + read[-1:])
 
 
 def _unit(value: str) -> set[str]:
-    """Return what a number counts: `2 floors` are no other number of `3 rooms`."""
+    """Return what a number counts: `2 floors` is not another value of `3 rooms`."""
     counted = content_of(DAY.sub(" ", value)) if _sort(value) == "number" else []
     return {each for each in counted if len(each) > 2 and not NUMBER.match(each)}
 
 
 def _differ(fact: str, memory: str) -> bool:
-    """Return whether sentences of one subject differ in a number, an end, or what is one at a time."""
+    """Return whether sentences on one subject differ in a number, an end, or a property with one value."""
     said, known = stems(fact) - MEASURE_STEMS, stems(memory) - MEASURE_STEMS
     shared = said & known
     if SHARED_WORD_RATIO * len(shared) < min(len(said), len(known)):

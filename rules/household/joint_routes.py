@@ -32,7 +32,7 @@ MIN_STEPS_TO_REDIRECT = 0.5
 """Minimum steps saved for which the manager redirects a member."""
 
 Numbers = NDArray[np.float64]
-"""One for each sample."""
+"""One number for each sample."""
 Counts = NDArray[np.int64]
 Stops = tuple[int, ...]
 JointPlan = tuple[tuple[Stops, ...], tuple[bool, ...]]
@@ -102,7 +102,7 @@ class JointRoutes(Routes):
                 return
 
     def _weighed(self, routes: Sequence[Route]) -> float:
-        """Return what a plan costs by the formula, less what it is worth to do as was proposed."""
+        """Return a plan's cost by the formula, less the worth of each proposal that it follows."""
         cost = super()._weighed(routes)
         for route, (wish, worth) in zip(routes, self._wishes, strict=True):
             cost -= worth * (bool(route) and self.stops[route[0]] == wish)
@@ -138,9 +138,9 @@ class JointRoutes(Routes):
             yield routes, self._delivers
 
     def _end(self, plan: JointPlan, best: float = math.inf) -> float:
-        """Return when the last member is home, on average, and a little of when finds are made.
+        """Return the mean time at which the last member is home, plus a small weight of the times of finds.
 
-        Once that cannot be less than `best`, what it is at least is returned.
+        Once that cannot be less than `best`, a lower bound is returned.
         """
         trails = [self._trail(number, *each) for number, each in enumerate(zip(*plan, strict=True))]
         finds = max(1, sum(self.errands.whereabouts.unfound.values()))
@@ -158,7 +158,7 @@ class JointRoutes(Routes):
         return float(ends.sum()) / SAMPLES + soon - bonus
 
     def _bonus(self, routes: Sequence[Stops], delivers: Sequence[bool]) -> float:
-        """Return what a plan is worth for going on as before, and for doing as was proposed."""
+        """Return a plan's bonus for keeping promised actions and for following proposals."""
         bonus = 0.0
         for worker, (wish, worth), route, puts in zip(
             self._workers, self._wishes, routes, delivers, strict=True
@@ -178,7 +178,7 @@ class JointRoutes(Routes):
         return self._trails[key]
 
     def _begun(self, number: int, delivers: bool) -> Trail:
-        """Stand where a member's route begins; `delivers`: at home, with empty hands."""
+        """Return the trail at the start of a member's route; `delivers`: at home, with empty hands."""
         _, time, load = self._starts[number]
         away, ways = self._ways_home[number], self._from_starts[number]
         if delivers:
@@ -191,7 +191,7 @@ class JointRoutes(Routes):
         return Trail(rows, np.full(SAMPLES, load), nothing > 0, ways, ways, nothing, nothing, 0.0)
 
     def _followed(self, number: int, trail: Trail, stop: int) -> Trail:
-        """Go on to a stop in every sample, take what two hands hold, and bring it home once they are full."""
+        """Extend a trail to a stop in every sample: take what two hands hold, and bring it home once full."""
         ways = np.where(trail.is_home, trail.ways_from_home[stop], trail.ways[stop])
         reached, finds, home = trail.rows[1, -1] + ways, self._finds[stop], self._away[stop]
         done: Numbers = reached

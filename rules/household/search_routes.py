@@ -113,7 +113,7 @@ class Routes:
         return costs
 
     def _cost(self, routes: Sequence[Route]) -> float:
-        """Return what a plan costs; the same plan comes up many times, and is weighed once."""
+        """Return a plan's cost, computed once: the same plan comes up many times."""
         plan = tuple(tuple(route) for route in routes)
         if plan not in self._costs:
             self._costs[plan] = self._weighed(routes)
@@ -133,7 +133,7 @@ class Routes:
         return self._expected_end(ends, trails) + mean - MIN_STEPS_TO_TURN * kept
 
     def _follow(self, number: int, route: Route, ends: list[int]) -> Trail:
-        """Note for each stop when what is there would be home; return how far home it is for what is held."""
+        """Set in `ends` when each stop's things would be home; return times, with the way home if loaded."""
         steps = self._from_starts[number]
         _, time, load = self._starts[number]
         trail = [(time, self._ways_home[number] if load else 0)]

@@ -29,7 +29,7 @@ LIKELY, POSSIBLE, UNLIKELY = 1.5, 1.0, 0.1
 TRUST = 4.0
 """The weight of common sense, in opened places."""
 ALL_PLACES = 12.0
-"""What the places of an apartment weigh together by common sense, about."""
+"""Approximate sum of the common-sense weights of all places in an apartment."""
 PRIOR = 12.0
 """Chances that a wider kind of experience counts for."""
 Experience = Mapping[str, Mapping[str, tuple[int, int]]]
@@ -155,20 +155,20 @@ class Whereabouts:
 
 
 def _longest_unseen(knowledge: Knowledge) -> list[Room]:
-    """Return the rooms that one saw longest ago: who sought in all would walk between two for ever."""
+    """Return the rooms seen longest ago: a search of all rooms would go to and fro between two for ever."""
     ages = {room.id: knowledge.step - (room.seen or 0) for room in knowledge.rooms}
     return [room for room in knowledge.rooms if 2 * ages[room.id] >= max(ages.values())]
 
 
 def _expected_in(room: Room, knowledge: Knowledge) -> dict[str, int]:
-    """Say what containers a room of this name should have, unless some of it are known."""
+    """Return the containers expected in a room of this name, unless it was seen or some of them are known."""
     if room.seen is not None or any(each.room == room.id for each in knowledge.containers):
         return {}
     return SENSE.furnished.get(room.name, {})
 
 
 def _lessons(knowledge: Knowledge) -> dict[str, float]:
-    """Return for each class of container what opening some taught: below 1 where it had nothing."""
+    """Return a weight for each class of opened containers: below 1 if they had nothing."""
     opened = Counter(each.name for each in knowledge.containers if each.checked is not None)
     found = Counter(place for places in knowledge.found.values() for place in places)
     return {place: TRUST * (1 + found[place]) / (TRUST + count) for place, count in opened.items()}

@@ -10,7 +10,7 @@ from mneme.prompts.chat.memory_agent.reading import MAX_MEMORY_CHARS
 from mneme.prompts.prompt import Line, Prompt, Reason, Schemas, one_of
 
 MAX_JUDGEMENTS = 24
-"""Relations that one answer names at most."""
+"""Maximum number of relations in one answer."""
 PERIOD = re.compile(r" \((from|until) [\d-]+(, until [\d-]+)?\)$")
 """Validity period of a memory, which follows its text and is not part of it."""
 Relation = Literal["change", "later", "correction", "duplicate", "addition", "unclear"]
@@ -124,7 +124,7 @@ def doubt_judgements(given: Comparing, answer: Judgements) -> None:
 
 @compare_memories.check
 def check_judgements(given: Comparing, answer: Judgements) -> None:
-    """Reject a repeated pair, and outdated words that are not there."""
+    """Reject a repeated pair, and outdated words that the memory does not have."""
     pairs = [(each.fact, each.memory) for each in answer.judgements]
     for each, pair in zip(answer.judgements, pairs, strict=True):
         if pairs.count(pair) > 1:

@@ -1,6 +1,6 @@
 """Message router and insert function (§2.2): decide whether to store a message, and write it down.
 
-The memory agent's other questions share its bounds of what is written, and its checks that are certain.
+The memory agent's other questions share its limits on written text, and its certain checks.
 """
 
 import re
@@ -20,11 +20,11 @@ $message
 </message>"""
 """Form of a message in a question, with the turns before it."""
 MAX_STATED = 100
-"""Memories of one message where its own words are kept; a model is asked for `MAX_ITEMS`."""
+"""Maximum memories of one message in its own words (by rules); a model writes `MAX_ITEMS` at most."""
 MAX_MEMORY_CHARS = 1000
-"""Characters a memory may have: longer ones are documents, not memories."""
+"""Maximum characters of a memory: longer texts are documents, not memories."""
 MAX_ITEMS = 12
-"""Memories that a model writes of one message, and names and relations that one memory has, at most."""
+"""Maximum memories that a model writes from one message, and maximum names and relations of one memory."""
 VALID_DAY = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?")
 
 

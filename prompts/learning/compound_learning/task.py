@@ -33,7 +33,7 @@ Severity = Literal["blocking", "advisory"]
 SERVED_TASKS = 10
 """Number of the latest tasks served by a card that are shown: more successes cannot outweigh failures."""
 DISPUTABLE = ("verified", "disputed")
-"""The standings of a card that a lesson may be against."""
+"""Statuses of a card that a lesson can dispute."""
 
 
 def said_when(condition: str, applies: bool | None) -> str:
@@ -129,7 +129,7 @@ class Known(BaseModel):
 
 
 def dead_end(pattern: str, cards: Sequence[Known]) -> InVain | None:
-    """Return the dead end that a pattern is here, by these cards."""
+    """Return the dead end of these cards that applies to a pattern for this task; the most frequent one."""
     known = [
         each
         for each in (end for card in cards for end in card.in_vain)
