@@ -14,26 +14,26 @@ log = logging.getLogger(__name__)
 THREAD_NAME = "thread_name"
 """The key of a thread's name in the metadata of its checkpoints."""
 MEMORY_THREAD = "memory/{user}"
-"""The name of the thread on which a user's messages are remembered."""
+"""Name of the thread on which a user's messages are remembered."""
 RECURSION_LIMIT = 10_000
-"""Steps of a run over many messages, at most."""
+"""Maximum steps of a run over many messages."""
 MORE_WORKERS = "Start it with `make dev`, or with `langgraph dev --n-jobs-per-worker 64`."
 _said: list[str] = []
 
 
 async def named_thread(ledger: Ledger, name: str, owner: str) -> str:
-    """Return the id of an owner's thread of that name, in the server's process.
+    """Return the id of an owner's thread of that name, in the server process.
 
-    A thread that an earlier version made under the predictable id stays in use, if it is the owner's.
+    A thread that an earlier version made under its predictable id stays in use if it is the owner's.
     """
     known = known_id(name)
     return known if await _is_of(known, owner) else await thread_id(ledger, owner, name)
 
 
 async def _is_of(thread: str, owner: str) -> bool:
-    """Return whether a thread has checkpoints and is the owner's; without keys everything is one person's.
+    """Return whether a thread has checkpoints and is the owner's; without keys, all threads have one owner.
 
-    A checkpoint's own word is not enough: whoever runs a graph can write any owner into it.
+    The owner in a checkpoint is not enough: everyone who runs a graph can write any owner there.
     """
     alone = (await read_settings()).auth is None
     checkpoints = await import_lazily("mneme.stores.checkpoints.checkpointer")  # only the server needs it
@@ -43,7 +43,7 @@ async def _is_of(thread: str, owner: str) -> bool:
     sdk = await import_lazily("langgraph_sdk")
     try:
         on_server = await sdk.get_client(api_key=None).threads.get(thread)
-    except sdk.errors.NotFoundError:  # the server lost it: its owner may make it again
+    except sdk.errors.NotFoundError:  # lost by the server: its owner may create it again
         return found == owner
     return bool((on_server["metadata"] or {}).get("owner") == owner)
 
@@ -56,7 +56,7 @@ async def owner_of_runs(user: str) -> str:
 def warn_of_a_single_worker() -> None:
     """Warn once, in the server's log, that with a single worker a chat waits for all background runs.
 
-    `langgraph dev` puts the number of runs that it serves at once into the environment; it is 1 unless given.
+    `langgraph dev` puts its number of concurrent runs into the environment; 1 by default.
     """
     if os.environ.get("N_JOBS_PER_WORKER") == "1" and not _said:
         _said.append("a single worker")

@@ -25,18 +25,18 @@ RESPONDERS = ["auto", "rules", "ollama:llama3.1:8b", "openai:gpt-4o-mini"]
 
 
 def responder(who: str) -> Any:
-    """Describe the field of a context that says which model somebody is."""
+    """Return a context field that names the model of a role."""
     return Field("auto", description=f"{who} {RESPONDER}", examples=RESPONDERS)
 
 
 def _with_examples(schema: dict[str, Any]) -> None:
-    """Give each field its default as the example, where it names none, since Studio shows one."""
+    """Give each field without an example its default as the example, since Studio shows one."""
     for field in schema["properties"].values():
         field.setdefault("examples", [field["default"]])
 
 
 class OwnedByUser(BaseModel):
-    """Which user's memories a run works on."""
+    """The user whose memories a run works on."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=_with_examples)
 
@@ -48,7 +48,7 @@ class OwnedByUser(BaseModel):
 
 
 class OwnedByTeam(BaseModel):
-    """Which team remembers what a run learns."""
+    """The team that remembers what a run learns."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=_with_examples)
 
@@ -64,28 +64,28 @@ TeamOwned = TypeVar("TeamOwned", bound=OwnedByTeam)
 
 
 def user_of(runtime: "Runtime[UserOwned]") -> str:
-    """Return the authenticated user where there is one, else the context's; never a name from a text.
+    """Return the authenticated user if there is one, else the context's; never a name from a text.
 
-    Raises Forbidden where the context names another one than the key's.
+    Raises Forbidden if the context names another user than the key's.
     """
     return own_user(authenticated(runtime), runtime.context.user)
 
 
 def team_of(runtime: "Runtime[TeamOwned]") -> str:
-    """Return the run's team; where there is an authenticated user, one of that user's own teams."""
+    """Return the run's team; with an authenticated user, only a team that this user may use."""
     return own_team(authenticated(runtime), runtime.context.team)
 
 
 def authenticated(runtime: "Runtime[Any]") -> str | None:
-    """Return who the server says is calling; None without a server, and for its one user without a key."""
+    """Return the caller that the server authenticated; None without a server, or without keys."""
     user = runtime.server_info.user if runtime.server_info else None
     return None if user is None or SOLE_PERSON in user.permissions else user.identity
 
 
 def ledger_of(runtime: "Runtime[Any]") -> Ledger:
-    """Return the ledger behind the graph's store; with keys, each version says who started the run.
+    """Return the ledger behind the graph's store; with keys, each version names the user who started the run.
 
-    Raises BadInput where the graph has none.
+    Raises BadInput if the graph has none.
     """
     from mneme.stores.ledger.base_store import LedgerStore  # noqa: PLC0415  (LangGraph is slow to import)
 

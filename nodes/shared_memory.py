@@ -1,7 +1,7 @@
-"""Memories of other workflows that a workflow is shown, and the sources of records made from them.
+"""Memories of other workflows that agents are shown, as sources of the records made from them.
 
-A run's state keeps the names of records and no text: after a kill the same is shown again, what was corrected
-meanwhile is marked, and a text that was forgotten stands in no checkpoint.
+A run's state has the names of records, not their texts: after a kill the same records are shown again,
+corrected ones are marked, and no checkpoint contains a forgotten text.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from mneme.stores.recall import read_again, recall
 
 
 class SharesMemory(BaseModel):
-    """How much a run is shown of what other workflows remember."""
+    """The amount of other workflows' memories that a run is shown."""
 
     shared_tokens: int = Field(
         300,
@@ -38,18 +38,18 @@ async def look_up(
     but: Sequence[Recallable] = (),
     own_facts: bool = True,
 ) -> list[str]:
-    """Return the names of what bears on a question, best first; `but` kinds that it retrieves from its team.
+    """Return the names of relevant records, best first; the run itself retrieves its team's `but` kinds.
 
-    Its kinds are those that the roles file lets an `agent` of the team see. What rests on something out of
-    date is not among it. The user's own facts are shown in a team of theirs alone: of a team that several
-    people share, its members see what was shared with it.
+    The roles file says which kinds an `agent` of the team may see. Records that rest on something out of date
+    are left out. The user's own facts are shown only in a team of that user alone: members of a shared team
+    see only facts that were shared with it.
     """
     context, who = runtime.context, authenticated(runtime)
     if runtime.store is None:
         return []
     team, ledger = own_team(who, context.team, "read"), ledger_of(runtime)
     if not (budget := context.shared_tokens):
-        await audit(ledger, who, team, agent)  # what it retrieves from its team, it reads
+        await audit(ledger, who, team, agent)  # its workflow still reads the team's memory
         return []
     user = str(who or getattr(context, "user", LOCAL))
     is_private = own_facts and (team not in roles().teams if who is None else is_own(who, team))
@@ -67,7 +67,7 @@ async def look_up(
 async def lines_of(runtime: Runtime[Any], names: Sequence[str], earlier: Sequence[str] = ()) -> list[str]:
     """Return the recalled records as agents are shown them, each with its origin, without forgotten ones.
 
-    What holds no longer is marked; of what was shown `earlier`, that alone is named, if it may be seen still.
+    Records out of date are marked; of those shown `earlier`, only these are returned, if still visible.
     """
     if not (wanted := list(dict.fromkeys([*names, *earlier]))):
         return []

@@ -1,8 +1,8 @@
-"""The form of a workflow: its graph, the channels of its state, its input, and the run of a step.
+"""Building blocks of all workflows: the graph, the channels of its state, its input, and the run of a step.
 
-A graph also runs without a context, and inside another graph. Its state keeps models of our own, of which
-checkpoints hold plain JSON values. So nodes neither dump nor validate, no class of ours is named in a
-checkpoint, and what an earlier version wrote there as plain values is read as the models of this one.
+A graph also runs without a context, and inside another graph. Its state holds Mneme's models, which are
+stored in checkpoints as plain JSON. So nodes neither dump nor validate, no class of Mneme is named in a
+checkpoint, and plain values that an earlier version wrote are read as today's models.
 """
 
 import asyncio
@@ -29,31 +29,31 @@ from mneme.models.asking.counting import Asked, counting
 from mneme.models.asking.lazily import import_lazily
 
 Update = dict[str, Any]
-"""A node's update: new values of channels, by their names."""
+"""A node's update: new values of channels, by name."""
 Node = TypeVar("Node", bound=Callable[..., Awaitable[Update]])
 TRACE_LINK_SECONDS = 2.0
-"""Seconds that a step waits for LangSmith to say where a project is shown; then it goes without."""
+"""Maximum seconds that a step waits for LangSmith to return a project's page; then the link is left out."""
 
 _pages: dict[tuple[str, str], str] = {}
 _lookups: dict[tuple[str, str], Thread] = {}
 
 
 class CompiledWorkflow(CompiledStateGraph[Any, Any, Any, Any]):
-    """A compiled graph whose steps find a context of their own kind, whoever runs it.
+    """A compiled graph whose steps always get a context of this graph's type.
 
-    LangGraph hands a subgraph the context of its parent as it is, and none where none was given.
+    LangGraph passes the parent's context to a subgraph unchanged, and None if none was given.
     """
 
     def astream(self, *given: Any, context: Any = None, **more: Any) -> AsyncIterator[Any]:
         """Yield the stream of a run, as CompiledStateGraph does. Raises BadInput for a wrong context.
 
-        Of a context of another kind, the given one or the parent's, the fields are taken that this graph has.
+        From a context of another type, given or the parent's, this graph's fields are taken.
         """
         kind = self.context_schema
         if kind is None or isinstance(context, kind | dict):
             return super().astream(*given, context=context, **more)
         if context is None:
-            with suppress(RuntimeError, AttributeError):  # it runs in no other graph
+            with suppress(RuntimeError, AttributeError):  # there is no parent graph
                 context = get_runtime().context
         if not isinstance(context, kind):
             fields = _fields_of(context)
@@ -77,15 +77,15 @@ class Workflow(StateGraph[Any, Any, Any, Any]):
     """A StateGraph that is compiled to a `CompiledWorkflow`."""
 
     def compile(self, *args: Any, **more: Any) -> CompiledWorkflow:
-        """Compile the graph."""
-        # `StateGraph.compile` offers no class but its own; this is made of the same parts, as a copy is. What
-        # wraps it would not be the Pregel that Studio, the server and a parent graph look for.
+        """Compile the graph to a `CompiledWorkflow`."""
+        # `StateGraph.compile` takes no class to build, so its parts are copied into one of ours. A wrapper
+        # would not be the Pregel that Studio, the server and a parent graph look for.
         parts = vars(super().compile(*args, **more)).items()
         return CompiledWorkflow(**{name: part for name, part in parts if not name.startswith("_")})
 
 
 def counted(node: Node) -> Node:
-    """Add to a node's update, as `asked`, the questions that it asked; a decorator."""
+    """Decorator: add the counts of a node's questions to its update, as `asked`."""
 
     @wraps(node)
     async def counting_node(state: Any, runtime: Any) -> dict[str, Any]:
@@ -98,14 +98,14 @@ def counted(node: Node) -> Node:
 
 @cache
 def adapter_of(kind: Any) -> TypeAdapter[Any]:
-    """Return the adapter that reads and writes values of a type; to make it is slow."""
+    """Return the adapter that reads and writes values of a type; cached, since making it is slow."""
     return TypeAdapter(kind)
 
 
 class Typed(LastValue[Any]):
-    """Hold a value of the annotated type, as in `Annotated[list[Card], Typed]`.
+    """A channel with a value of the annotated type, as in `Annotated[list[Card], Typed]`.
 
-    Plain values become models when they are written, and when a checkpoint is read.
+    Plain values become models when written to the channel, and when a checkpoint is read.
     """
 
     def update(self, values: Sequence[Any]) -> bool:
@@ -114,7 +114,7 @@ class Typed(LastValue[Any]):
     def from_checkpoint(self, checkpoint: Any) -> Self:
         try:
             return super().from_checkpoint(adapter_of(self.typ).validate_python(checkpoint))
-        except ValidationError:  # nothing was written, or it is of a form that this version does not know
+        except ValidationError:  # no value yet, or one of another version's form
             return super().from_checkpoint(checkpoint)
 
     def checkpoint(self) -> Any:
@@ -124,14 +124,14 @@ class Typed(LastValue[Any]):
 
 
 class Plain(LastValue[Any]):
-    """Hold what users are given: models and plain values become JSON values when they are written."""
+    """A channel for output: models and plain values become JSON values when written to it."""
 
     def update(self, values: Sequence[Any]) -> bool:
         return super().update([to_jsonable_python(each) for each in values])
 
 
 def read_input(kind: type, state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a graph's input as its TypedDict `kind` declares it, with the defaults of what is not given.
+    """Return a graph's input as its TypedDict `kind` declares it, with defaults for missing fields.
 
     Raises BadInput for the first field at fault; its hint is the field's description.
     """
@@ -145,17 +145,17 @@ def read_input(kind: type, state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Traced(TypedDict):
-    """The run that something was done in, and its page in LangSmith; no page where tracing is off."""
+    """The run in which something was done, and its page in LangSmith; empty if tracing is off."""
 
     run_id: str
     trace: str
 
 
 async def traced(runtime: Runtime[Any]) -> Traced:
-    """Return the whole run that this step is part of, as its tracer, the server or the caller knows it.
+    """Return the root run of this step, by the id that its tracer, the server or the caller gave it.
 
-    Where nobody gave it an id, the step's own stands for it. For steps in the background: the first one with
-    tracing on waits for LangSmith.
+    Without such an id, the step's own is returned. Only for steps in the background: with tracing on, the
+    first one waits for LangSmith.
     """
     config = get_config()
     manager = cast(BaseCallbackManager, config["callbacks"])
@@ -171,7 +171,7 @@ async def traced(runtime: Runtime[Any]) -> Traced:
 
 
 async def _project_page(tracer: BaseTracer, name: str) -> str:
-    """Return the page of a project that a tracer writes to; empty for a tracer that is not LangSmith's."""
+    """Return the page of the project that a tracer writes to; empty for a tracer other than LangSmith's."""
     langsmith = await import_lazily("langchain_core.tracers.langchain")
     if not isinstance(tracer, langsmith.LangChainTracer):
         return ""
@@ -182,7 +182,7 @@ async def _project_page(tracer: BaseTracer, name: str) -> str:
 
 
 def _look_up(client: Any, place: tuple[str, str]) -> str:
-    """Ask LangSmith for a project, once at a time; the answer may come after nobody waits for it any more."""
+    """Ask LangSmith for a project, with one request at a time; a late answer is cached for the next call."""
     asking = _lookups.get(place)
     if asking is None or not asking.is_alive():
         asking = _lookups[place] = Thread(target=_ask, args=(client, place), daemon=True)
@@ -194,5 +194,5 @@ def _look_up(client: Any, place: tuple[str, str]) -> str:
 def _ask(client: Any, place: tuple[str, str]) -> None:
     from langsmith.utils import LangSmithError  # noqa: PLC0415  (loads its client, which the tracer has loaded)
 
-    with suppress(LangSmithError, ValueError):  # no link is shown; LangSmith's client says what is wrong
+    with suppress(LangSmithError, ValueError):  # then no link is shown; the client logs the reason
         _pages[place] = str(client.read_project(project_name=place[1]).url)

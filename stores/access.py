@@ -1,8 +1,8 @@
 """Access rights to the memory of a user or a team.
 
-Without a roles file (`MNEME_ROLES`) nobody shares anything: each user of a server has teams of their own, and
-whoever uses a machine alone has all of it. With it, a member of a team has the rights that it names, and no
-others; who is no member does not learn that the team is there.
+Without a roles file (`MNEME_ROLES`) nothing is shared: each user of a server has teams of their own, and the
+only user of a machine may do everything. With it, a member of a team has exactly the rights that it names; a
+user who is not a member does not learn that the team exists.
 
 The ids of a user's threads are made here, so that nobody else can guess them.
 """
@@ -24,30 +24,30 @@ from mneme.stores.ledger.records import LOCAL, Change, Namespace, thread_root, u
 Recallable = Literal["fact", "card", "agreement", "synopsis", "pair"]
 RECALLABLE: tuple[Recallable, ...] = get_args(Recallable)
 SOLE_PERSON = "mneme:alone"
-"""The permission of the one person on a server without keys, who may name any user."""
+"""The permission of the only user of a server without keys, who may name any user."""
 
 Right = Literal["read", "write", "promote", "review"]
 """`promote` makes a private memory a fact of the team; `review` decides on what others propose."""
 
 
 Policy = Literal["never", "ask", "measured", "always"]
-"""What other teams of an organisation see of a team's records: none, those that its trials verified, all.
+"""Visibility of a team's records to the organisation's other teams: none, verified ones, or all.
 
 With `ask` each fact is proposed to the team that has the organisation's name.
 """
 
 StalePolicy = Literal["review", "retire", "verify"]
-"""What becomes of a record that is out of date: a person decides, it goes, or it is tried (cards alone)."""
+"""Treatment of a record that is out of date: a person decides, it is retired, or it is tried (only cards)."""
 
 ONLY_FOR: Mapping[str, Recallable] = {"measured": "card", "verify": "card", "ask": "fact"}
-"""The policies of one kind: a world can try cards, and a reviewer is asked about facts."""
+"""Policies that apply to only one kind: a world can try cards, and a reviewer is asked about facts."""
 
 Agent = Literal["chatbot", "researcher", "expert", "manager", "pool"]
-"""The agents of a team that are shown what others remember; `pool`: those that share answers in one."""
+"""The agents of a team that are shown other workflows' memories; `pool`: those that share answers."""
 
 
 class VisibleRecords(NamedTuple):
-    """Records that another team of the organisation makes visible: a kind, or its verified ones alone."""
+    """Records that another team of the organisation makes visible: one kind, or its verified ones only."""
 
     team: str
     kind: Recallable
@@ -58,7 +58,7 @@ class VisibleRecords(NamedTuple):
 class Asker:
     """The origin of a question: the user whose facts and the teams whose findings may answer it.
 
-    `opened` is what other teams let see, `retrieves` what the asker looks up itself among its own.
+    `opened` are records that other teams make visible, `retrieves` kinds that the asker looks up itself.
     """
 
     user: str = ""
@@ -67,13 +67,13 @@ class Asker:
     retrieves: tuple[Recallable, ...] = ()
 
     def sees(self, namespace: Namespace) -> bool:
-        """Return whether a place belongs to the user or to one of the teams."""
+        """Return whether a namespace belongs to the user or to one of the teams."""
         owner = unescaped(namespace[1])
         return owner == self.user if namespace[0] == "users" else owner in self.teams
 
 
 class Roles(BaseModel):
-    """The rights of a shared team's members, what its agents are shown, and what other teams see of it."""
+    """The roles file: rights of a shared team's members, what its agents are shown, what other teams see."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -96,7 +96,7 @@ class Roles(BaseModel):
         return self.stale.get(team, {}).get(kind, "verify" if kind == "card" else "review")
 
     def opened(self, teams: Iterable[str]) -> tuple[VisibleRecords, ...]:
-        """Return what members of these teams may see of their organisations' other teams, by kind."""
+        """Return what members of these teams may see of other teams in their organisations, by kind."""
         own = {*teams}
         return tuple(
             VisibleRecords(other, kind, policy == "measured")
@@ -114,13 +114,13 @@ class Roles(BaseModel):
         return [name for name, teams in asked if teams.get(team, {}).get("fact") == "ask"]
 
     def shown_to(self, agent: Agent, team: str) -> Sequence[Recallable]:
-        """Return the kinds that an agent is shown: all, unless the team's agents are named."""
+        """Return the kinds that an agent is shown: all, unless the roles file names the team's agents."""
         if team not in self.agents:
             return RECALLABLE
         return [kind for kind in RECALLABLE if kind in self.agents[team].get(agent, ())]
 
     def rights(self, user: str, team: str) -> frozenset[Right]:
-        """Return the user's rights to a shared team's memory; none for a user who is no member."""
+        """Return the user's rights to a shared team's memory; empty for a user who is not a member."""
         return self.teams.get(team, {}).get(user, frozenset())
 
 
@@ -149,7 +149,7 @@ def read_roles(path: Path) -> Roles:
 
 
 def may(user: str | None, team: str, right: Right) -> bool:
-    """Return whether a user's role allows something in a team; who is alone (None) may do everything."""
+    """Return whether a user has a right in a team; without keys (None) everything is allowed."""
     return user is None or is_own(user, team) or right in roles().rights(user, team)
 
 
@@ -192,13 +192,13 @@ def is_own(user: str, team: str) -> bool:
 
 
 def may_read(user: str | None, namespace: Namespace) -> bool:
-    """Return whether a user may see what is in a namespace; who is alone (None) sees everything."""
+    """Return whether a user may read a namespace; without keys (None) everything is allowed."""
     kind, name = namespace[0], unescaped(namespace[1])
     return may(user, name, "read") if kind == "teams" else user is None or (kind == "users" and name == user)
 
 
 def team_sees(team: str) -> Callable[[Namespace], bool]:
-    """Return what all readers of a team's memory may see: the team's, and of a user's own team the user's."""
+    """Return a test of what all readers of a team may see; for a user's own team, also the user's data."""
     user = team.partition("/")[0] if "/" in team else ""
     seen = {"teams": team, "users": user}
     return lambda namespace: settings().auth is None or unescaped(namespace[1]) == seen.get(namespace[0])
@@ -207,10 +207,10 @@ def team_sees(team: str) -> Callable[[Namespace], bool]:
 async def thread_id(ledger: Ledger, user: str, name: str) -> str:
     """Return the id of a user's thread of that name: constant, and impossible for others to guess.
 
-    A server's threads are UUIDs that its users may choose. If an id followed from the name alone, whoever
-    knows the name (a user's memory thread, a team's task) could create that thread first and keep its owner
-    out. So each user has a random root in the ledger, outside of what the store's API shows, and an id
-    follows from both. Where two roots were written at once, the first one counts.
+    A server's threads are UUIDs that its users may choose. If an id followed from the name alone, anybody who
+    knows the name (a user's memory thread, a team's task) could create that thread first and lock its owner
+    out. So each user has a random root in the ledger, which the store's API does not show, and an id follows
+    from both. If two roots were written concurrently, the first one counts.
     """
     place = thread_root(user)
     if not (first := await ledger.records(place, limit=1)):

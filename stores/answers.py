@@ -1,10 +1,10 @@
 """Answers to requests that change something, kept for a day: a request repeated with its key runs once.
 
-Of a request no text is kept: its key as a hash, what was asked as a hash that nobody can guess at without the
-key. The answer is kept as it was given. It may hold a memory's text, so it is erased with anything of its
-owner that is forgotten; then a repetition is refused, and still not done again.
+Of a request only hashes are kept: of its key, and of its content, which nobody can guess without the key. The
+answer is kept unchanged. It may contain a memory's text, so it is erased when anything of its owner is
+forgotten; a repetition is then refused, and still not executed again.
 
-A request that was begun and not answered before its server ended stays begun: nobody knows how far it came.
+A request whose server ended before the answer stays open, since nobody knows how far it came.
 """
 
 import hashlib
@@ -23,12 +23,12 @@ from mneme.stores.shelf import Shelf, kind_of
 ANSWERS_ROOT = "answers"
 ANSWER_LIFETIME = timedelta(days=1)
 MAX_BODY_CHARS = 1_000_000
-"""Characters of an answer that are kept; of a longer one only that it was given."""
+"""Maximum characters of a stored answer; of a longer one only its status is kept."""
 ANSWER_CHANGE = Change(reason="for a repetition of the request", actor="server")
 again_on_conflict = retry(
     retry=retry_if_exception_type((Conflict, NotFound)), stop=stop_after_attempt(5), reraise=True
 )
-"""Whatever forgets something of the owner may write a claim anew, or drop it."""
+"""Retry decorator: a concurrent erasure for the same owner may rewrite or drop a claim."""
 
 
 class Answer(NamedTuple):
@@ -39,7 +39,7 @@ class Answer(NamedTuple):
 
 
 class StoredAnswer(BaseModel):
-    """A request that was begun, with its answer once there is one; without text where that was erased."""
+    """A request that was begun, with its answer once there is one; without text if that was erased."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -50,7 +50,7 @@ class StoredAnswer(BaseModel):
 
 
 class Claim(NamedTuple):
-    """A request that is being executed here and nowhere else."""
+    """A request that only this process is executing."""
 
     name: str
     kept: StoredAnswer
@@ -65,9 +65,9 @@ class KeptAnswers:
         self._shelf = Shelf(ledger, (ANSWERS_ROOT, *owner), kind_of(StoredAnswer))
 
     async def claim(self, key: str, request: bytes) -> Answer | Claim:
-        """Return the answer that was given, or take the request on: then call `keep` or `release`.
+        """Return the stored answer, or claim the request: then call `keep` or `release`.
 
-        Raises StillRunning, KeyReused, and Conflict where the answer is not kept any more.
+        Raises StillRunning, KeyReused, and Conflict if the answer has been erased.
         """
         name, asked = _hash(key.encode()), _hash(key.encode(), request)
         head = await self._ledger.get(self._shelf.namespace, name)
@@ -92,9 +92,9 @@ class KeptAnswers:
             await self._shelf.retire(claim.name, change=ANSWER_CHANGE, expected_version=head.version)
 
     async def keep(self, claim: Claim, answer: Answer, *, erases: bool) -> None:
-        """Keep an answer, but its text where something of the owner was forgotten meanwhile.
+        """Store an answer, without its text if something of the owner was forgotten meanwhile.
 
-        What `erases` answers with no text that it erased.
+        A request that `erases` keeps its answer, which has no erased text.
         """
         body = answer.body if len(answer.body) <= MAX_BODY_CHARS else None
         kept = claim.kept.model_copy(update={"status": answer.status, "body": body})
@@ -108,7 +108,7 @@ class KeptAnswers:
         return await self._shelf.heads(include_retired=True)
 
     async def without_texts(self) -> Sequence[tuple[Version, Value]]:
-        """Return the answers with a text, and what replaces each: for `Ledger.forget_records`."""
+        """Return the answers with a text, and their values without it, for `Ledger.forget_records`."""
         return [
             (each, {**each.value, "body": None})
             for each in await self.all()

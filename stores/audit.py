@@ -1,7 +1,7 @@
 """Access notes: the audit of a shared team, and the readings of a user's memories.
 
 A team's audit says who read its memory or shared something with it, a user's readings which program was shown
-which memories. Of what was asked nothing is kept. What a server's user had a run write names the user, too.
+which memories. Questions are not stored. Versions written by a server's run name the user who started it.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from mneme.stores.ledger.records import (
 from mneme.stores.shelf import Shelf, kind_of, readable
 
 SHARED_REASON = "shared"
-"""The reason of a note that somebody shared something with a team."""
+"""The reason in a note that somebody shared something with a team."""
 
 
 class Seen(BaseModel):
@@ -40,7 +40,7 @@ class Seen(BaseModel):
 
 
 async def asker_of(ledger: Ledger, caller: str | None, user: str, teams: Sequence[str]) -> Asker:
-    """Return who asks, by the names under which teams are kept, and note in the audits that they read."""
+    """Return the asker with the teams' stored names, and note the reading in the audits of shared teams."""
     opened = roles().opened(teams)
     read = dict.fromkeys([*teams, *(each.team for each in opened)])
     if notes := [note for team in read for note in audited(ledger, caller, team, "recall")]:
@@ -49,12 +49,12 @@ async def asker_of(ledger: Ledger, caller: str | None, user: str, teams: Sequenc
 
 
 class StartedLedger(Ledger):
-    """A ledger as it serves a run that a user of a server started: who did stands in all that it writes."""
+    """The ledger of a run that a server's user started: everything written names that user."""
 
     __slots__ = ("_user",)
 
     def __init__(self, ledger: Ledger, user: str) -> None:
-        self.__dict__ = ledger.__dict__  # it is the same ledger, with what it has read
+        self.__dict__ = ledger.__dict__  # the same ledger, with the same caches
         self._user = user
 
     async def write(self, writes: Sequence[Write]) -> list[Version]:
@@ -80,7 +80,7 @@ def audited(ledger: Ledger, user: str | None, team: str, what: str, reason: str 
 
 
 READINGS = "readings"
-"""The section of a user's namespace with the notes of which program was shown which memories."""
+"""Section of a user's namespace with the notes about which program was shown which memories."""
 READINGS_KEPT_FOR = timedelta(days=90)
 READINGS_DROPPED_EVERY = timedelta(days=1)
 GATHERING_SECONDS = 0.25
@@ -102,7 +102,7 @@ class Reading(BaseModel):
 
 
 def was_shown(ledger: Ledger, user: str, by: str, keys: Iterable[str]) -> None:
-    """Note which memories a program is shown, in the background; a failure does not reach the caller."""
+    """Note in the background which memories a program was shown; a failure does not reach the caller."""
     if shown := [*keys]:
         waiting = _gathered.setdefault(ledger, [])
         waiting.append((user, by, shown))
@@ -111,9 +111,9 @@ def was_shown(ledger: Ledger, user: str, by: str, keys: Iterable[str]) -> None:
 
 
 async def _note(ledger: Ledger) -> None:
-    """Write what has gathered for a moment at once: with each entry, searches read the log anew.
+    """Write the notes of a short time as one batch, since after each new entry searches read the log again.
 
-    What was forgotten meanwhile is noted no more.
+    Memories forgotten meanwhile are left out.
     """
     await asyncio.sleep(GATHERING_SECONDS)
     shown, left = _gathered.pop(ledger), list[Write]()
@@ -133,11 +133,11 @@ async def _note(ledger: Ledger) -> None:
         for place in {each.namespace for each in left}:
             first = await ledger.records(place, limit=1)
             if first and datetime.now(UTC) - first[0].created > READINGS_KEPT_FOR + READINGS_DROPPED_EVERY:
-                await drop_old_readings(ledger)  # where no server does that
+                await drop_old_readings(ledger)  # without a server nothing else does
 
 
 async def readings(ledger: Ledger, user: str, key: str, limit: int) -> list[Reading]:
-    """Return which programs were shown memories, or one of them, the newest first."""
+    """Return which programs were shown a user's memories, or one of them, newest first."""
     of_one = {"keys": {"$in": [key]}} if key else {}
     recent = Order(descending=True, since=microseconds(datetime.now(UTC) - READINGS_KEPT_FOR))
     found = await ledger.records(user_namespace(user, READINGS), filter=of_one, limit=limit, order=recent)

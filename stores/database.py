@@ -33,6 +33,8 @@ BUSY_SECONDS = 60.0
 """Maximum seconds that a write waits for other processes, which write for milliseconds each."""
 TURN_SECONDS = 10.0
 """Maximum seconds that a writer waits for its turn, since the process that has it may be suspended."""
+LOG_SECONDS = 0.5
+"""The longest that emptying a write-ahead log waits for readers at a time: no other writes meanwhile."""
 LOG_WAITS = (0.0, 0.01, *[0.03] * 1000)
 """Seconds between attempts to empty a write-ahead log that another process is reading or emptying."""
 REPAIR = "`mneme verify` says what is whole; `mneme repair` builds the ledger anew from that."
@@ -258,7 +260,11 @@ class Sqlite(Database):
         for wait in LOG_WAITS:
             time.sleep(wait)
             with self._turn(), self.reading() as cursor:
-                busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                cursor.execute(f"PRAGMA busy_timeout = {LOG_SECONDS * 1000:.0f}")
+                try:
+                    busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                finally:
+                    cursor.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
             if not busy:
                 return
         raise StorageFailure(

@@ -1,8 +1,8 @@
-"""Provenance: which records were made from which, of all kinds, and which are therefore out of date.
+"""Provenance: which records were made from which, and which are therefore out of date.
 
-A version names the versions that it was made from (`Source.records`). Whether they still say the same is not
-stored but found out when somebody asks. So a correction reaches all that was made of it, through however many
-steps, in the moment in which it is written, and a process that is killed leaves nothing half marked.
+A version names the versions that it was made from (`Source.records`). Whether these have changed since is not
+stored but determined on request. So a correction reaches all derived records, over any number of steps, at
+the moment when it is written, and a killed process leaves nothing half marked.
 """
 
 from collections import defaultdict
@@ -16,14 +16,14 @@ from mneme.stores.ledger.records import Change, Namespace, Source, Version, reco
 MAX_TRACED = 1000
 """Maximum records that a trace visits, nearest first."""
 SETTLED_NUMBER = 0
-"""The number under which something names a source that is gone, where somebody said that it holds without."""
+"""The number in references to a forgotten source, after a person said that the record holds without it."""
 VERDICTS = "settled"
-"""Where it is kept whether two records contradict one another: that goes where one of them is forgotten."""
+"""Namespace of verdicts whether two records contradict; a verdict is erased with either record."""
 FALLEN_STATUSES = {"deprecated", "disputed"}
 
 
 def made_from(change: Change, names: Sequence[str]) -> Change:
-    """Return a change that names what was shown, so that what is made of it can be traced."""
+    """Return a change that names the shown records as sources, so that what is made of them can be traced."""
     records = [each.partition("#")[0] for each in names]
     source = change.source
     together = list(dict.fromkeys([*source.records, *records]))
@@ -31,7 +31,7 @@ def made_from(change: Change, names: Sequence[str]) -> Change:
 
 
 async def as_now(ledger: Ledger, head: Version, change: Change) -> Change:
-    """Return a change that names what a record was made from as it is now: what is written so rests on it."""
+    """Return a change that names the current versions of a record's sources, so that it is up to date."""
     sources = [link.source for link in await ledger.read(links_of, [head.record])]
     live = await ledger.read(heads_of, sources)
     named = [live[each].reference if each in live else f"{each}@{SETTLED_NUMBER}" for each in sources]
@@ -46,10 +46,10 @@ def everything(_: Namespace) -> bool:
 async def stale(
     ledger: Ledger, records: Iterable[str], sees: Callable[[Namespace], bool] = everything
 ) -> dict[str, str]:
-    """Return why records no longer rest on what they were made from, by their ids; whoever does is left out.
+    """Return the reasons why records are out of date, by id; records that are up to date are left out.
 
-    A source counts where it was forgotten, retired, deprecated or disputed, where it says something else
-    now, and where it is stale itself. Its reason is told to who `sees` what is where it is.
+    A source makes a record stale if it was forgotten, retired, deprecated or disputed, if its content has
+    changed, or if it is stale itself. Its reason is included only if the asker `sees` its namespace.
     """
     links = [link for found in (await _walked(ledger, records)).values() for link in found]
     heads = await ledger.read(heads_of, [*{link.source for link in links}])
@@ -63,7 +63,7 @@ async def stale(
         if reason and not is_settled:
             why.setdefault(link.record, reason)
     spreading = [*why]
-    for source in spreading:  # it grows, and ends: each record is added once
+    for source in spreading:  # it grows, but each record is added only once
         for record in made_of[source]:
             if record not in why:
                 why[record] = why[source].replace(
@@ -74,21 +74,21 @@ async def stale(
 
 
 async def current_keys(ledger: Ledger, namespace: Namespace, keys: Iterable[str]) -> set[str]:
-    """Return the keys of those records of a namespace that rest on nothing out of date."""
+    """Return the keys of those records of a namespace that are not out of date."""
     records = {record_id(namespace, key): key for key in keys}
     why = await stale(ledger, records)
     return {key for record, key in records.items() if record not in why}
 
 
 def pairs_in(references: Iterable[str]) -> list[tuple[str, int]]:
-    """Return records with the numbers of their versions, as references name them."""
+    """Return (record, version number) of each reference."""
     return [(record, int(number)) for record, _, number in (each.partition("@") for each in references)]
 
 
 async def outdated(
     ledger: Ledger, shown: Iterable[tuple[str, int]], sees: Callable[[Namespace], bool] = everything
 ) -> dict[tuple[str, int], str]:
-    """Return why the shown versions are out of date; those that still hold are left out."""
+    """Return the reasons why the shown versions are out of date; up-to-date versions are left out."""
     used = [*shown]
     records = [record for record, _ in used]
     then, now = await ledger.read(versions_of, used), await ledger.read(heads_of, records)
@@ -103,7 +103,7 @@ async def outdated(
 
 
 def _fallen(then: Version | None, now: Version | None, sees: Callable[[Namespace], bool]) -> str:
-    """Return what happened to a source since it was used; empty: it says the same."""
+    """Return what happened to a source since it was used; empty if its content is the same."""
     if now is None:
         return "What it was made from was forgotten."
     why = f": {now.change.reason}" if sees(now.namespace) else "."
@@ -117,7 +117,7 @@ def _fallen(then: Version | None, now: Version | None, sees: Callable[[Namespace
 
 
 def _says(version: Version) -> tuple[Any, ...]:
-    """Return the parts of a version that matter to its users: a new outcome or rating does not."""
+    """Return the parts of a version that matter to derived records: not its outcomes or ratings."""
     return version.text or version.value, version.value.get("until") or None
 
 
@@ -137,7 +137,7 @@ async def _walked(
 
 
 async def made_of(ledger: Ledger, records: Iterable[str]) -> list[str]:
-    """Return the ids of all that was made from records, through however many steps; not their own."""
+    """Return the ids of all records made from these, over any number of steps; not their own."""
     given = [*records]
     return [each for each in await _walked(ledger, given, forward=True) if each not in given]
 
@@ -145,7 +145,7 @@ async def made_of(ledger: Ledger, records: Iterable[str]) -> list[str]:
 async def told_again(
     ledger: Ledger, records: Iterable[str], tells: Callable[[str], bool]
 ) -> tuple[list[Version], list[Version]]:
-    """Return what was made of records: what of it tells the same again, with all below it; and the rest."""
+    """Return records made from these: those that repeat the content, with all below them; and the rest."""
     again, rest = list[Version](), list[Version]()
     for head in (await ledger.read(heads_of, await made_of(ledger, records))).values():
         below = await ledger.records((*head.namespace, head.key), limit=None, include_retired=True)
@@ -161,7 +161,7 @@ async def told_again(
 
 
 async def steps(ledger: Ledger, record: str, *, forward: bool = False) -> list[tuple[int, Link]]:
-    """Return how a record came to be, or `forward` what came of it: each link with its distance."""
+    """Return how a record was made, or `forward`, what was made from it: each link with its distance."""
     links, found = await _walked(ledger, [record], forward=forward), list[tuple[int, Link]]()
     known, waiting = {record}, [(1, record)]
     for distance, each in waiting:

@@ -109,7 +109,7 @@ def cost(shape: Shape, data: str, seed: str, remedy: str = "") -> float:
     right, _ = ran(shape.code, data, seed)
     try:
         made, compared = ran(shape.remedies.get(remedy, shape.code), data, seed)
-    except TypeError:
+    except TypeError:  # a list cannot be a key: the remedy does not fit this data
         return inf
     return compared if made == right else inf
 

@@ -103,7 +103,7 @@ def _may_hold(file: Path, names: Collection[bytes]) -> bool:
                 if any(name in before + part for name in names):
                     return True
                 before = part[-most:] if most else b""
-    except (OSError, KeyError, zipfile.BadZipFile, zlib.error):
+    except (OSError, KeyError, zipfile.BadZipFile, zlib.error):  # not readable here: it may contain one
         return True
     return False
 

@@ -45,7 +45,7 @@ async def reverify(ledger: Ledger, team: str, who: str, limit: int, actor: str) 
         policy = roles().when_stale(team, kind) if kind else "review"
         if policy == "retire":
             reason = change.model_copy(update={"reason": f"by the team's policy: {old[record]}"})
-            with suppress(Conflict):
+            with suppress(Conflict):  # changed meanwhile: left for the next run
                 await ledger.retire(head.namespace, head.key, change=reason, expected_version=head.version)
         elif policy == "verify" and left:
             left -= await _reverified(ledger, head, KnowledgeCards(ledger, team), who, change)
@@ -67,7 +67,7 @@ async def _reverified(ledger: Ledger, head: Version, cards: KnowledgeCards, who:
     write = cards.records.decided(
         head, lambda now: (now, said.reason) if holds else deprecated(now, said.reason), said
     )
-    with suppress(Conflict):
+    with suppress(Conflict):  # changed meanwhile: left for the next run
         await ledger.write([write] if write else [])
     return True
 

@@ -59,6 +59,6 @@ def _files_with(threads: Collection[str]) -> list[str]:
 def _may_hold(file: Path, ids: Collection[bytes]) -> bool:
     try:
         data = file.read_bytes()
-    except OSError:
+    except OSError:  # not readable here: better named than missed
         return True
     return any(each in data for each in ids)

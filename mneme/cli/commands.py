@@ -162,7 +162,7 @@ def _evaluation(name: str, place: str) -> "Command":
 
     with needs(f"mneme eval {name}", "evals"):
         module = import_module(place)
-    gc.enable()
+    gc.enable()  # `main` switched it off, and an evaluation runs for long
 
     async def evaluate(options: Annotated[Any, Fields(module.Options, whole=True)]) -> None:
         with progress_bar(elapsed=True) as bar:

@@ -71,7 +71,7 @@ async def _serve(host: str, port: int, idle: float, browser: bool) -> None:
         say(f"MCP: {url}/mneme/mcp · chat completions: {url}/v1 · Ctrl-C ends the server.", errors)
         await _show(url, browser)
 
-    with suppress(KeyboardInterrupt):
+    with suppress(KeyboardInterrupt):  # Ctrl-C is the way to end it
         await serve(host, port, idle, ready)
 
 

@@ -46,7 +46,7 @@ def is_offline() -> bool:
         return True
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-            asked.connect(ANY_HOST)
+            asked.connect(ANY_HOST)  # with datagrams this only looks for a route
     except OSError:
         return True
     return False
@@ -68,7 +68,7 @@ def _install_missing(package: Package) -> bool:
     )
     try:
         tried.parent.mkdir(parents=True, exist_ok=True)
-        tried.touch()
+        tried.touch()  # before it: a killed installation counts as tried
         install(package)
         tried.unlink()
     except (MnemeError, OSError) as error:

@@ -72,7 +72,7 @@ def back_up(file: Path) -> Backup:
             raw.flush()
             os.fsync(raw.fileno())
         told = _told(file, log, checkpoints.exists())
-        draft.rename(file)
+        draft.rename(file)  # only now: the name always stands for a whole backup
         sync(file.absolute().parent)
         note_backup(file)
     return told
@@ -98,7 +98,7 @@ async def restore(file: Path, embedder: Embedder) -> Backup:
         told = await asyncio.to_thread(_told, file, room / LOG, (room / CHECKPOINTS).exists())
         with storage_errors(f"write {folder}"):
             await asyncio.to_thread(make_private_folder, folder)
-            kept_of(folder).unlink(missing_ok=True)
+            kept_of(folder).unlink(missing_ok=True)  # it tells of the ledger that was here before
             await asyncio.to_thread(make_private_file, folder / LOG)
             await asyncio.to_thread(shutil.copyfile, room / LOG, folder / LOG)
             await asyncio.to_thread(sync_all, folder)
@@ -109,7 +109,7 @@ async def restore(file: Path, embedder: Embedder) -> Backup:
         try:
             store = await asyncio.to_thread(open_store, str(folder), embedder.name, embedder.dimension)
             await asyncio.to_thread(store.close)
-        except LedgerMismatch:
+        except LedgerMismatch:  # the backup was made with another embedder
             await reembed(str(folder), embedder, progress=lambda count: None)
         return told
 

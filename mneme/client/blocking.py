@@ -29,7 +29,7 @@ class Loop:
         waits = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return waits.result()
-        except BaseException:
+        except BaseException:  # Ctrl-C, too: the work would go on unseen
             waits.cancel()
             raise
 

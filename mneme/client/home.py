@@ -133,7 +133,7 @@ async def announced(url: str, name: str = LANGGRAPH_SERVER) -> AsyncIterator[Non
 
 def _withdraw(file: Path, text: str) -> None:
     """Remove an announcement, unless another server has replaced it."""
-    with suppress(OSError):
+    with suppress(OSError):  # a file that stays does no harm: commands ask whether the server answers
         if file.read_text() == text:
             file.unlink()
 

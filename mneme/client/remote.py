@@ -92,12 +92,12 @@ class Remote:
             try:
                 answer = await self._client.send(request)
                 _raise_for(answer)
-            except BROKEN_CONNECTION as error:
+            except BROKEN_CONNECTION as error:  # its key makes it safe to send the request again
                 if is_sent:
                     raise gone(error) from error
             except httpx.TransportError as error:
                 raise gone(error) from error
-            except StillRunning:
+            except StillRunning:  # the server goes on with what it got before the connection broke
                 if monotonic() > until:
                     raise
                 await asyncio.sleep(RUN_POLL_SECONDS)

@@ -25,14 +25,14 @@ def sync_all(folder: Path) -> None:
 
 def write_durably(path: Path, content: str | bytes, mode: int = 0o600) -> None:
     """Replace a file atomically: after a power cut the new file or the former one is there, complete."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft = path.with_name(f".{path.name}.{os.getpid()}")  # the same folder: only then is the rename atomic
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT, mode), "wb") as file:
-            file.truncate()
+            file.truncate()  # a killed process of the same id may have left a longer draft
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
-    sync(path.parent)
+    sync(path.parent)  # else a power cut may undo the rename

@@ -13,8 +13,8 @@ OTHERS_BITS = 0o077
 def make_private_folder(path: Path) -> None:
     """Make a folder, and its missing parents, for the owner alone (0700)."""
     for missing in reversed([each for each in (path, *path.parents) if not each.exists()]):
-        missing.mkdir(mode=0o700, exist_ok=True)
-        sync(missing.parent)
+        missing.mkdir(mode=0o700, exist_ok=True)  # another process may make it meanwhile
+        sync(missing.parent)  # so that the folder's name survives a power cut
     if not path.is_dir():
         raise NotADirectoryError(f"{path} is not a folder")
 
@@ -22,7 +22,7 @@ def make_private_folder(path: Path) -> None:
 def make_private_file(path: Path) -> None:
     """Make an empty file for the owner alone (0600), unless it exists."""
     if not path.exists():
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # private from its first moment
 
 
 def is_open_to_all(path: Path) -> bool:

@@ -158,7 +158,7 @@ def _whole(file: TextIO, text: str, place: int, name: str) -> tuple[Any, str, in
             if len(text) - place > MAX_CHARACTERS:
                 large = f"{name} has more than {MAX_CHARACTERS:,} characters."
                 raise BadInput(large, "It is not an export.") from error
-            more = file.read(max(CHUNK_CHARS, len(text) - place))
+            more = file.read(max(CHUNK_CHARS, len(text) - place))  # doubled: each try parses anew
             if not more:
                 raise BadInput(f"{name} is not JSON: {error}.", "Export it again.") from error
             text, place = text[place:] + more, 0

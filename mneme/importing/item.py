@@ -125,7 +125,7 @@ def first_time(*given: Any) -> datetime | None:
             else:
                 found = datetime.fromisoformat(str(each))
             return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone()
-        except (ValueError, OverflowError, OSError):
+        except (ValueError, OverflowError, OSError):  # `fromtimestamp` raises each of them
             continue
     return None
 

@@ -144,9 +144,8 @@ async def own_assistants(ctx: Context, value: Value) -> Filter:
         return {"$or": [{"owner": ctx.user.identity}, {"created_by": SYSTEM_USER}]}
     mine = _own(ctx, value)
     if isinstance(value.get("metadata"), dict):
-        value["metadata"]["created_by"] = (
-            "user"  # Otherwise a user's assistant could claim to be a graph's default one.
-        )
+        # else a user's assistant could claim to be a graph's default one
+        value["metadata"]["created_by"] = "user"
     return mine
 
 

@@ -32,7 +32,7 @@ def begun_at_once() -> Iterator[None]:
     async def next_at_once(wait: bool, *given: Any, **named: Any) -> AsyncIterator[Any]:
         if wait:
             await bell.rung(RUN_LOOK_SECONDS)
-        async for each in following(False, *given, **named):
+        async for each in following(False, *given, **named):  # False: it would sleep once more
             yield each
 
     runs.put, runs.next = staticmethod(put_and_ring), staticmethod(next_at_once)
@@ -59,7 +59,7 @@ class Bell:
     async def rung(self, seconds: float) -> None:
         """Wait for the next ring, for so many seconds at most."""
         self._loop = asyncio.get_running_loop()
-        with suppress(TimeoutError):
+        with suppress(TimeoutError):  # then the queue looks for scheduled runs
             async with asyncio.timeout(seconds):
                 await self._event.wait()
         self._event.clear()

@@ -87,13 +87,13 @@ class ServerRows(ServerState):
 
     async def delete(self, threads: Collection[str]) -> list[str]:
         for thread in threads:
-            with suppress(*UNKNOWN_ID):
+            with suppress(*UNKNOWN_ID):  # a thread may have checkpoints alone
                 await _client().threads.delete(thread)
         return []
 
     async def renew(self, threads: Collection[str]) -> list[str]:
         for thread in threads:
-            with suppress(*UNKNOWN_ID):
+            with suppress(*UNKNOWN_ID):  # a thread may have checkpoints alone
                 await _renew(_client(), thread)
         return []
 

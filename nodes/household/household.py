@@ -47,7 +47,7 @@ HISTORY = 40
 
 
 async def begin(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
-    """Set the episode up: given, or made from its seed; nobody knows more than the layout and the task."""
+    """Set up the episode, given or generated; members know nothing beyond the layout and the task."""
     await check_perception(runtime.context)
     asked = read_input(Task, state)
     if asked["episode"]:
@@ -93,7 +93,7 @@ def _new_world(episode: Episode, context: HouseholdContext) -> World:
 
 @with_counters
 async def perceive(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
-    """Let each member take in what it sees, and note what of the task turned up where."""
+    """Let each member take in what it sees, and note where things of the task were found."""
     eyes = Eyes.of(runtime.context)
     world, beliefs = world_of(state, eyes), beliefs_of(state["members"])
     finds = dict(state["finds"])
@@ -101,7 +101,7 @@ async def perceive(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     for known, observation in zip(beliefs, seen, strict=True):
         known.update(observation)
         for thing in known.objects():
-            if thing.relation != "held by":  # it lies in a class of container, or a room
+            if thing.relation != "held by":  # note its container's class, or its room
                 holder = known.things.get(thing.holder or -1)
                 inside = holder.name if holder and holder.category == "container" else ""
                 finds.setdefault(str(thing.id), inside or known.rooms.get(thing.room, ""))
@@ -124,7 +124,7 @@ T = TypeVar("T")
 
 
 async def _with_eyes(eyes: Eyes | None, work: Callable[[], T]) -> T:
-    """Run work that may ask a model in a thread of its own; a cancelled run asks no more."""
+    """Run work that may ask a model in a separate thread; after a cancellation it asks no more."""
     try:
         return await asyncio.to_thread(work)
     finally:
@@ -133,7 +133,7 @@ async def _with_eyes(eyes: Eyes | None, work: Callable[[], T]) -> T:
 
 
 def _looked(eyes: Eyes | None, counters: Counters) -> Update:
-    """Return the counters with the frames that were recognised, and who did."""
+    """Return the counters with the recognised frames added, and the model that recognised them."""
     if eyes is None:
         return {"counters": counters}
     by = [f"eyes: {each.responder}" for each in eyes.answers]
@@ -142,10 +142,10 @@ def _looked(eyes: Eyes | None, counters: Counters) -> Update:
 
 @with_counters
 async def execute(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
-    """Turn what was decided into low-level steps until somebody needs a new plan."""
+    """Carry out the decisions as low-level steps until a member needs a new plan."""
     eyes = Eyes.of(runtime.context)
     world, beliefs = world_of(state, eyes), beliefs_of(state["members"])
-    plans = []  # one that was decided again goes on; the others begin
+    plans = []  # an unchanged decision continues its plan
     for current, decided in zip(plans_of(state), state["decided"], strict=True):
         macro = Macro.model_validate(decided)
         plans.append(current if current and current.macro == macro else Plan.of(macro, world.episode.goals))
@@ -170,7 +170,7 @@ async def execute(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
 def _run(world: World, plans: list[Plan], beliefs: Sequence[Beliefs]) -> tuple[list[Event], list[Frame]]:
     """Advance until a plan is over or a thing of the task is seen for the first time.
 
-    A plan that cannot even begin costs its member a step, so that no round stands still.
+    A plan that fails before its first step costs its member one step, so that every round advances.
     """
     known = {thing.id for each in beliefs for thing in each.objects()}
 
@@ -189,7 +189,7 @@ def _run(world: World, plans: list[Plan], beliefs: Sequence[Beliefs]) -> tuple[l
 def _after(
     state: HouseholdState, plan: Plan, known: Beliefs, events: Sequence[Event], world: World
 ) -> Member:
-    """Store a member's beliefs, and note the outcome of its plan in its history."""
+    """Return a member with its beliefs, and with the result of its plan in its history."""
     ended = next((e for e in events if e.agent == known.agent and e.kind in ("finished", "failed")), None)
     how = "" if ended is None else DONE if ended.kind == "finished" else f"failed: {ended.why}"
     return Member(
@@ -201,7 +201,7 @@ def _after(
 
 
 def _history(member: Member, plan: Plan, how: str, before: int) -> list[str]:
-    """Add the result of a plan, and of another that it replaced."""
+    """Add the result of a plan, and of an interrupted plan that it replaced."""
     history, begun = list(member["history"]), before
     old = Plan.model_validate(member["plan"]) if member["plan"] else None
     if old is not None and old.steps:
@@ -226,7 +226,7 @@ def is_under_way(entry: str) -> bool:
 def _duplication(
     state: HouseholdState, plans: Sequence[Plan], beliefs: Sequence[Beliefs], world: World
 ) -> Counters:
-    """Count new plans with another plan's target, or for a place where some member has looked."""
+    """Count new plans that share a target with another plan, or whose place was already searched."""
     went = Counters(conflicts=0, redundant=0)
     claims = [plan.macro.target if plan.macro.kind in CLAIMING else None for plan in plans]
     for number, (old, plan) in enumerate(zip(plans_of(state), plans, strict=True)):

@@ -1,8 +1,8 @@
 """MiTa's memory: the record that a synopsis is made of, the synopses, and episodes in the ledger.
 
-Algorithm 1 only adds synopses to C, so that it would grow without end, and each would repeat what others say.
-The latest `RECENT_SYNOPSES` synopses stay as they were written, but for whole sentences that the world has
-contradicted since. Those before them become one: their sentences that still hold, without what happened then.
+Algorithm 1 only adds synopses to C, so that C would grow without end and synopses would repeat each other.
+The latest `RECENT_SYNOPSES` stay as they were written, except for sentences that the world has contradicted
+since. Earlier ones are merged into one: their sentences that still hold, without past events.
 """
 
 import re
@@ -41,16 +41,16 @@ RECENT_SYNOPSES = 3
 STEP_NUMBER = re.compile(r"\bstep \d")
 """Pattern of a sentence about a past event."""
 PAST = re.compile(rf"{STEP_NUMBER.pattern}|[+-]\d")
-"""The same, or what a sentence has that tells of what changed."""
+"""Pattern of a sentence about a past event or a change."""
 UNFOUND = r"\b(?:not|never|nobody|nowhere)(?: \w+){0,2} (?:found|seen|known)\b|\b(?:missing|to find)\b"
-"""Pattern of a clause that says that something was not found."""
+"""Pattern of a clause which says that something was not found."""
 UNPLACED = (
     r"(?:<[^<>]+> ?\(\d+\) )?\b(?:(?:is|are) (?:still )?(?:left|waited for)|remains?)\b"
     r"(?! (?:on|in|inside|at)\b)"
 )
-"""Pattern of a clause that says that something is left, or waited for."""
+"""Pattern of a clause which says that something is left, or is waited for."""
 MAX_NEW_ENTRIES = 2
-"""Entries that one round may add to a member's history: an interrupted plan, and the one in its place."""
+"""Maximum entries that one round adds to a member's history: an interrupted plan, and its replacement."""
 
 
 def passage_of(state: State, beliefs: Sequence[Beliefs], team: Beliefs) -> Passage:
@@ -90,13 +90,13 @@ def passage_of(state: State, beliefs: Sequence[Beliefs], team: Beliefs) -> Passa
 
 
 def _place_of(known: Sighting, team: Beliefs) -> int:
-    """Return what a thing is in or on, if the team has a name for that; else the room."""
+    """Return the holder of a thing, if the team knows it; else the room."""
     is_told = known.relation != "held by" and known.holder in team.things
     return known.holder if known.holder is not None and is_told else known.room
 
 
 def deeds(state: State, update: Update) -> list[str]:
-    """Return the members' actions since that state, each with its outcome; without unfinished ones."""
+    """Return the members' actions since that state with their outcomes, without unfinished ones."""
     return [
         f"{AGENT_NAMES[number]}: {entry}"
         for number, (before, now) in enumerate(zip(state["members"], update["members"], strict=True))
@@ -106,7 +106,7 @@ def deeds(state: State, update: Update) -> list[str]:
 
 
 def _beliefs(beliefs: Sequence[Beliefs], oldest: int) -> str:
-    """Describe what each member saw since a step, and where nobody has been at all."""
+    """Describe what each member saw since a step, and which rooms nobody has explored."""
     own = [
         in_lines(
             f"{AGENT_NAMES[n]}: {known.position_in_words()}", *known.sights(oldest), known.explored(oldest)
@@ -118,7 +118,7 @@ def _beliefs(beliefs: Sequence[Beliefs], oldest: int) -> str:
 
 
 def named_in(synopsis: Synopsis, team: Beliefs) -> Beliefs:
-    """Return the team's knowledge of the things and places that a synopsis names, and of no others."""
+    """Return the team's knowledge of only those things and places that a synopsis names."""
     ids = {*synopsis.placed, *synopsis.checked, *synopsis.unchecked}
     ids |= {each.id for each in team.objects() if each.relation == "held by"}
     ids |= {each for found in synopsis.found for each in (found.thing, found.place)}
@@ -133,7 +133,7 @@ def named_in(synopsis: Synopsis, team: Beliefs) -> Beliefs:
 
 
 async def remembered(update: Update, runtime: HouseholdRuntime) -> Update:
-    """Start from where furniture stands in this apartment, and from where things were in any."""
+    """Start with the known furniture of this apartment, and with experience from all apartments."""
     memory = memory_of(update["episode"], runtime)
     episodes = await memory.recall()
     earlier = Beliefs(agent=-1, things={each["id"]: each for each in furniture_of(episodes)})
@@ -150,7 +150,7 @@ def memory_of(episode: dict[str, Any], runtime: HouseholdRuntime) -> EpisodicMem
 
 
 def taught_by(state: State) -> EpisodeRecord:
-    """Collect what the episode taught; how containers were left is no news of the next episode."""
+    """Return the record of the episode; containers are stored as closed, since their state does not last."""
     team, episode = together(beliefs_of(state["members"])), episode_of(state)
     names = {str(thing.id): thing.name for thing in episode.things}
     finds: dict[str, list[str]] = {}
@@ -176,13 +176,13 @@ def taught_by(state: State) -> EpisodeRecord:
 
 
 def outdated_in(state: State) -> re.Pattern[str]:
-    """Return a pattern of clauses that say that what is found, in place or busy is not, by joint belief."""
+    """Return a pattern of clauses that contradict the joint belief about what is found, placed or waiting."""
     episode, members = episode_of(state), state["members"]
     things, wanted = together(beliefs_of(members)).objects(), wanted_in(episode)
     in_place = [each for each in things if any(satisfies(each, goal) for goal in episode.goals)]
     counts = [Counter(each.name for each in some) for some in (things, in_place)]
     all_found, all_placed = ([name for name in wanted if wanted[name] <= count[name]] for count in counts)
-    gap = r"(?:(?!\b(?:only|but|while)\b).)*"  # between a thing and what is said of it
+    gap = r"(?:(?!\b(?:only|but|while)\b).)*"  # between a thing and the statement about it
     found, placed, busy = (
         rf"(?<!\w)(?:{'|'.join(map(re.escape, each)) or '(?!)'})(?:e?s)?(?!\w)"
         for each in (
@@ -205,9 +205,9 @@ def outdated_in(state: State) -> re.Pattern[str]:
 def kept_short(
     synopses: Sequence[DatedSynopsis], team: Beliefs, over: re.Pattern[str]
 ) -> list[DatedSynopsis]:
-    """Drop from synopses what `team` saw otherwise since or is `over`, and put all but the latest together.
+    """Remove from synopses what `team` has contradicted or matches `over`; merge the oldest two if too many.
 
-    The last of the synopses is of what `team` saw, so that it stays as it is.
+    The last synopsis describes what `team` saw, so it stays as it is.
     """
     *earlier, latest = synopses
     kept = [*(_still(each, team, over) for each in earlier), latest]
@@ -217,9 +217,9 @@ def kept_short(
 
 
 def _still(dated: DatedSynopsis, team: Beliefs, over: re.Pattern[str]) -> DatedSynopsis:
-    """Drop things that were moved or missed since, unchecked containers that were opened, and what was said.
+    """Remove things that have moved or are missing, containers opened since, and sentences about them.
 
-    A clause with a step tells of what happened then: it stays so. A sentence stays or goes as a whole.
+    A clause with a step number is about the past and stays. A sentence stays or goes as a whole.
     """
     known = Beliefs.model_validate(dated["known"])
     now = together([known, team])
@@ -238,7 +238,7 @@ def _still(dated: DatedSynopsis, team: Beliefs, over: re.Pattern[str]) -> DatedS
 
 
 def _holds(clause: str, gone: set[str], over: re.Pattern[str]) -> bool:
-    """Return whether a clause is dated, or still so; what is left may be moved on its way."""
+    """Return whether a clause is dated, or still holds; a thing that is left may have moved."""
     moved = gone.intersection(number for _, number in NAMED_THING.findall(re.sub(UNPLACED, "", clause)))
     return STEP_NUMBER.search(clause) is not None or not (moved or over.search(clause))
 

@@ -179,10 +179,11 @@ class EdgeEngine(Engine):
         """Close the shard and seal its files; remove files that may still contain erased data."""
         with guarded():
             self.shard.close()
-        with suppress(OSError):
-            seal(self.folder)
         if self.has_remains:
             shutil.rmtree(self.folder, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                seal(self.folder)
         os.close(self.lock)  # last: whoever locks the copy next opens what is in the folder
 
 

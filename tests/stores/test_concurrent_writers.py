@@ -3,7 +3,10 @@
 import asyncio
 import fcntl
 import shutil
+import sqlite3
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 
 from mneme.core.errors import Conflict, NotFound
 from mneme.stores import database
-from mneme.stores.database import kept_of
+from mneme.stores.database import Sqlite, kept_of
 from mneme.stores.ledger import edge_index
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.verifying import verify
@@ -190,3 +193,35 @@ async def test_nobody_else_takes_a_copy_while_it_is_removed(
     monkeypatch.setattr(shutil, "rmtree", removing)
     await ledger.close()
     assert removed == ["index-1"]
+
+
+def test_others_write_while_an_erasure_waits_for_a_long_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "LOG_SECONDS", 0.1)
+    file = tmp_path / "log.sqlite"
+    log, other = Sqlite(file), Sqlite(file)
+    with log.writing() as cursor:
+        cursor.execute("CREATE TABLE texts (text)")
+    with ThreadPoolExecutor() as threads, other.reading(snapshot=True) as reading:
+        reading.execute("SELECT * FROM texts").fetchall()
+        with log.writing() as cursor:
+            cursor.execute("INSERT INTO texts VALUES ('erased')")
+        erasing = threads.submit(log.erased)
+        while not is_locked(file):
+            assert not erasing.done()
+        with other.writing() as cursor:
+            cursor.execute("INSERT INTO texts VALUES ('stays')")
+        assert not erasing.done()
+    assert file.with_name("log.sqlite-wal").read_bytes() == b""
+    log.close()
+    other.close()
+
+
+def is_locked(file: Path) -> bool:
+    with closing(sqlite3.connect(file, timeout=0)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return True
+    return False

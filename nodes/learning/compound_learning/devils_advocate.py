@@ -46,7 +46,7 @@ async def challenge(step: Step) -> Update:
     said, by = await step.ask("devils_advocate", challenge_draft, given)
     probes = [*dict.fromkeys([*state["probes"], said.hidden_check])] if said.hidden_check else state["probes"]
     found = [*said.objections]
-    for probe in probes:  # a hidden check, this draft's or an earlier one's
+    for probe in probes:  # hidden checks made for this or an earlier draft
         if wrong := await asyncio.to_thread(world.probe, draft.solution, probe):
             failed = f"{wrong} It is: {shorten(probe, MAX_SHOWN_CHECK_CHARS, placeholder=' …')}"
             found.append(Objection(evidence=failed, kind="missing_edge_case", severity="blocking"))
@@ -66,7 +66,7 @@ def needs_patch(state: State) -> Literal["patch", "verify"]:
 async def patch(step: Step) -> Update:
     """Let the researcher patch the draft; an objection that the patch does not answer stays open.
 
-    A patch that changes nothing closes nothing, and is no draft.
+    A patch that changes nothing closes no objection, and is not a new draft.
     """
     state, number = step.state, len(step.state["drafts"])
     open_ = [each for each in state["log"] if each.round == number and each.status == "open"]
@@ -75,7 +75,7 @@ async def patch(step: Step) -> Update:
     for remedy in [each.objection.remedy for each in open_]:
         if not remedy:
             advice.append(Advice(pattern=remedy, why_not="The objection names no remedy."))
-        elif not known_pattern(step.world, remedy):  # it stays words, which the researcher can act on
+        elif not known_pattern(step.world, remedy):  # it stays text for the researcher
             advice.append(Advice(pattern=remedy, is_text=True))
         else:
             advice.append(advice_of(step.world, "", remedy))
@@ -105,5 +105,5 @@ async def patch(step: Step) -> Update:
 
 
 def is_patched(state: State) -> bool:
-    """Return whether the latest draft is new: to challenge the same one again would show nothing."""
+    """Return whether the latest draft is new: challenging an unchanged one again would show nothing."""
     return all(each.round != len(state["drafts"]) for each in state["log"])

@@ -14,7 +14,7 @@ from mneme.nodes.learning.worlds import attempt, told_of
 from mneme.prompts.learning.compound_learning.decide import Case, Resolution, resolve_task
 
 ABOUT_AS_GOOD = 0.75
-"""A quick trial tells speed-ups apart by no less than a quarter."""
+"""Share of the best speed-up that counts as equally good: quick trials cannot tell smaller differences."""
 UNSOLVED_DIVISOR = 1e6
 
 
@@ -22,9 +22,9 @@ UNSOLVED_DIVISOR = 1e6
 async def verify(step: Step) -> Update:
     """Measure the best draft in full; without an environment there is nothing to measure."""
     trials = [each["trial"] or Trial() for each in step.state["drafts"]]
-    # What a draft gains that solves the task; what does not is worth little.
+    # The gain of a draft that solves the task; other drafts are worth little.
     worths = [max(each.gain, 1.0) if each.solved else each.gain / UNSOLVED_DIVISOR for each in trials]
-    # The latest draft that is about as good as the best: patches close objections.
+    # The latest of the drafts about as good as the best, since patches close objections.
     final = max(number for number, worth in enumerate(worths) if worth >= ABOUT_AS_GOOD * max(worths))
     trial = await attempt(step.world, step.draft(final).solution)
     step.tell("verify", draft=final + 1, measured=trial.summary if trial else "nothing: the leader judges")
@@ -35,9 +35,8 @@ async def verify(step: Step) -> Update:
 async def decide(step: Step) -> Update:
     """Let the leader decide whether the task is solved and what it proves: the packet of §3, step 4.
 
-    What was objected to drafts that were not chosen is closed, and what the final one suffers from is open:
-    also where a patch answered it, a later draft that was not chosen, unless the final draft was measured and
-    solves the task.
+    Objections to drafts that were not chosen are closed. Objections to the final draft stay as they are, but
+    if it was measured and does not solve the task they are all open, even those that a later patch closed.
     """
     state, first = step.state, not step.state["final"]
     trial, task, log = state["measured"], {state["task_id"]}, list[LoggedObjection]()

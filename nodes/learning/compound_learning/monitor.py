@@ -1,6 +1,6 @@
 """Compile and keep (§3, step 5): the monitor extracts what the task taught; it is written to the cards.
 
-What else a finished task leaves is in the log (§10): its trajectory, what it cost, which mistakes it made.
+The log of tasks (§10) has the rest: the task's data, its costs, and its mistakes.
 """
 
 import hashlib
@@ -36,14 +36,14 @@ MIN_SPEED_UP = 1.1
 """Minimum speed-up over the baseline; a smaller one counts as no gain."""
 MAX_REASON_CHARS = 300
 MAX_EXAMPLE_CHARS = 2_000
-"""Characters of a solution that a card keeps as an example; a longer one would be cut, and not run."""
+"""Maximum characters of a solution that a card keeps as an example; a cut example would not run."""
 JUDGED_NOTE = "Judged by the model, not measured."
-"""Text in a card whose success no measurement confirmed, until a person or a checker does."""
+"""Text in a card whose success was not measured, until a person or a checker confirms it."""
 
 
 @timed
 async def compile(step: Step) -> Update:
-    """Let the monitor extract what the task taught, against the cards that it knows (§3, step 5)."""
+    """Let the monitor extract the lessons of the task, given the cards (§3, step 5)."""
     state, world, packet = step.state, step.world, step.state["packet"]
     given = Experience(
         **told_of(world, state["task"]),
@@ -68,7 +68,7 @@ async def compile(step: Step) -> Update:
 
 @timed
 async def keep(step: Step) -> Update:
-    """Write what was learned, promote what the leader approved, and log the task; all safe to replay."""
+    """Write the lessons, promote what the leader approved, and log the task; all can be replayed safely."""
     packet = step.state["packet"]
     kept = [await _keep(each, step) for each in step.state["findings"]]
     kept += [await _promote(card, step) for card in packet["approved"]]
@@ -94,12 +94,12 @@ async def _keep(finding: Finding, step: Step) -> Learned | None:
     )
     if finding.event == "reinforce":
         if not is_measured:
-            return None  # what a model says of itself is no evidence
+            return None  # a model's own judgement is no evidence
         known = used[finding.card]
         number = state["cards"].index(known)
         trials = [each["trial"] for each in state["drafts"] if number in each["draft"].used]
         trials += [state["measured"]] if number in step.draft(state["final"]).used else []
-        # Did a draft that rested on it fail? What failed after a patch dropped it is no matter.
+        # Did a draft that used the card fail? Later drafts without the card do not count.
         has_failed = any(trial is not None and not trial.nearly_does for trial in trials)
         if not finding.success and not has_failed:
             return None
@@ -110,7 +110,7 @@ async def _keep(finding: Finding, step: Step) -> Learned | None:
         return _learned("success" if finding.success else "failure", card, finding.rationale)
     if finding.event == "dispute":
         return await _dispute(finding, used[finding.card], step, change)
-    change = made_from(change, state.get("shared", []))  # of a new card; an outcome rests on its trial
+    change = made_from(change, state.get("shared", []))  # sources of a new card; outcomes rest on trials
     lesson = _lesson(finding, step)
     if not is_measured:
         judged = lesson.model_copy(update={"rationale": f"{JUDGED_NOTE} {lesson.rationale}".strip()})
@@ -118,14 +118,14 @@ async def _keep(finding: Finding, step: Step) -> Learned | None:
         return _learned(learned.event, learned.card, finding.rationale)
     learned = await cards.create(lesson, outcome, change=change)
     card, event = learned.card, str(learned.event)
-    if finding.event == "dead_end":  # a deprecated card, which warns researcher and devil's advocate
+    if finding.event == "dead_end":  # its card is deprecated: it warns both
         card = await cards.deprecate(card.id, change=change) if event == "created" else card
         event = "dead end" if card.status == "deprecated" and event != "unchanged" else event
     return _learned(event, card, finding.rationale)
 
 
 async def _dispute(finding: Finding, card: Known, step: Step, change: Change) -> Learned:
-    """Set the finding against the verified card, which stays as it is."""
+    """Open a dispute of the finding against the verified card, which stays as it is."""
     followed = best(card.advice) or next(iter(card.advice), None)  # in words, none is made out
     refines = followed is not None and followed.condition != finding.condition
     old = f"{followed.condition} -> {followed.pattern}" if followed else ""
@@ -141,7 +141,7 @@ async def _dispute(finding: Finding, card: Known, step: Step, change: Change) ->
 
 
 async def _promote(card_id: str, step: Step, *, at_creation: bool = False) -> Learned | None:
-    """Carry out the leader's approval; the rules of §5 have the last word, and say why where they refuse."""
+    """Carry out the leader's approval; the rules of §5 decide, and give the reason if they refuse."""
     packet, cards = step.state["packet"], step.cards
     approval = Approval(
         by="leader",
@@ -161,16 +161,16 @@ async def _promote(card_id: str, step: Step, *, at_creation: bool = False) -> Le
 
 
 def _lesson(finding: Finding, step: Step, used: Known | None = None) -> Lesson:
-    """Return the lesson of a finding, with the dead ends that the monitor names, or the drafts that failed.
+    """Return the lesson of a finding, with the dead ends that the monitor names, else the drafts that failed.
 
-    Of a card that was used and failed, that is the first draft, which rested on it.
+    For a `used` card, only the first draft counts, since it rested on the card.
     """
     state, solution = step.state, step.draft(step.state["final"]).solution.text
     worked = state["packet"]["solved"] and (not used or finding.success)
     is_example = worked and len(solution) <= MAX_EXAMPLE_CHARS and not any(CARD_GATE.doubts(solution))
     short = {each.approach: each for each in fell_short(state)}
     named = []
-    for each in finding.deprecated_approaches:  # as its trial showed it, where it was tried
+    for each in finding.deprecated_approaches:  # with its trial's result, if it was tried
         made = DeprecatedApproach(
             approach=each.approach,
             failed_in=[state["task_id"]],
@@ -193,8 +193,8 @@ def _lesson(finding: Finding, step: Step, used: Known | None = None) -> Lesson:
 def fell_short(state: State) -> list[DeprecatedApproach]:
     """Return the approaches that did not solve the task, each with the features under which it failed.
 
-    What is over a limit is left out: the limit is this one task's. So is what leaves everything as it was,
-    and what falls short by no more than the noise of a measurement.
+    Approaches over a limit are left out, since the limit belongs to this task alone. So are those that change
+    nothing, and those that miss the target by no more than the noise of a measurement.
     """
     found = {}
     for tried in state["drafts"]:
@@ -214,7 +214,7 @@ def fell_short(state: State) -> list[DeprecatedApproach]:
 
 
 def _failed_drafts(state: State, before: int) -> list[DeprecatedApproach]:
-    """Return the failed drafts before that number; those without a trial with what was objected to them."""
+    """Return the failed drafts up to that number; drafts without a trial get an objection as their reason."""
     short = {each.approach: each for each in fell_short(state)}
     said = {each.round: each.objection.evidence for each in reversed(state["log"])}
     drafts = [(each["draft"], each["trial"]) for each in state["drafts"][:before]]
@@ -249,7 +249,7 @@ def _learned(event: str, card: Card, why: str, dispute: str = "") -> Learned:
 
 
 def trajectory_of(state: State) -> list[str]:
-    """Tell the task draft by draft: what it was, what its trial showed, what was objected to it."""
+    """Describe the task draft by draft: its solution, the result of its trial, and the objections to it."""
     told = []
     for number, each in enumerate(state["drafts"], start=1):
         lines = [f"draft {number} ({each['draft'].pattern or 'no pattern'}):", str(each["draft"])]
@@ -267,17 +267,17 @@ async def log_task(step: Step, learned: Sequence[Learned] = ()) -> None:
 def record_of(
     state: State, world: World, context: TeamContext, learned: Sequence[Learned] = ()
 ) -> TaskRecord:
-    """Return the log's record of a task: also how to open it again, if it names nothing outside."""
+    """Return the log's record of a task; its input is included if it names nothing outside Mneme."""
     packet, (name, given) = state["packet"], posed(state, context)
     is_outside = any(given.get(each) for each in OUTSIDE_FIELDS)
-    # Each draft that was blocked, the same for the same approach to the same kind of task.
+    # Blocked drafts; equal names for the same approach to the same kind of task.
     kind, drafts = state["features"] or world.scope or state["task"], state["drafts"]
     blocked = [each.round for each in state["log"] if each.objection.severity == "blocking"]
     mistakes = list[str]()
     for draft in [drafts[number - 1]["draft"] for number in blocked]:
         if draft.pattern:
             mistakes.append(f"{draft.pattern} for {kind}")
-        elif solution := draft.solution.text:  # its digest; a draft that says neither is like nothing else
+        elif solution := draft.solution.text:  # without both, a draft is like no other
             digest = hashlib.sha256(normalised(solution).encode()).hexdigest()
             mistakes.append(f"solution {digest[:12]} for {kind}")
     return TaskRecord(

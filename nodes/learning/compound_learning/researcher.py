@@ -44,7 +44,7 @@ PITFALLS = 3
 
 @begins
 async def recall(step: Step) -> Update:
-    """Retrieve the cards that bear on the task (§4); those whose conditions fail here are not shown."""
+    """Retrieve the cards relevant to the task (§4), except those whose conditions fail here."""
     began = time.perf_counter()
     update = begin(step, await _retrieved(step), began)
     update |= {"shared": await look_up(step.runtime, step.state["task"], "researcher", but=["card"])}
@@ -79,7 +79,7 @@ def begin(step: Step, recalled: Sequence[Known], began: float) -> Update:
 async def _retrieved(step: Step) -> list[Known]:
     told, records, scope = step.runtime.context, step.cards.records, step.world.scope
     is_tuned = await who_answers("researcher", step.runtime) != told.researcher
-    count = min(told.recall, DELTA) if is_tuned else told.recall  # few where a tuned model researches
+    count = min(told.recall, DELTA) if is_tuned else told.recall  # fewer if the researcher is a tuned model
     if not count:
         return []
     fits = partial(_fits, world=step.world)
@@ -89,26 +89,26 @@ async def _retrieved(step: Step) -> list[Known]:
 
 
 def _fits(card: Card, world: World) -> bool:
-    """Return whether a card may serve here: it is for this version, and not all its rules fail."""
+    """Return whether a card may serve here: it is valid for this version, and not all its rules fail."""
     elsewhere = bool(card.rules) and all(world.applies(rule.condition) is False for rule in card.rules)
     return not elsewhere and holds_for(card.valid_for, world.versions) is not False
 
 
 def _search_text(step: Step) -> str:
-    """Return the text by which cards are searched: the task's features in their terms, else its words."""
+    """Return the text to search cards with: the task's features in the cards' terms, else its own words."""
     general = step.world.general
     return about("; ".join(general), step.world.noun) if general else step.state["task"]
 
 
 def _warns(card: Card, world: World) -> bool:
-    """Return whether a deprecated card may say something of this task: not all that it holds is of others."""
+    """Return whether a deprecated card may apply to this task: not all its conditions are false here."""
     said = [each.condition for each in card.rules] + [each.condition for each in card.deprecated_approaches]
     return not said or any(world.applies(each) is not False for each in said)
 
 
 @timed
 async def research(step: Step) -> Update:
-    """As the researcher, look at the environment with its tools; draft a solution from cards and facts."""
+    """As the researcher, look at the environment with tools; draft a solution from cards and facts."""
     state, facts = step.state, await _facts(step)
     given = Assignment(
         **told_of(step.world, state["task"]),
@@ -127,7 +127,7 @@ async def research(step: Step) -> Update:
 def _ideas(step: Step) -> list[Advice]:
     """Return the textbook's first approaches, else untried ones, without dead ends.
 
-    Where all is known to fall short, what gained most is left, or what changes nothing.
+    If all are known to fall short: the one that gained most, or the one that changes nothing.
     """
     world, known = step.world, [*step.state["cards"], *step.state["pitfalls"]]
     ideas = made_out(world, world.first_ideas())
@@ -143,12 +143,12 @@ def _ideas(step: Step) -> list[Advice]:
 
 
 async def _facts(step: Step) -> list[str]:
-    """Let the researcher call the environment's tools, and return what they say.
+    """Let the researcher call the environment's tools, and return their results.
 
-    A model without tools goes on with the task and the cards alone.
+    A model without tools continues with the task and the cards alone.
     """
     state, world = step.state, step.world
-    looks: list[BaseTool] = [  # which run beside the event loop
+    looks: list[BaseTool] = [  # in threads: a look may block
         StructuredTool.from_function(look, partial(asyncio.to_thread, look)) for look in world.looks()
     ]
     looks += [_opener(step)] if state["cards"] else []
@@ -182,7 +182,7 @@ async def _facts(step: Step) -> list[str]:
             name, args = call["name"], call["args"]
             try:
                 result = shorten_middle(str(await tools[name].ainvoke(args)))
-            except (BadInput, ValidationError, KeyError) as wrong:  # told to who called, who may look again
+            except (BadInput, ValidationError, KeyError) as wrong:  # the model may call again
                 result = f"This look failed: {wrong}"
             given = [f"  {key}: {shorten_middle(str(value))}" for key, value in args.items() if value != ""]
             with_args = "\n".join([f"{name} with", *given, "says"]) if given else name
@@ -192,7 +192,7 @@ async def _facts(step: Step) -> list[str]:
 
 
 def _opener(step: Step) -> BaseTool:
-    """Return the tool by which a card that was shown in short is read in full."""
+    """Return the tool that shows in full a card that was shown in short."""
     shown = step.state["cards"]
 
     @tool
@@ -208,13 +208,13 @@ def _opener(step: Step) -> BaseTool:
 
 
 def shorten_middle(text: str, longest: int = MAX_FACT_CHARS) -> str:
-    """Return a text of bounded length: its beginning and its end."""
+    """Return the beginning and the end of a text that is too long."""
     half = longest // 2
     return text if len(text) <= longest else f"{text[:half]}\n…\n{text[-half:]}"
 
 
 async def _first_look(names: Sequence[str], so_far: Sequence[BaseMessage]) -> AIMessage:
-    """Look at the tables and at the query's plan, where there are some: all that the rules look at."""
+    """Return tool calls for the schema and the query's plan, if available: all that the rules look at."""
     if len(so_far) > 1:
         return AIMessage("I have seen enough.")
     wanted = [name for name in names if name in FIRST_LOOKS]

@@ -1,4 +1,4 @@
-"""State of compound learning between its steps, and functions that all its steps share."""
+"""The state of compound learning between its steps, and functions that all steps share."""
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -33,14 +33,14 @@ Role = Literal["researcher", "devils_advocate", "leader", "monitor"]
 
 
 class TriedDraft(TypedDict):
-    """A draft, and the result of its quick trial."""
+    """A draft and the result of its quick trial."""
 
     draft: Draft
     trial: Trial | None
 
 
 class LoggedObjection(BaseModel):
-    """An objection in the log, by round; `closed_by` says which patch closed it."""
+    """An objection in the log, with its round; `closed_by` names the patch that closed it."""
 
     round: int
     objection: Objection
@@ -56,7 +56,7 @@ class LoggedObjection(BaseModel):
         return self.status == "open" and self.objection.severity == "blocking"
 
     def closed(self, by: str) -> "LoggedObjection":
-        """Return it as closed by a patch; by nothing, it is open again."""
+        """Return the objection closed by a patch, or, with an empty `by`, open again."""
         return self.model_copy(update={"status": "closed" if by else "open", "closed_by": by})
 
 
@@ -102,7 +102,7 @@ class Result(TypedDict, total=False):
 
 
 class State(Problem, Result, total=False):
-    """The task, what was recalled, every draft, the log of objections, and what it all cost."""
+    """The task, what was recalled, every draft, the log of objections, and the costs."""
 
     schema_name: str
     snapshot: str
@@ -139,7 +139,7 @@ class Step:
 
     @property
     def used(self) -> list[Known]:
-        """Return the cards that the first draft rested on; patches may lead away from them."""
+        """Return the cards that the first draft used; patches may abandon them."""
         return [self.state["cards"][number] for number in self.draft(0).used]
 
     @property
@@ -148,7 +148,7 @@ class Step:
         return [each for each in self.state["cards"] if each.status == "verified"]
 
     def draft(self, number: int) -> Draft:
-        """Return the draft of that number, counted from 0; -1 is the latest."""
+        """Return the draft with that number, counted from 0; -1 is the latest."""
         return self.state["drafts"][number]["draft"]
 
     def tell(self, name: str, **what: Any) -> None:
@@ -158,20 +158,20 @@ class Step:
     async def ask(
         self, role: Role, question: Prompt[G, A], given: G, lane: Lane = "user"
     ) -> tuple[A, Update]:
-        """Ask the model that the context names for a role; return also who answered, for the state."""
+        """Ask the model that the context names for a role; return its answer, and its name for the state."""
         answered = await ask(question, given, await who_answers(role, self.runtime), lane=lane)
         return answered.value, {"responders": [f"{role}: {answered.responder}"]}
 
 
 InWorld = Callable[[Step], Awaitable[Update]]
-"""A step of the graph, in the task's world, where the context names one."""
+"""A step of the graph, run in the task's world if the context names one."""
 
 
 def timed(node: InWorld, *, is_first: bool = False) -> Callable[..., Awaitable[Update]]:
-    """Open the task's world for a step, and add to its update what it asked and how long it took.
+    """Open the task's world for a step, and add its questions and its duration to its update.
 
-    What lies between kill and restart does not count. The first step reads what is posed: what an earlier
-    task of the same thread cost does not count.
+    The time between a kill and the restart does not count. The first step reads the task, and resets the
+    costs of an earlier task on the same thread.
     """
 
     @wraps(node)
@@ -186,16 +186,16 @@ def timed(node: InWorld, *, is_first: bool = False) -> Callable[..., Awaitable[U
         costs: Update = {"seconds": time.perf_counter() - began, "asked": asked}
         return update | ({name: Overwrite(value) for name, value in costs.items()} if is_first else costs)
 
-    del step.__wrapped__  # LangGraph calls a step with what its signature names
+    del step.__wrapped__  # LangGraph reads the arguments from the signature
     return step
 
 
 begins = partial(timed, is_first=True)
-"""The first step of a task."""
+"""Decorator of the first step of a task."""
 
 
 def _posed(state: State) -> Update:
-    """Return task, query and schema: an example's, a chat's or those that are given. Raises BadInput."""
+    """Return task, query and schema: of an example, a chat message, or as given. Raises BadInput."""
     if name := state.get("example"):
         if name not in STORY:
             raise BadInput(f"example: there is none called {name!r}.", f"There are: {', '.join(STORY)}.")
@@ -211,14 +211,14 @@ def _posed(state: State) -> Update:
 
 MAX_SHORT_CHARS = 300
 MAX_LISTED = 3
-"""So many of a card's failure modes are shown, and of its dead ends that are not known to hold here."""
+"""Maximum failure modes of a card that are shown, and dead ends that are not known to apply here."""
 
 
 def as_shown(card: Card, world: World) -> Known:
-    """Return a card as agents are shown it, in short, its rules instantiated for the task where possible.
+    """Return a card in the short form for agents, with its rules instantiated for the task where possible.
 
-    Of its dead ends those that hold here are shown, and a few others; what a deprecated card advises has
-    failed as well.
+    All dead ends that apply here are shown, and a few others; the rules of a deprecated card count as dead
+    ends.
     """
     why, is_out = card.deprecated_because, card.status == "deprecated"
     advice = [advice_of(world, each.condition, each.pattern) for each in (() if is_out else card.rules)]
@@ -229,7 +229,7 @@ def as_shown(card: Card, world: World) -> Known:
     here, others = list[InVain](), list[InVain]()
     for part in (*card.deprecated_approaches, *advised):
         applies = world.applies(part.condition) if part.condition else None
-        if applies and part.gained is not None:  # what only fell short may be enough for a smaller gain
+        if applies and part.gained is not None:  # it may suffice where less gain is wanted
             applies = part.gained < world.wanted_gain if world.wanted_gain else None
         shown = InVain(
             approach=part.approach,
@@ -265,12 +265,12 @@ def _short(text: str) -> str:
 
 
 def worded(log: Sequence[LoggedObjection]) -> list[str]:
-    """Return objections in the words that agents are shown."""
+    """Return objections as texts for agents."""
     return [str(each.objection) for each in log]
 
 
 def with_pattern(draft: Drafted, world: World) -> Drafted:
-    """Describe a draft's solution in the pattern language, where its author did not, or in no such words."""
+    """Name a draft's solution in the pattern language if its author did not, or used no valid pattern."""
     if world.language is None:
         return draft
     pattern = known_pattern(world, draft.pattern)
