@@ -164,7 +164,7 @@ def p_cell(p: float | None) -> str:
 
 
 def ratio(part: float, whole: float) -> float | None:
-    """Return a share, or nothing where there was nothing to count."""
+    """Return a share; None if there was nothing to count."""
     return part / whole if whole else None
 
 

@@ -264,7 +264,7 @@ def table(
 
 def framed(title: str, frame: "pd.DataFrame", *, figures: bool = True, lines: bool = False) -> Table:
     """Return a data frame as a table; the levels of its index are the first columns."""
-    is_named = any(name is not None for name in frame.index.names)  # by nothing, "", too
+    is_named = any(name is not None for name in frame.index.names)  # "" is a name, None is none
     flat = frame.reset_index() if is_named else frame
     rows = flat.astype(object).to_numpy().tolist()
     return table(title, [*map(str, flat.columns)], rows, figures=figures, lines=lines)

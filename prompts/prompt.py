@@ -82,7 +82,7 @@ class Informed(BaseModel):
 class Prompt(Generic[Given, Answer]):
     """One question that a node may ask.
 
-    `examples` are worked ones: answers, or texts that end in the JSON of one after what it replies to. They
+    `examples` are worked ones: answers, or texts that show an input and end in its answer's JSON. They
     are apart from the system text, since a small model may copy one: then the question is asked without them.
     `checks` are semantic: each takes what was given and what was answered, and raises `ValueError` with a
     sentence that a model can act on. `doubts` raise it too, but may err: a second answer stands. `bounds`
@@ -187,9 +187,9 @@ class Prompt(Generic[Given, Answer]):
         return {path: schema for rule in self.bounds for path, schema in rule(given).items()}
 
     def verify(self, given: Given, answer: Answer) -> Answer:
-        """Return the answer when it is within its bounds and every check accepts it.
+        """Return the answer if it is within its bounds and every check accepts it.
 
-        Raises a `ValueError` with all that is wrong else.
+        Raises a `ValueError` with all faults otherwise.
         """
         faults: list[str] = []
         if isinstance(answer, BaseModel):
@@ -205,7 +205,7 @@ class Prompt(Generic[Given, Answer]):
                 check(given, answer)
             except ValueError as error:
                 faults.append(str(error))
-            except LookupError:  # it looks up what was not offered
+            except LookupError:  # a check used a number that was not offered
                 if not faults:
                     raise
         refuse(faults)

@@ -155,7 +155,7 @@ def read(task: str, memory: str, turns: str) -> KnownFacts:
 
 
 def next_action(task: str, known: KnownFacts, avoided: str = "") -> str:
-    """Return the next action of a plan; where there is none, or the last action failed, look around."""
+    """Return the next action of a plan; without one, or after a failed action, look around."""
     failed = known.last is not None and known.last.failed
     if not failed and (planned := _planned(task, known, known.failed | {avoided})):
         return planned

@@ -1,4 +1,4 @@
-"""Rules that answer the questions of `prompts/sharing/`: by analogy, with nothing but what they are shown.
+"""Rules that answer the questions of `prompts/sharing/`: by analogy, using only the shown examples.
 
 The words that an example's question and answer share are its topic; the rest of the answer is its form. The
 topic's words are replaced by those of the new question, in the order in which both questions use them. Rules
@@ -75,7 +75,7 @@ def answer(given: AskedQuestion) -> str:
 
 @rule(scoring.score_pair)
 def score_pair(given: Judgeable) -> Score:
-    """Score what can be counted, the same for every criterion: rules cannot tell wit from imagery."""
+    """Score what can be counted, the same for every criterion: rules cannot distinguish wit from imagery."""
     found = _evidence(given.question, given.answer, given.examples, given.faults)
     told = ", ".join(f"{name} {value:.2f}" for name, value in found.items())
     points = {each.name: round(each.points * math.prod(found.values())) for each in given.criteria.root}

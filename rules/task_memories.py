@@ -70,7 +70,7 @@ def rate_relevance(given: Comparison) -> Relevance:
 
 @rule(questions.summarise_phase)
 def summarise_phase(given: Phase) -> PhaseSummary:
-    """List what was done, had no effect, was thought and seen, after what the earlier summary says of it."""
+    """List actions, those without effect, thoughts and observations, after those of the earlier summary."""
     turns = read_turns(given.steps)
     new = {
         "Done, in order": [brief(turn.output) for turn in turns if turn.worked],
@@ -112,7 +112,7 @@ def key_turns(turns: Sequence[Turn]) -> list[int]:
 
 @rule(questions.explain_failure)
 def explain_failure(given: Course) -> FailReason:
-    """Name what was tried most often without effect."""
+    """Name the action that was tried most often without effect."""
     tried = Counter(brief(turn.output) for turn in read_turns(given.steps) if turn.failed).most_common(1)
     if not tried:
         return FailReason(reason=f"It ended after {len(given.steps)} steps; rules cannot tell why.")

@@ -3,20 +3,20 @@
 What a model writes into a user's own memory is checked in `prompts/chat/memory_agent/reading.py` and
 `prompts/chat/evidence.py`; `nodes/chat/compared.py` finds what a text written by hand repeats.
 
-One check finds what reads like an instruction to agents instead of something known (memory poisoning). A
-lesson may be in the imperative ("Use a composite index", "Always answer 400 for malformed bodies"), but it
-does not say how an agent should behave. The check looks for what an injection needs, whatever its subject:
-taking back earlier instructions, telling a reader how to answer or judge, addressing a role, imitating a turn
-of a conversation or a tool call, sending the reader to an address or running what comes from there, asking
-for secrets, hiding text. Another finds secrets that a text tells. Both read normalised text (compatibility
-forms folded, invisible characters taken out), so that spacing, case and look-alike width do not hide a
-phrase. They know words, most of them English, and prove nothing; what is kept is shown to agents as data in
-any case. A person looks at each doubt.
+One check finds texts that read like instructions to agents instead of knowledge (memory poisoning). A lesson
+may be in the imperative ("Use a composite index", "Always answer 400 for malformed bodies"), but it does not
+say how an agent should behave. The check looks for what an injection needs, whatever its subject: taking back
+earlier instructions, telling a reader how to answer or judge, addressing a role, imitating a turn of a
+conversation or a tool call, sending the reader to an address or running what comes from there, asking for
+secrets, hiding text. Another finds secrets that a text tells. Both read normalised text (compatibility forms
+folded, invisible characters taken out), so that spacing, case and look-alike width do not hide a phrase. They
+know words, most of them English, and prove nothing; what is kept is shown to agents as data in any case. A
+person looks at each doubt.
 
-The other half says whether two texts are one. Texts that are nearly the same share four fifths of their
-words; a Chinese character is a word. Another wording of one pair shares a fifth of the answer's words and its
-numbers, and means the same by its vectors. Of the 2,484 twos of shipped pairs that one agent wrote, none is
-taken for one. Facts are short, and one word makes another of them: rules or a model compare what is close.
+The other half finds duplicate texts. Texts that are nearly the same share four fifths of their words; a
+Chinese character counts as a word. Another wording of a pair shares a fifth of the answer's words and its
+numbers, and has similar vectors. None of the 2,484 combinations of two shipped pairs by one agent counts as a
+duplicate. Facts are short, and one word can change their meaning: rules or a model compare similar ones.
 """
 
 import re
@@ -31,24 +31,24 @@ _FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="ut
 
 
 def _filled(pattern: str) -> str:
-    """Put the words of the file in the place of their names."""
+    """Replace the names of word lists by the words in the file."""
     return re.sub(r"<([A-Z]+)>", lambda name: _filled(_FILE["words"][name[1]]), pattern)
 
 
 @cache
 def _checks() -> Mapping[str, re.Pattern[str]]:
-    """Return the pattern of each check; most processes check no text and compile none."""
+    """Return the pattern of each check; compiled on demand, since most processes check no text."""
     return {what: re.compile(_filled("|".join(patterns))) for what, patterns in _FILE["checks"].items()}
 
 
 SECRET, MAYBE_SECRET = "tells a secret", "may tell a secret"
-"""What a key looks like is known; of a password it is known that one is told, not which word it is."""
+"""The form of a key is known; of a password only that one is told, not which word it is."""
 INVISIBLE = re.compile(
     "[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u00ad\U000e0000-\U000e007f]"
 )
 QUOTED_CHARS = 80
 DUPLICATE_SHARE = 0.8
-"""Share of all words that two texts have in common from which on they count as one."""
+"""Share of common words, of all words of two texts, from which on they count as duplicates."""
 COPIED_SHARE, COPIED_WORDS = 0.9, 12
 """Share of words, and number, from which on a text is another's copy: short answers may be alike by right."""
 REWORDED_SHARE = 0.2
@@ -62,13 +62,13 @@ COMPARED_WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+")
 
 
 class Gate(NamedTuple):
-    """The write gate of cards, pairs or what a team is told: the longest text, and the checks left out."""
+    """The write gate for one kind of text: its maximum length, and the checks that are left out."""
 
     max_chars: int
     without: frozenset[str] = frozenset()
 
     def doubts(self, text: str) -> Iterator[str]:
-        """Yield the reasons for which a person should review a text, with its words except for secrets."""
+        """Yield the reasons why a person should review a text, with the words found, except secrets."""
         if len(text) > self.max_chars:
             yield f"has more than {self.max_chars} characters"
         if INVISIBLE.search(text):
@@ -96,7 +96,7 @@ def near(one: str, other: str) -> bool:
 def may_be_reworded(one: str, other: str) -> bool:
     """Return whether two answers may be wordings of one, by their words: `25 minutes` is not `50 minutes`.
 
-    A number in figures stands in the other, too, in figures or spelt out.
+    Each number in figures must also occur in the other answer, in figures or spelt out.
     """
     said = [_words(each) for each in (one, other)]
     figures = [{word for word in each if word.isnumeric()} for each in said]
@@ -106,13 +106,13 @@ def may_be_reworded(one: str, other: str) -> bool:
 
 
 def near_to_any(text: str, others: Iterable[str], share: float = DUPLICATE_SHARE) -> bool:
-    """Return whether a text is nearly the same as one of others: by that share of all words."""
+    """Return whether a text is nearly the same as one of others, by that share of common words."""
     said = _words(text)
     return any(_share(said, _words(each), share) for each in others)
 
 
 def copies(text: str, others: Iterable[str]) -> bool:
-    """Return whether a text of some length consists almost only of another's words."""
+    """Return whether a text of some length consists almost only of another text's words."""
     return len(COMPARED_WORD.findall(text)) >= COPIED_WORDS and near_to_any(text, others, COPIED_SHARE)
 
 
@@ -120,7 +120,7 @@ def _share(one: frozenset[str], other: frozenset[str], least: float) -> bool:
     if not one or not other:
         return one == other
     if min(len(one), len(other)) < least * max(len(one), len(other)):
-        return False  # whatever they share
+        return False  # too different in length
     shared = len(one & other)
     return shared >= least * (len(one) + len(other) - shared)
 

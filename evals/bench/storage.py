@@ -54,7 +54,7 @@ WHY = [
 
 
 def sentences(count: int) -> list[str]:
-    """Return so many different sentences about different people."""
+    """Return `count` different sentences about different people."""
     known = [f"{' '.join(parts)}." for parts in product(WHO, DOES, WHAT, WHERE, WHY)]
     random.Random(0).shuffle(known)  # noqa: S311  (sentences, no secrets)
     more = (f"{known[n % len(known)]} ({n})" for n in range(len(known), count))
@@ -174,7 +174,7 @@ def stored(corpus: Corpus, row: int, user: str) -> tuple[list[float], Words, dic
 
 @asynccontextmanager
 async def on_server(corpus: Corpus, url: str) -> AsyncIterator[tuple[ServerAlone, str]]:
-    """Create a collection, and name a ledger beside it; both are deleted afterwards."""
+    """Create a collection and name a ledger for the comparison; both are deleted afterwards."""
     name = f"mneme-bench-{uuid4().hex}"
     path = f"/collections/{name}"
     dense = {"dense": {"size": corpus.dimension, "distance": "Cosine"}}
@@ -322,7 +322,7 @@ async def _keep_up(base: KnowledgeCards, number: int) -> None:
 
 
 async def retriever(size: int, embedder: Embedder) -> list[Row]:
-    """Measure a training step in a pool, graded by rules, and questions beside it and without it."""
+    """Measure a training step in a pool, graded by rules, and questions during it and without it."""
     corpus = await memories(size, embedder)
     some = corpus.texts[:EMBEDDED]
     anew = await seconds_of(embedder.embed_documents(some)) * size / len(some)

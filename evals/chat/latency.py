@@ -112,7 +112,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
 
 
 class _Calls(AsyncCallbackHandler):
-    """Note when the first token came, and count the calls, whoever makes them."""
+    """Record the time of the first token, and count all calls."""
 
     def __init__(self) -> None:
         self._started = monotonic()

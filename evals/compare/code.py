@@ -1,9 +1,9 @@
 """Work that repeats, on code: functions under tests, and pipelines whose output has to stay the same.
 
-A task is slow Python code of one shape, on data of which one thing is told (`code.yaml`). A remedy is carried
-out where it fits the shape, and changes nothing elsewhere. Comparisons of values are counted, which are the
-same in every run; where the output is not the original's, the test fails. What helped helps the next of its
-shape, and misleads where the data is not alike: a list is no key of a table.
+A task is slow Python code of one shape, with one known fact about its data (`code.yaml`). A remedy is applied
+where it fits the shape, and changes nothing elsewhere. Comparisons of values are counted, which are the same
+in every run; where the output is not the original's, the test fails. A remedy that helped helps the next task
+of that shape, and misleads where the data differs: a list cannot be a dictionary key.
 """
 
 import heapq

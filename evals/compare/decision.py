@@ -59,7 +59,7 @@ def _meeting(chance: Random, today: str) -> Course:
 
 
 def _profile(chance: Random) -> tuple[Points, list[str]]:
-    """Draw the points and the aspects that all know, by which alone another site would be chosen."""
+    """Draw the points, and aspects known to all that by themselves favour another site."""
     while True:
         sites, aspects = chance.sample(SITES, CANDIDATES), chance.sample(ASPECTS, MEASURED)
         points = {(site, aspect): chance.choice(RANGE) for site in sites for aspect in aspects}

@@ -1,6 +1,6 @@
-"""Planning in fog: two pilots steer one robot by turns through rooms of which each sees only where it is.
+"""Planning in fog: two pilots steer one robot by turns through rooms, and see only the robot's room.
 
-The world is a PDDL problem (gripper, with more rooms): what holds in another room is not told until the robot
+The world is a PDDL problem (gripper, with more rooms): the content of another room is unknown until the robot
 is there. The balls of one problem stay where they were put for the next; some are moved in between, so that
 what was seen is mostly true. The goal, and what is still open of it, is always told. Revisiting a room that
 has no wanted ball, with nothing in hand, counts as misled.

@@ -126,7 +126,7 @@ def latest(lines: Sequence[str]) -> list[str]:
 
 
 def day_of(line: str) -> str:
-    """Return the first date in a line; empty where there is none."""
+    """Return the first date in a line; empty without one."""
     found = ISO_DATE.search(line)
     return found[0] if found else ""
 

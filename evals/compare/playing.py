@@ -140,7 +140,7 @@ class PlayedMemory:
             else:
                 await self._memory.end_of_task(step.outcome)
                 self.costs.learning += time.perf_counter() - began
-                misled = step.stale if self.costs.shown > self._shown else 0  # by nothing nobody is misled
+                misled = step.stale if self.costs.shown > self._shown else 0  # only shown texts can mislead
                 self._shown = self.costs.shown
                 self.tasks.append({"success": step.outcome.success, "steps": step.steps, "stale": misled})
         self._count(asked)

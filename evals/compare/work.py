@@ -95,7 +95,7 @@ class Job(NamedTuple):
 def repeated(
     family: str, jobs: Callable[[int, Random], Iterator[Job]], remedies: Sequence[str], seed: int, size: int
 ) -> Course:
-    """Do so many jobs, one after the other."""
+    """Yield the course of `size` jobs, one after the other."""
     chance, failed = drawing(f"{family} {seed}"), set[tuple[str, str]]()
     for number, job in zip(range(size), jobs(seed, chance), strict=False):
         yield from _tune(job, remedies, day(number), chance, failed)

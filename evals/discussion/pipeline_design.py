@@ -6,7 +6,7 @@ order alone tells two runs apart. `--wording printed` takes figure 5's task and 
 instead of ours. `--context-tokens` sets another size of the context: a memory helps only where not everything
 fits into it.
 
-Under rules agents say again what the task or their duties name, and nobody judges: only the course of the
+Under rules, agents repeat what the task or their duties name, and there is no judge: only the course of the
 discussions is shown.
 """
 

@@ -1,8 +1,8 @@
 """Failures of a shared memory, and the cost of preventing them.
 
 The four failures of "Governed Shared Memory for Multi-Agent LLM Systems" (arXiv 2606.24535): a text is shown
-to who has no right to it, one that holds no longer is shown, old and new are shown together, and nobody can
-say where a text is from. And what governance may lose: a fact that one may know, and is not shown.
+to a person without the right to it, an outdated text is shown, old and new are shown together, and a text has
+no known origin. Governance may also lose something: a fact that a person may know is not shown.
 """
 
 import time

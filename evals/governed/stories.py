@@ -46,7 +46,7 @@ class Fact:
         return f"The {self.about} is {self.values[-1]}."
 
     def known_to(self, person: str) -> str:
-        """Return the value that holds and that a person may be told; empty: none."""
+        """Return the current value if a person may know it; else an empty text."""
         may = person == self.owner or (TEAMS[person] == TEAMS[self.owner] and self.shared == self.now)
         return self.now if may else ""
 

@@ -23,7 +23,7 @@ TABLE_1: dict[tuple[str, int], tuple[list[float], float]] = {
 }
 """Steps by category, and their average, as printed, by method and number of agents."""
 TABLE_2: dict[str, dict[str, float]] = _PRINTED["table_2"]
-"""Steps with three agents, by what they observe."""
+"""Steps with three agents, by setting of observation."""
 FIGURE_3B: dict[str, float] = _PRINTED["figure_3b"]
 """Steps lost against MiTa by the role that is weaker."""
 LAPSES = 0.3

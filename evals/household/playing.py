@@ -1,7 +1,7 @@
 """One unit of work of the household evaluation: bound an episode, or play it with an arm.
 
-What happened in a played one stands in a file beside the journal, which can be replayed: `mneme household
-replay FILE`. Of a generated episode it keeps what it is made from; any other stands in it whole.
+The events of a played one are in a file beside the journal, for `mneme household replay FILE`. The file has a
+generated episode's parameters; it has any other episode whole.
 """
 
 import re

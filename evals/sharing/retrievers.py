@@ -45,7 +45,7 @@ class Judging:
 
 
 async def judge(item: Item, judging: Judging, trained_answer: str) -> dict[Way, Row]:
-    """Return for each way what it found and what was answered; the graph answered for the trained one."""
+    """Return for each way its memories and the answer; the graph has answered for the trained one."""
     ranked = {way: await _ranked(item, way, judging) for way in WAYS}
     grades = await _grades(item, {each.key: each for found in ranked.values() for each in found}, judging)
     useful = set(sorted(grades, key=lambda key: (grades[key], key))[: LABELS_PER_QUESTION // 2])

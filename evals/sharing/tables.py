@@ -79,7 +79,7 @@ def compared(answers: pd.DataFrame, others: pd.DataFrame, measure: str) -> tuple
 
 
 def cell(value: Row, places: int = 3) -> str:
-    """Return a mean with its deviation over the seeds; – where there is none."""
+    """Return a mean with its deviation over the seeds; `–` if there is none."""
     if value["mean"] is None:
         return "–"
     deviation = "–" if value["sd"] is None else f"{value['sd']:.{places}f}"

@@ -82,7 +82,7 @@ class Contradictions:
         """
         responder, sides = await resolve(who), await self._sides()
         heads = [head for team in ("", *self._asker.teams) for head in await self._shelf(team).heads()]
-        heads.sort(key=lambda head: not head.change.model)  # a person's are the last, and count
+        heads.sort(key=lambda head: not head.change.model)  # a person's come last, and replace a model's
         judges = {responder, ""} if responder != RULES else {head.change.model for head in heads}
         verdicts = {each.key: each for each in heads if each.change.model in judges}
         if responder == RULES:

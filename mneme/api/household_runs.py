@@ -158,7 +158,7 @@ def run_lines(metadata: Mapping[str, Any], values: Mapping[str, Any]) -> Sequenc
     lines: list[Line] = [{"kind": "episode", "episode": values["episode"], **begun}, *earlier, *later]
     if values["over"]:
         came_to = discounted_return(parse_episode(values["episode"]), frames_of(lines))
-        shared = values.get("shared", [])  # names alone: what is forgotten stands in no run
+        shared = values.get("shared", [])  # only names: no text that may be forgotten
         told = {"bound": bound, "return": came_to, "shared": shared}
         lines.append({"kind": "end", **told, **{name: values[name] for name in ENDING}})
     return lines

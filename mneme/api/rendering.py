@@ -95,7 +95,7 @@ def _memory_row(record: Any) -> Row:
     period = [f"from {memory.since}" if memory.since else "", f"until {memory.until}" if memory.until else ""]
     holds = ", ".join(filter(None, period))
     when = " ".join(filter(None, [VALIDITY_LABELS[memory.holding], f"({holds})" if holds else ""]))
-    is_listed = record.similarity is None  # a table of search results has no room for another column
+    is_listed = record.similarity is None  # search results have no room for that column
     before = [] if is_listed else [each.text for each in memory.past[:1]]
     told = f"shared with {', '.join(record.shared_with)}" if record.shared_with else ""
     read = "read by rules" if memory.read_by == "rules" and is_listed else ""

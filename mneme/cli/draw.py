@@ -17,7 +17,7 @@ def graph(
 ) -> None:
     """Print a graph as Mermaid."""
     drawing = load(name).graph.get_graph(xray=True)
-    lines = drawing.draw_mermaid().split("\n")  # where `end` is a word of the language and no name of a node
+    lines = drawing.draw_mermaid().split("\n")  # Mermaid reserves `end`: no node can have that name
     mermaid = "\n".join(line if line.strip() == "end" else END_WORD.sub("End", line) for line in lines)
     emit({"graph": name, "mermaid": mermaid})
     if not prints_json():

@@ -99,12 +99,12 @@ def _branch(messages: Sequence[Message], last: str) -> Sequence[Message]:
     named = {each.name: each for each in messages}
     if len(named) < len(messages) or not any(each.parent for each in messages):
         return messages
-    if last not in named:  # the latest that none follows
+    if last not in named:  # else the latest message without a successor
         followed = {each.parent for each in messages}
         leaves = [each for each in messages if each.name not in followed] or messages
         last = max(leaves, key=lambda each: each.time or FIRST).name
     path: dict[str, Message] = {}
-    while last in named and last not in path:  # a circle is left
+    while last in named and last not in path:  # broken links can form a circle
         path[last] = named[last]
         last = named[last].parent
     return [*path.values()][::-1]

@@ -127,7 +127,7 @@ async def own_threads(ctx: Context, value: Value) -> Filter:
         given = value.get("kwargs") or {}
         _refuse_another_user(ctx.user.identity, given)
         await _refuse_a_full_inbox(ctx.user.identity, given.get("input"))
-        await _refuse_too_many_runs(ctx.user.identity)  # the last that waits: the server adds the run at once
+        await _refuse_too_many_runs(ctx.user.identity)  # awaited last: the server then adds the run at once
     return _own(ctx, value)
 
 

@@ -1,13 +1,13 @@
-"""Read what a small model replied: take what is surely meant, refuse everything else with a reason.
+"""Read a small model's reply: accept what is clearly meant, refuse everything else with a reason.
 
-Read as they stand: a fence or prose around an object, comments, a comma too many, single quotes,
-typographic quotes as delimiters, line breaks within strings, Python's `True`, `False` and `None`, an enum's
-word in another case, and an object wrapped in a list of one, in a single key or in a tool call. Never read:
-an object that is cut off, a field given twice with different values, and numbers that are none. `Unusable`
-tells the model what was wrong, and its kind decides how the model is asked again.
+Accepted: a fence or prose around an object, comments, an extra comma, single quotes, typographic quotes as
+delimiters, line breaks within strings, Python's `True`, `False` and `None`, an enum's word in another case,
+and an object wrapped in a list of one, in a single key or in a tool call. Refused: an object that is cut off,
+a field given twice with different values, NaN and infinities. `Unusable` tells the model what was wrong, and
+its subclass decides how the model is asked again.
 
-A small model also copies the sentence of a worked example for whatever it is given. A sentence of an example
-counts as copied unless its words stand in what was asked as well.
+A small model also copies a sentence of a worked example, whatever the question is. A sentence of an example
+counts as copied unless its words occur in the question as well.
 """
 
 import json
@@ -22,10 +22,10 @@ from mneme.models.asking.schema import Json, flat
 
 
 class Unusable(Exception):  # noqa: N818  (it is what the model is told)
-    """A reply that cannot be used: the reason in words for the model, and the reply itself."""
+    """A reply that cannot be used: the reason, worded for the model, and the reply itself."""
 
     shown_back = True
-    """Whether seeing the reply and its fault can help the model."""
+    """Whether it can help the model to see the reply and what was wrong."""
     verdict = "That reply cannot be used."
     again = ""
 
@@ -35,7 +35,7 @@ class Unusable(Exception):  # noqa: N818  (it is what the model is told)
 
 
 class Doubtful(Unusable):
-    """The reply holds but may lack something: asked again once, then the answer stands."""
+    """The reply is usable but may lack something: the model is asked once more, then its answer stands."""
 
     verdict = "Look at that reply again."
     again = "If the reply was right as it was, repeat it."
@@ -52,7 +52,7 @@ class CutShort(Unusable):
 
 
 class Endless(Unusable):
-    """The reply repeats itself, counts up or takes too long: only another draw can help, not more room."""
+    """The reply repeats itself, counts up or takes too long: only another sample can help, not more room."""
 
     shown_back = False
 
@@ -83,10 +83,10 @@ MAX_WRAPPERS = 3
 
 
 def objects(text: str) -> list[Json]:
-    """Return the outermost complete objects of a text; none at all where one of them cannot be read.
+    """Return the outermost complete objects of a text; none if one of them cannot be read.
 
-    One object in a fence stands for itself, unless the text around it holds another one.
-    Raises Unusable where one field is given twice.
+    A single object in a fence is returned alone, unless the text around it has another one. Raises Unusable
+    if a field is given twice with different values.
     """
     fences = FENCED.findall(text)
     if len(fences) == 1 and len(inside := _objects(fences[0])) == 1:
@@ -106,11 +106,11 @@ def _objects(text: str) -> list[Json]:
 
 
 def _first(text: str) -> tuple[Json, str] | None:
-    """Read the object that a text begins with; return it and the text after it, or None."""
+    """Return the object at the beginning of a text, and the text after it; None if it cannot be read."""
     try:
         value, end = STRICT.raw_decode(text)
     except (json.JSONDecodeError, NotANumberError, RecursionError):
-        # Typographic quotes that stand where a string begins or ends are written as plain ones.
+        # Replace typographic quotes where a string begins or ends.
         doubled = DOUBLE.sub(lambda match: match[1] or (match[2] or "") + '"', text)
         straight = SINGLE.sub(lambda match: match[1] or (match[2] or "") + "'", doubled)
         return _lenient(_plain(text)) or _lenient(_plain(straight))
@@ -133,12 +133,12 @@ def _lenient(text: str) -> tuple[Json, str] | None:
 
 
 def _plain(text: str) -> str:
-    """Write Python's words and comments, outside of strings, as JSON5 has them."""
+    """Replace Python's literals, and remove comments, outside of strings."""
     return OUTSIDE_STRINGS.sub(lambda match: match[1] or JSON_LITERALS.get(match[2], ""), text)
 
 
 def _each_once(pairs: Iterable[tuple[str, Any]]) -> Json:
-    """Refuse an object that says two things of one field, of which a parser would keep the last."""
+    """Refuse an object with two values for one field, of which a parser would keep the last."""
     found: Json = {}
     for name, value in pairs:
         if found.setdefault(name, value) != value:
@@ -147,7 +147,7 @@ def _each_once(pairs: Iterable[tuple[str, Any]]) -> Json:
 
 
 class NotANumberError(ValueError):
-    """NaN and the infinities: JSON has none, and no answer means them."""
+    """NaN or an infinity: JSON has none, and no answer needs them."""
 
 
 def _no_number(constant: str) -> float:
@@ -160,7 +160,7 @@ STRICT = json.JSONDecoder(  # which lets line breaks within strings pass
 
 
 def unwrapped(found: Json, fields: Collection[str]) -> Json:
-    """Take off what was put around an answer of these fields: one key, a list of one, or a tool call."""
+    """Remove wrappers around an answer with these fields: one key, a list of one, or a tool call."""
     for _ in range(MAX_WRAPPERS):
         if not found.keys().isdisjoint(fields):
             break
@@ -176,7 +176,7 @@ def unwrapped(found: Json, fields: Collection[str]) -> Json:
 
 
 def call(found: Json) -> tuple[str, Json] | None:
-    """Read an object as a tool call: its name and its arguments; None where it is none."""
+    """Read an object as a tool call: its name and its arguments; None if it is not one."""
     inner = found.get("function", found)
     if not isinstance(inner, dict):
         return None
@@ -188,7 +188,7 @@ def call(found: Json) -> tuple[str, Json] | None:
 
 
 def calls_in(text: str) -> list[tuple[str, Json]]:
-    """Return the tool calls that a text spells out: (name, arguments) of each."""
+    """Return the tool calls written in a text: (name, arguments) of each."""
     return [named for found in objects(text) if (named := call(found))]
 
 
@@ -201,7 +201,7 @@ THOUGHT_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 def read(raw: str, answer: type[A]) -> A:
     """Return the one JSON object of a reply as the answer, or raise `Unusable`.
 
-    More than one object, unless they are the same, is ambiguous.
+    Several objects are ambiguous unless they are equal.
     """
     try:
         spelled = objects(raw if raw.lstrip().startswith("{") else without_thought(raw))
@@ -223,12 +223,12 @@ def read(raw: str, answer: type[A]) -> A:
 
 
 def without_thought(text: str) -> str:
-    """Return a reply without its thinking, also where only the closing tag is there."""
+    """Return a reply without its thinking, even if it has only the closing tag."""
     return THOUGHT_END.split(THOUGHT.sub("", text))[-1].strip()
 
 
 def _require_fields(found: Any, schema: Json, path: str, raw: str) -> None:
-    """Refuse an object that leaves out a demanded field, which validation would fill with a default."""
+    """Refuse an object without a required field, which validation would fill with a default."""
     if isinstance(found, list):
         for number, item in enumerate(found):
             _require_fields(item, schema.get("items", {}), f"{path}[{number}]", raw)
@@ -243,7 +243,7 @@ def _require_fields(found: Any, schema: Json, path: str, raw: str) -> None:
 
 
 def _with_enum_words(found: Any, schema: Json) -> Any:
-    """Write each enum's word as the schema writes it, where only case or spaces differ."""
+    """Write each enum's word as in the schema, if only case or surrounding spaces differ."""
     if isinstance(found, list):
         return [_with_enum_words(item, schema.get("items", {})) for item in found]
     if isinstance(found, dict):
@@ -258,14 +258,14 @@ def _with_enum_words(found: Any, schema: Json) -> Any:
 QUOTED_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 REPLY_WORD = re.compile(r"\w+")
 MIN_REPEATED_WORDS = 4
-"""A shorter text is a name or a turn of speech, which two answers may share."""
+"""Minimum words of a copied sentence; a shorter one is a name or a phrase, which two answers may share."""
 SUPPORTED_SHARE = 0.6
-"""The share of a sentence's longer words that what was asked has where it can be an answer to it."""
+"""Share of a sentence's longer words that occur in the question, from which on it can be a real answer."""
 MIN_WORD_CHARS = 4
 
 
 def copied(examples: Sequence[str], asked: str, reply: str) -> str:
-    """Return the sentence of an example that a reply repeats; empty where it repeats none."""
+    """Return the sentence of an example that a reply repeats; empty if none."""
     known = {*_words(asked)}
     said = [_words(text) for found in objects(reply) for text in _texts(found)]
     for example in examples:

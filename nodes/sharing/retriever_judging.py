@@ -1,16 +1,16 @@
 """Training and test data of a retriever: grades and kinds as matrices, and its finds in its pool.
 
-Versions are judged by the memories that are held out, as many of the latest as HELD_OUT_MOST, so the set
-grows with the pool. What counts has no grader in it: of the first EXAMPLES_PER_PROMPT memories found for
-a held-out question the share that are of its own agent. Near-duplicates make it look easy: a question that
-was nearly trained on is left out, and a memory nearly the same as the held-out one does not count.
+Versions are judged by the latest held-out memories, at most HELD_OUT_MOST, so the set grows with the pool.
+The measure needs no grader: among the first EXAMPLES_PER_PROMPT memories found for a held-out question, the
+share of its own agent's. Near-duplicates would make this too easy: questions that nearly repeat a training
+question are left out, and memories nearly the same as the held-out one do not count.
 
-A version is compared with the one that serves and with the untrained embedder, pair by pair, by a bootstrap
-interval of 95 %. It serves where it is shown to lose at most MAY_LOSE against the untrained embedder, and
-does not do worse than the one that serves. So small regressions cannot accumulate, and noise cannot
-decide: where the held-out memories cannot show the first, it is kept out. A second figure, told apart (the
-positives in the better half of a question's labelled candidates), comes of the grader and can only veto: a
-version that is worse by it beyond chance is kept out.
+A version is compared with the serving one and with the untrained embedder, pair by pair, by a bootstrap
+interval of 95 %. It serves if it is shown to lose at most MAY_LOSE against the untrained embedder, and is no
+worse than the serving one. So small regressions cannot accumulate, and noise cannot decide: if the held-out
+memories cannot show the former, it is kept out. A second figure, `told_apart` (the positives in the better
+half of a question's labelled candidates), depends on the grader and can only veto: a version that is
+significantly worse by it is kept out.
 """
 
 import asyncio
@@ -33,14 +33,14 @@ from mneme.stores.write_gate import near, near_to_any
 K = 10
 """Number of retrieved memories among which a positive counts as found."""
 EXAMPLES_PER_PROMPT = 3
-"""Retrieved memories that are to be of the asker's kind: as many as an agent is shown at most."""
+"""Number of retrieved memories whose agent is compared: the maximum that an agent is shown."""
 HELD_OUT_MOST = 128
 MAY_LOSE = 0.02
 """Share of the first three that a version may lose where it is not shown to gain."""
 MEASURE_WEIGHTS = {"likelihood": 1.0, "probability": 0.3, "grade": 0.1}
-"""How much of the loss a question's grades are: what is said weighs less than what is measured."""
+"""Weight of a question's grades in the loss: estimates weigh less than measurements."""
 SHARPNESS = 3.0
-"""Nats between the best and the worst candidate of a question in what the retriever is to learn."""
+"""Difference of the target logits of a question's best and worst candidate, in nats."""
 BOOTSTRAP_SAMPLES = 2000
 """Number of bootstrap samples for an interval."""
 
@@ -58,13 +58,13 @@ class Material:
 
     @cached_property
     def trained_on(self) -> list[RetrieverLesson]:
-        """Return the lessons that are not held out and of which a question and a memory are still there."""
+        """Return the lessons that are not held out and whose question and memory still exist."""
         there = (each for each in self.lessons if each.key in self.questions and each.key in self.memories)
         return [each for each in there if not each.is_held_out]
 
     @cached_property
     def judged_by(self) -> list[HeldOut]:
-        """Return the held-out memories except those whose questions were nearly trained on."""
+        """Return the held-out memories, except those whose question nearly repeats a training question."""
         asked = [each.question for each in self.trained_on]
         there = [each for each in self.held_out if each.key in self.questions]
         return [each for each in there if not near_to_any(each.question, asked)]
@@ -76,7 +76,7 @@ class Material:
         return len({each.agent for each in lessons}) > 1 or any(self._graded(each) for each in lessons)
 
     def count(self, label: int) -> int:
-        """Return the number of candidates with a label that are trained on."""
+        """Return the number of training candidates with a label."""
         return sum(each == label for lesson in self.trained_on for _, each in self.labels(lesson))
 
     @cached_property
@@ -188,7 +188,7 @@ def gain(fresh: Sequence[float], old: Sequence[float]) -> Gain:
 
 
 def better(fresh: Judging, serving: Judging, untrained: Judging) -> tuple[bool, str, dict[str, Gain]]:
-    """Say whether a new version may serve, why, and by how much it differs from the two others."""
+    """Return whether a new version may serve, the reason, and its differences from the two others."""
     others = {"serving": serving, "untrained": untrained}
     gains = {name: gain(fresh.kind, each.kind) for name, each in others.items()}
     told = ", ".join(f"{each} than {name}" for name, each in gains.items())

@@ -47,13 +47,13 @@ from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.pools.retrievers import UNTRAINED, Retriever, Retrievers
 
 MAX_GRADED_PER_TRAINING = 32
-"""Memories that one training grades anew; while more wait, another follows."""
+"""Maximum memories that one training grades; if more wait, another training follows."""
 STEPS_PER_TRAINING = 5
-"""Steps from one training's beginning to the end of the graph."""
+"""Number of steps from the beginning of a training to the end of the graph."""
 REPLAYED_LESSONS = 256
-"""Latest lessons that a training goes through; so its time does not grow with the pool."""
+"""Maximum latest lessons in a training, so that its time does not grow with the pool."""
 MIN_HELD_OUT = 8
-"""Held-out memories below which no version can be judged."""
+"""Minimum held-out memories for judging a version."""
 TOO_FEW = (
     f"{{held}} held-out memories cannot judge a version; {MIN_HELD_OUT} can. Every fifth answer is held out: "
     f"nothing is graded below some {MIN_HELD_OUT * HELD_OUT} answers."
@@ -76,7 +76,7 @@ class Result(TypedDict, total=False):
 
 
 class State(Wanted, Result, total=False):
-    """The memories that wait, how many were graded before, the version to be kept, and what still waits."""
+    """The waiting memories, the number graded before, the new version, and the number still waiting."""
 
     lessons: Annotated[list[RetrieverLesson], Typed]
     left_over: int
@@ -100,9 +100,9 @@ async def begin(state: State) -> Update:
 
 
 async def gather(state: State, runtime: PoolRuntime) -> Update:
-    """Take the memories that wait longest, and see what a killed training left graded.
+    """Take the memories that have waited longest, and count those that a killed training left graded.
 
-    Where too few are held out to judge a version, none is graded, since no training could follow.
+    If too few are held out to judge a version, none is graded, since no training could follow.
     """
     lessons = RetrieverLessons(pool_named(runtime, state["pool"]))
     waiting, left_over = (
@@ -115,21 +115,21 @@ async def gather(state: State, runtime: PoolRuntime) -> Update:
 
 
 def each_lesson(state: State) -> list[Send] | str:
-    """Grade the memories by themselves, at the same time."""
+    """Fan out: grade each memory separately, all concurrently."""
     if state["lessons"]:
         return [Send("grade", Waiting(pool=state["pool"], key=each.key)) for each in state["lessons"]]
     return "train" if state["left_over"] else "__end__"
 
 
 async def grade(state: Waiting, runtime: PoolRuntime) -> None:
-    """Grade the candidates of one memory (eq. 1) and label them, where grades are learned from."""
+    """Grade and label the candidates of one memory (eq. 1), if the retriever learns from grades."""
     pool, who = pool_named(runtime, state["pool"]), runtime.context.grader
     lessons = RetrieverLessons(pool)
     known = await lessons.of([state["key"]])
     lesson = next((each for each in known if each.status == "waiting"), None)
     if lesson is None:
         return  # graded before this step was killed
-    memory = await pool.find(lesson.key)  # none where it was removed while it waited
+    memory = await pool.find(lesson.key)  # None if it was removed while it waited
     closed = lesson.model_copy(update={"status": "graded" if memory else "skipped"})
     if memory and runtime.context.by_grades:
         closed, who = await _graded(lesson, memory, pool, runtime)
@@ -142,14 +142,14 @@ async def grade(state: Waiting, runtime: PoolRuntime) -> None:
 async def _graded(
     lesson: RetrieverLesson, memory: Pooled, pool: MemoryPool, runtime: PoolRuntime
 ) -> tuple[RetrieverLesson, str]:
-    """Return the lesson with its candidates' grades and labels, and who graded."""
+    """Return the lesson with its candidates' grades and labels, and the grader."""
     who = runtime.context.grader
     found = await pool.candidates(memory, runtime.context.candidates)
     asked = await _asked(memory, runtime)
     answers = (contradiction_probability(memory, asked, each, who) for each in found)
     graded, failed = list[Graded](), list[str]()
     for each, said in zip(found, await asyncio.gather(*answers, return_exceptions=True), strict=True):
-        if isinstance(said, BadAnswer | PromptTooLong):  # one long example, or one bad reply
+        if isinstance(said, BadAnswer | PromptTooLong):  # e.g. one long example: grade the others
             failed.append(f"{each.key}: {said}")
         elif isinstance(said, BaseException):
             raise said
@@ -160,7 +160,7 @@ async def _graded(
 
 
 async def _asked(memory: Pooled, runtime: PoolRuntime) -> AskedQuestion | None:
-    """Return the memory's question as its agent is asked it; None where that agent is not known here."""
+    """Return the memory's question as its agent would be asked it; None if that agent is unknown here."""
     pair = memory.pair
     own = {each.name: each for each in agents_in(runtime.context.agent)}
     agent = load_agent(pair.agent) if pair.agent in AGENTS else own.get(pair.agent)
@@ -168,7 +168,7 @@ async def _asked(memory: Pooled, runtime: PoolRuntime) -> AskedQuestion | None:
         return None
     try:
         rubric = (await rubric_of(runtime, pair.domain)).rubric
-    except BadInput:  # nobody is asked there any more, and answers are scored by none
+    except BadInput:  # the domain has no rubric any more
         rubric = None
     return question_of(Exchange(agent, pair.asks, pair.leading, rubric), [])
 
@@ -209,7 +209,7 @@ async def train(state: State, runtime: PoolRuntime) -> Update:
 
 
 async def _material(pool: MemoryPool, retrievers: Retrievers, new: Sequence[RetrieverLesson]) -> Material:
-    """Collect the new lessons, and the latest of those that earlier versions learned."""
+    """Collect the new lessons, and the latest that earlier versions learned."""
     lessons, known = RetrieverLessons(pool), {each.key: each for each in reversed(new)}
     learned = await retrievers.learned(REPLAYED_LESSONS)
     keys = list(dict.fromkeys([*known, *learned]))[:REPLAYED_LESSONS]
@@ -233,11 +233,11 @@ async def _trained(
     )
     if parent != UNTRAINED and (await retrievers.get(parent)).learning == context.learning:
         onwards = await retrievers.weights(parent)
-    # An encoder of its own: what serves goes on serving as it is.
+    # A new encoder, since the serving one stays in use unchanged.
     kind = (context.learning, info.embedder, info.dimension)
     encoder = await asyncio.to_thread(query_encoder, *kind, onwards)
     if context.by_grades:
-        await asyncio.to_thread(load)  # PyTorch, which counts in no training's seconds
+        await asyncio.to_thread(load)  # so that loading PyTorch is not timed
     began = time.perf_counter()
     losses = await asyncio.to_thread(encoder.train, material.examples, context.seed)
     seconds = time.perf_counter() - began
@@ -269,7 +269,7 @@ async def _trained(
 
 
 async def keep(state: State, runtime: PoolRuntime) -> Update:
-    """Log the version, let it serve where it retrieves no worse than the one before; see what still waits."""
+    """Log the version, let it serve if it retrieves no worse than the one before; count what still waits."""
     pool, fresh = pool_named(runtime, state["pool"]), state.get("fresh")
     outcome = await _kept(fresh, pool) if fresh else {}
     return outcome | {"fresh": None, "still": await RetrieverLessons(pool).count_on("waiting")}
@@ -283,7 +283,7 @@ async def _kept(retriever: Retriever, pool: MemoryPool) -> Update:
         await retrievers.record(retriever, change=change)
         if retriever.kept and await retrievers.serving() != retriever.number:
             await retrievers.serve(retriever.number, instead_of=retriever.parent, change=change)
-    except Conflict as other:  # what it was to learn stays graded, for the next training
+    except Conflict as other:  # its lessons stay graded, for the next training
         return {"why": f"Another training was first: {other}"}
     status: Literal["learned", "refused"] = "learned" if retriever.kept else "refused"
     await RetrieverLessons(pool).mark(retriever.memories, status, change=change)
@@ -292,5 +292,5 @@ async def _kept(retriever: Retriever, pool: MemoryPool) -> Update:
 
 
 def more(state: State) -> str:
-    """Go on while memories wait: a pool that grew at once is learned from to its end."""
+    """Continue while memories wait, so that a pool that grew at once is learned completely."""
     return "gather" if state["still"] and state["remaining_steps"] > STEPS_PER_TRAINING else "__end__"

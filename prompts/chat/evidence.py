@@ -55,13 +55,13 @@ def sentences(text: str) -> list[str]:
 
 
 def located(quote: str, text: str) -> str:
-    """Return the words of a text that a quote means, as the text has them; empty where it has none.
+    """Return the passage of a text that a quote matches, in the text's own form; empty if there is none.
 
     Unicode forms, case, quotation marks, punctuation and white space may differ, an ellipsis may leave
     something out, and small typing errors are passed over.
     """
     first = end = -1
-    for part in filter(str.strip, ELLIPSIS.split(quote)):  # each on whole words, and behind the one before
+    for part in filter(str.strip, ELLIPSIS.split(quote)):  # whole words only, each part after the last one
         (plain, places), (wanted, _) = _spaced(text, max(end, 0)), _spaced(part, 0)
         at = plain.find(wanted)
         if at < 0:

@@ -1,7 +1,7 @@
 """The questions of a turn, O_{n,m} (§3, §5): of the worker, delegate, integrator or evaluator with the floor.
 
-ACCEPT and FINALIZE are fields of the answer, where the paper searches for the words in what was said. What
-updates a memory is asked in `memory_update.py`.
+ACCEPT and FINALIZE are fields of the answer, where the paper searches for the words in the message. The
+question that updates a memory is in `memory_update.py`.
 """
 
 import re

@@ -18,7 +18,7 @@ from mneme.prompts.discussion.memory_template import Slots, departures, entries,
 from mneme.prompts.prompt import Prompt, Reason, refuse
 
 MIN_KEPT_SHARE = 0.5
-"""The least share of what a memory held that an update keeps: history is condensed, not thrown away."""
+"""Minimum share of a memory's former content that an update keeps: history is condensed, not dropped."""
 ROOMY = 0.8
 """The share of its bound up to which a memory has no reason to remove entries."""
 MIN_CONDENSED_ENTRIES = 4
@@ -95,7 +95,7 @@ def follows_the_template(given: Remembering, answer: Updated) -> None:
 
 @update_memory.check
 def keeps_history(given: Remembering, answer: Updated) -> None:
-    """Refuse an update that throws away most of what was known while there is room for it."""
+    """Refuse an update that drops most of the known content while there is room for it."""
     before, after = entries(given.memory.root), entries(answer.slots)
     if (
         len(before) >= MIN_CONDENSED_ENTRIES

@@ -1,4 +1,4 @@
-"""The questions of CoELA (Zhang et al., ICLR 2024): what to say, and what to do, saying it included.
+"""The questions of CoELA (Zhang et al., ICLR 2024): draft a message, and choose an action or that message.
 
 Each agent asks for itself, from its own semantic map, task progress, action history and dialogue. The
 communication module drafts a message; the planner then chooses among the possible actions, of which sending

@@ -1,8 +1,7 @@
-"""The question of ProAgent (Zhang et al., AAAI 2024): what do the teammates intend, and what do I do, then?
+"""The question of ProAgent (Zhang et al., AAAI 2024): infer the teammates' intentions, and choose a skill.
 
-One question as published (analysis, the teammates' intentions, one skill), asked of each agent with what it
-has seen its teammates do beside what it had thought they would do, so that it corrects its beliefs. There
-are no messages.
+One question as published (analysis, the teammates' intentions, one skill), asked of each agent with its
+teammates' observed and expected actions, so that it corrects its beliefs. There are no messages.
 
 Simplified: the published agent sees the whole kitchen and its one teammate's every skill; here an agent
 sees its own room, so behaviour is known from what was seen there. One reply covers all teammates.

@@ -1,6 +1,6 @@
 """The question to a vision model: what the boxes in a frame show.
 
-The picture goes along as an image; what is given in words are the boxes in it and the classes there can be.
+The picture is sent as an image; its boxes and the possible classes are given in words.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """The question by which MiTa remembers: summarise (algorithm 1).
 
 A synopsis is a narrative and the same in fields. The fields become part of what the manager knows, from which
-the rule allocates and the options are made; a language model is shown the narratives. What each member is
-about to do stands in the narrative only: the plan itself tells the next allocation.
+the rule allocates and the options are made; a language model is shown the narratives. Planned actions are in
+the narrative only: the next allocation is given the plan itself.
 """
 
 import re

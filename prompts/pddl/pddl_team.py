@@ -1,4 +1,4 @@
-"""The questions of a team in a PDDL world: the solver's next action, and another's where it repeats itself.
+"""The questions of a team in a PDDL world: the solver's next action, and another's if it repeats itself.
 
 An answer is an action alone, without a reason before it: thinking aloud costs a step in this benchmark
 ("think: …"), and a free field for it would be another benchmark. The rules read nothing but the words that

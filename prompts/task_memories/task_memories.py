@@ -1,4 +1,4 @@
-"""The questions that the memories of a team's tasks ask of a model, one or two a memory.
+"""The questions to a model of a team's task memories, one or two for each memory.
 
 Voyager and MemoryBank ask for a summary, Generative and G-Memory for relevance, ChatDev for a phase's
 summary, G-Memory for key steps, reasons of failure and insights.

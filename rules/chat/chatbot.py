@@ -1,4 +1,4 @@
-"""Rules that answer the chatbot's question: from what is remembered and was just said, without composing."""
+"""Rules that answer the chatbot's question from the memories and the message, without composing text."""
 
 import re
 

@@ -71,7 +71,7 @@ def correction(fact: str, said: str, memories: Sequence[str], turns: Sequence[st
 
 
 def _is_said(wrong: str, memory: str, before: str) -> bool:
-    """Return whether what was said before states, once, the sentence of a memory that has the wrong words."""
+    """Return whether earlier turns state, once, the memory's sentence that has the wrong words."""
     known = [stems(each) for each in sentences(memory) if count(wrong, each)]
     said = [stems(each) for each in sentences(before) if not asks(each)]
     return count(wrong, before) == 1 and any(each <= other for each, other in product(known, said))
@@ -117,7 +117,7 @@ def _known(text: str, memory: str) -> str:
 
 
 def _paired(value: str, text: str, memory: str) -> Iterator[tuple[str, str]]:
-    """Yield a memory's value and what a text has for it: the end alike, the only new one, what it is."""
+    """Yield a memory's value and a text's for it: a similar end, the only new one of its sort, or `is X`."""
     read, size = VALUE.findall(text), len(VALUE.findall(value))
     tail = read[-size:] if size > 1 else []
     new = [each for each in read[len(read) > 1 :] if not count(each, memory) and each != value.strip()]

@@ -19,7 +19,7 @@ FORGET_WISH = re.compile(
 )
 TOLD_ALL = re.compile(r"(?i)\b(?:what|all|(?:any|every)thing)(?: that)? i (?:\w+ )?(?:told|said|mentioned)\b")
 OWN = re.compile(r"(?i)\b(?:i|the user)\b")
-"""Who speaks of themselves, as in `Forget where I live`, means no memory of `Maria lives in Ghent`."""
+"""A wish about oneself, as in `Forget where I live`, does not mean the memory `Maria lives in Ghent`."""
 AND_SUBJECT = re.compile(r"(?i)[,;]?\s+(?:and|but)\s+(?=(?:i|we|my|our|he|she|they|his|her|their)\b)")
 REASONS: dict[Relation, str] = {
     "duplicate": "The memory says so already, word for word.",
@@ -29,7 +29,7 @@ REASONS: dict[Relation, str] = {
 
 
 def read_message(given: reading.Incoming, most: int = reading.MAX_STATED) -> reading.Reading:
-    """Keep each statement in the user's own words, in at most so many memories."""
+    """Keep each statement in the user's own words, in at most `most` memories."""
     wishes = _wishes(given.message)
     told = [each for each in sentences(given.message) if each not in wishes]
     found = statements(" ".join(told) if wishes else given.message, given.preceding)
@@ -55,7 +55,7 @@ rule(reading.read_message)(read_message)
 
 
 def _wishes(message: str) -> list[str]:
-    """Return the sentences that want something forgotten and tell nothing else."""
+    """Return the sentences that only ask to forget something."""
     wishes = {each: FORGET_WISH.sub("", each) for each in sentences(message) if FORGET_WISH.search(each)}
     return [
         each
@@ -88,7 +88,7 @@ def rewrite_memory(given: rewriting.Pair) -> rewriting.Rewritten:
 
 @rule(forgetting.choose_forgotten)
 def choose_forgotten(given: forgetting.Forgetting) -> forgetting.Forgotten:
-    """Choose the memories with a statement that says all of what the message wants forgotten."""
+    """Choose the memories with a statement that contains everything the message asks to forget."""
     said = [TOLD_ALL.sub(" ", FORGET_WISH.sub("", each)) for each in _wishes(given.message)]
     told = {at: _statements(memory) for at, memory in enumerate(given.memories[: given.known])}
     stays = {at: [part for part in told[at] if not any(_is_wish(part, each) for each in said)] for at in told}
@@ -108,7 +108,7 @@ def _statements(memory: str) -> list[str]:
 
 
 def _is_wish(statement: str, wish: str) -> bool:
-    """Return whether a statement of a memory says all of what is to be forgotten."""
+    """Return whether a statement of a memory contains everything that is to be forgotten."""
     is_of_one = OWN.search(statement) is not None or not OWN.search(wish)
     return is_of_one and bool(stems(wish)) and stems(wish) <= stems(statement)
 

@@ -1,6 +1,6 @@
 """Rules that take turns in a discussion: they propose what is missing, and accept when nothing is left.
 
-They weigh nothing: no alternative, no drawback, nobody else's proposal.
+They compare no alternatives, drawbacks or proposals of others.
 """
 
 from mneme.prompts.discussion import intrinsic_memory as questions

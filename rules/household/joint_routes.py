@@ -1,4 +1,4 @@
-"""Joint routes of a team, held against samples of where the missing things may be.
+"""Joint routes of a team, evaluated on samples of where the missing things may be.
 
 `search_routes` weighs a plan by a formula that knows nothing of hands: it lets whoever finds something bring
 it home at once and yet look on. Here a plan is followed in samples of what the places may have: who finds
@@ -40,7 +40,7 @@ JointPlan = tuple[tuple[Stops, ...], tuple[bool, ...]]
 
 
 class Trail(NamedTuple):
-    """A route followed in every sample; routes that begin alike share the trail of what they have in common.
+    """A route followed in every sample; routes share the trail of their common beginning.
 
     `rows` has, for the start and for each stop, when it is reached, when the member goes on from there, and
     how much later it is home if it turns home there: the way, and putting down what is in hand.

@@ -1,8 +1,7 @@
 """Rules that answer the questions of `prompts/household/proagent.py`.
 
-A rule puts itself in the teammate's stead, with what it knows of
-where that one is and what it holds, and takes what it would do there for the intention. An intention stands
-until it is seen to be done, is contradicted by what is seen, or is too old.
+A rule takes the teammate's view, as far as its place and hands are known, and takes its own choice there for
+the intention. An intention is kept until it is seen to be done, contradicts an observation, or is too old.
 """
 
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ OLD = 25
 
 @rule(questions.plan_skill)
 def plan_skill(given: Scene) -> Plan:
-    """Infer each teammate's next target from its stead, and do the best of what is left."""
+    """Infer each teammate's next target from its view, and choose the best of the other targets."""
     intentions = [infer(given, each) for each in given.observed]
     taken = [each.target for each in intentions if each.target != UNKNOWN_ROOM and _is_nearer(given, each)]
     fitting = given.model_copy(update={"taken": [*given.taken, *taken]})
@@ -67,7 +66,7 @@ def infer(given: Scene, observed: Observed) -> Intention:
 
 
 def stands(given: View, observed: Observed) -> bool:
-    """Return whether what a teammate was thought to intend may still be under way."""
+    """Return whether a teammate's inferred intention may still be under way."""
     target = observed.intended
     if target == UNKNOWN_ROOM or target in observed.contradicted or given.step > observed.due + OLD:
         return False

@@ -33,7 +33,7 @@ AFTER_ENTRY = 3
 """Steps from a room's door to a thing that lies in it."""
 Route = list[int]
 Trail = list[tuple[int, int]]
-"""Times on a route, and how many steps home it is from there for what is held; 0 with empty hands."""
+"""Times on a route, each with the steps home for the things held; 0 with empty hands."""
 
 
 class Start(NamedTuple):

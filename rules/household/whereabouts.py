@@ -111,7 +111,7 @@ class Whereabouts:
         if not self._unexplored and not self._unopened:  # something was overlooked, or has been moved
             self._unexplored = _longest_unseen(knowledge)
         free = Counter(each.name for each in knowledge.items if each.held_by is None and not each.placed)
-        missing = knowledge.missing()  # of which so many are wanted beyond all that is known of
+        missing = knowledge.missing()  # neither placed nor in hands
         self.unfound = {name: n - free[name] for name, n in missing.items() if n > free[name]}
         self.shares = {name: self._shares(name) for name in self.unfound}
         for need in knowledge.needs:

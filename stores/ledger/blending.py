@@ -32,17 +32,17 @@ NAME_WEIGHT = 0.1
 DATE_WEIGHT = 0.2
 KIND_WEIGHT = 0.05
 LENDERS = 5
-"""Number of records that lend; with more of them nothing more was found."""
+"""Number of records that raise their neighbours; with more of them no further answers were found."""
 LENDING_TURNS = 2
-"""How far a record lends; three and four found no more."""
+"""Maximum distance of raised neighbours; three and four found no more answers."""
 MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
 DATE_WORDS = frozenset([*MONTHS, "today", "yesterday", "last", "this"])
-"""One of these, or a year, is in each name of a period."""
+"""Each name of a period has one of these words, or a year."""
 TIMELESS = "semantic"
-"""The kind of record that "when" does not ask for: a standing fact."""
+"""The kind of record that "when" does not ask for: a fact without a date."""
 
 _ISO = re.compile(r"\b((?:19|20)\d\d)-(\d\d)(?:-(\d\d))?\b")
 _YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
@@ -69,7 +69,7 @@ class Period(NamedTuple):
 
 
 class Hints(NamedTuple):
-    """What a question hints at; make one with `hints_of`."""
+    """The hints in a question; made by `hints_of`."""
 
     words: frozenset[str]
     periods: tuple[Period, ...]
@@ -90,7 +90,7 @@ class Hints(NamedTuple):
 
 @lru_cache(maxsize=64)  # a message is looked up in several places
 def hints_of(question: str, today: date) -> Hints:
-    """Read the hints of a question; `today` is what yesterday, last month and the like count from."""
+    """Return the hints in a question; `today` is the day that yesterday, last month and the like refer to."""
     words = words_in(question)
     asks_when = "when" in words or question.lower().startswith("what date")
     may_name_one = words & DATE_WORDS or "19" in question or "20" in question
@@ -131,7 +131,7 @@ def _day_of(time: Any) -> date | None:
 
 
 class Own(NamedTuple):
-    """A record with its own score and the parts of that, before anything is lent."""
+    """A record with its own score and the parts of it, before any neighbour raises it."""
 
     score: float
     record: str
@@ -143,8 +143,8 @@ class Own(NamedTuple):
 def blended(cursor: Cursor, read: Read, pool: Mapping[str, Scores], query: Query, hints: Hints) -> list[Hit]:
     """Search in the mode `blend`; a score's parts are `dense`, `bm25` and `words`, the hints, and `lent`.
 
-    The cosine and BM25 propose their best records, the `pool`, and the best of these are weighed in full. A
-    record that words did not propose counts as sharing none.
+    The cosine and BM25 propose their best records, the `pool`, and the best of these are scored in full. A
+    record that BM25 did not propose counts as sharing no word.
     """
     scoring = _Scoring(cursor, read, pool, query, hints)
     own = {each.record: each for each in scoring.weigh(scoring.promising())}
@@ -166,7 +166,7 @@ def blended(cursor: Cursor, read: Read, pool: Mapping[str, Scores], query: Query
 
 
 class _Scoring:
-    """The scores of records by themselves, for one query."""
+    """The own scores of records, for one query."""
 
     def __init__(
         self, cursor: Cursor, read: Read, pool: Mapping[str, Scores], query: Query, hints: Hints
@@ -178,9 +178,9 @@ class _Scoring:
         self._worth: float | None = None
 
     def promising(self) -> Collection[str]:
-        """Return the records that can be among the best; all where a date in the question may lift any.
+        """Return the records that can be among the best; all of them if a date in the question may raise any.
 
-        The cosine of a record that the cosine did not propose is at most the lowest of those that it did.
+        The cosine of a record that was not proposed by it is at most the lowest proposed one.
         """
         proposed = self._cosines | self._words
         if self._hints.periods:
@@ -191,9 +191,9 @@ class _Scoring:
         return [record for _, record in sorted(most, reverse=True)[:weighed]]  # neighbouring pages agree
 
     def weigh(self, records: Collection[str]) -> list[Own]:
-        """Score the records that search looks at and the query's conditions let through.
+        """Score the searched records that pass the query's conditions.
 
-        One without a vector is not found by a query that has one.
+        If the query has a vector, records without one are left out.
         """
         heads = {
             record: head
@@ -201,7 +201,7 @@ class _Scoring:
             if head.is_searched and all(passes(head.value, each) for each in self._query.where.conditions)
         }
         named = {record: self._hints.names(head.value) for record, head in heads.items()}
-        if self._worth is None:  # what a name is worth: little where most of the records carry it
+        if self._worth is None:  # a name counts little if most records have it
             self._worth = NAME_WEIGHT * (1 - sum(named.values()) / max(len(heads), 1))
         cosines = self._cosines | self._computed([each for each in heads if each not in self._cosines])
         found: list[Own] = []
@@ -223,7 +223,7 @@ class _Scoring:
         return found
 
     def _computed(self, records: Sequence[str]) -> Scores:
-        """Return the cosines of records that the cosine did not propose, by their vectors."""
+        """Return the cosines of records that were not proposed by their cosine, from their vectors."""
         if self._query.dense is None or not (found := vectors_by_ids(self._cursor, records)):
             return {}
         import numpy as np  # noqa: PLC0415  (slow to import)
@@ -235,9 +235,9 @@ class _Scoring:
 
 
 def _loans(lender: Own, side: Sequence[str], every: Mapping[str, Own]) -> Iterator[tuple[str, float]]:
-    """Yield what a record lends to its neighbours on one side, up to where another thread begins.
+    """Yield the rises of a record's neighbours on one side, up to the first of another thread.
 
-    One that the query's filters exclude was not weighed, and ends it too: its thread is not known.
+    A neighbour that the query's filters exclude ends it, too: its thread is not known.
     """
     for distance, record in enumerate(side, 1):
         if record not in every or every[record].thread != lender.thread:

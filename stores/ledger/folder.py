@@ -1,8 +1,8 @@
 """The folder of an embedded ledger: its files, their permissions, and the processes that have it open.
 
-`log.sqlite` is the log, `index-…` are copies of the index (see `edge_index`). Every process that has the
-ledger open shares a lock; whoever is alone checks the log when opening it, and seals it when closing it. A
-seal has the checksum of files as they were closed, by which damage to them is noticed.
+`log.sqlite` is the log, `index-…` are copies of the index (see `edge_index`). All processes that have the
+ledger open share a lock; a process that has it alone checks the log when opening it, and seals it when
+closing it. A seal is the checksum of the closed files, by which damage to them is noticed.
 """
 
 import errno
@@ -32,16 +32,16 @@ from mneme.stores.database import kept_of, storage_errors
 
 LOCK, LOG, MANIFEST = "mneme.lock", "log.sqlite", "mneme.json"
 LOG_FILES = f"{LOG}*"
-"""The files of the log: a write-ahead log is there only after a kill."""
+"""Pattern of the log's files: a write-ahead log remains only after a kill."""
 GENERATIONS = "generation-*"
 """The folders of older ledgers."""
 NEW_LOG = "mneme.making"
-"""Where a new log is written before it takes its place."""
+"""The folder in which a new log is written before it takes its place."""
 KNOWN_NAMES = ("mneme.", LOG, "index-", "set-aside-", "generation-", "making-")
 ASIDE = "set-aside-"
 RESERVE = 64 * 1024 * 1024
 OPENING_SECONDS = 300.0
-"""The longest that a process waits while another upgrades or repairs the ledger."""
+"""Maximum seconds that a process waits while another upgrades or repairs the ledger."""
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ def has_ledger(path: Path) -> bool:
 
 
 def refuse_gone(path: Path) -> None:
-    """Raise Damaged where there was a ledger in a folder, and its log is missing."""
+    """Raise Damaged if a folder had a ledger and its log is missing."""
     if kept_of(path).exists() and not has_ledger(path):
         raise Damaged(
             f"The ledger at {path} is gone: it was there, and its log is missing.",
@@ -61,7 +61,7 @@ def refuse_gone(path: Path) -> None:
 
 
 class Folder:
-    """A ledger's folder, which this process has open with others, or alone, until `release`."""
+    """A ledger's folder, which this process keeps locked, shared or exclusively, until `release`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -89,7 +89,7 @@ class Folder:
         return True
 
     def share(self) -> None:
-        """Let other processes open the ledger too; wait while one has it alone. Raises LedgerInUse."""
+        """Let other processes open the ledger, too; wait while one has it alone. Raises LedgerInUse."""
         until = time.monotonic() + OPENING_SECONDS
         while True:
             try:
@@ -110,7 +110,7 @@ class Folder:
 
     @contextmanager
     def new_log(self) -> Iterator[Path]:
-        """Give the path for a new log, which takes its place at the end: whole, or not at all."""
+        """Yield the path for a new log, which takes its place at the end: completely, or not at all."""
         making = self.path / NEW_LOG
         with storage_errors(f"write {self.log}"):
             shutil.rmtree(making, ignore_errors=True)
@@ -122,7 +122,7 @@ class Folder:
             shutil.rmtree(making)
 
     def set_aside(self, why: str) -> Path:
-        """Move away a log that is not used any more, and say so; return where it is."""
+        """Move away a log that is no longer used, with a warning; return its new place."""
         aside = self.path / f"{ASIDE}{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
         with storage_errors(f"move {self.log} to {aside}"):
             aside.mkdir(mode=0o700)
@@ -133,15 +133,15 @@ class Folder:
         return aside
 
     def warn_of_aside(self) -> None:
-        """Warn where erased text may still be stored."""
+        """Warn about files set aside, which may still contain erased text."""
         for path in sorted(self.path.glob(f"{ASIDE}*")):
             log.warning("%s was set aside, and may still hold what has been forgotten now: delete it.", path)
 
     def check_space(self) -> None:
         """Refuse to write when the disk is nearly full.
 
-        The index maps its files: on a full disk a page that cannot be allocated kills the whole process
-        (SIGBUS). So there is a reserve.
+        The index maps its files into memory: on a full disk a page that cannot be allocated kills the process
+        (SIGBUS). So a reserve stays free.
         """
         with storage_errors(f"look at the disk of {self.path}"):
             disk = os.statvfs(self.path)
@@ -152,17 +152,17 @@ class Folder:
             )
 
     def note_format(self, format: int, embedder: str, dimension: int) -> None:
-        """Write down the format, by which older versions know that they cannot read the ledger."""
+        """Write a manifest with the format, by which older versions know that they cannot read the ledger."""
         file, made = self.path / MANIFEST, {"format": format, "embedder": embedder, "dimension": dimension}
         text = json.dumps(made | {"generation": 0})
         with storage_errors(f"write {file}"):
             if embedder and (not file.exists() or file.read_text(errors="replace") != text):
                 write_durably(file, text)
-        with suppress(OSError):  # somebody else's folder: then nobody misses the ledger
+        with suppress(OSError):  # another owner's folder: then its loss is not noticed
             make_private_file(kept_of(self.path))
 
     def keep_private(self) -> None:
-        """Close every file to others, unless the folder is open to its group alone: that was on purpose."""
+        """Close every file to others, unless the folder is open only to its group, which was on purpose."""
         if is_shared(self.path):
             return
         was_open = is_open_to_all(self.path)
@@ -177,7 +177,7 @@ class Folder:
             )
 
     def close(self) -> None:
-        """Seal the log where no other process has it open, and let go of the folder."""
+        """Seal the log if no other process has it open, and release the folder."""
         try:
             if self.log.exists() and self.is_alone():
                 seal(self.path, LOG_FILES)
@@ -185,7 +185,7 @@ class Folder:
             self.release()
 
     def release(self) -> None:
-        """Let go of the folder, which may have been deleted meanwhile."""
+        """Release the lock on the folder, which may have been deleted meanwhile."""
         with suppress(OSError):
             self.keep_private()
         os.close(self._lock)
@@ -209,7 +209,7 @@ ZERO_PAGE = bytes(4096)
 
 
 def seal(folder: Path, files: str = "**/*") -> None:
-    """Note what the closed files in a folder are; on a full disk nothing: they are checked when opened."""
+    """Write the checksum of closed files; if the disk is full, none: they are checked when opened."""
     try:
         (folder / SEAL).write_text(_checksum(folder, files))
     except OSError:
@@ -218,21 +218,21 @@ def seal(folder: Path, files: str = "**/*") -> None:
 
 
 def is_sealed(folder: Path, files: str = "**/*") -> bool | None:
-    """Say whether files are as they were closed; None where that was not noted."""
+    """Return whether files are as they were closed; None if there is no seal."""
     try:
         noted = (folder / SEAL).read_text(errors="replace")
-        return None if "{" in noted else noted == _checksum(folder, files)  # earlier versions noted JSON
+        return None if "{" in noted else noted == _checksum(folder, files)  # earlier versions wrote JSON
     except OSError:
         return False if (folder / SEAL).exists() else None
 
 
 def unseal(folder: Path) -> None:
-    """Remove a seal: the files change from now on."""
+    """Remove a seal, since the files will change from now on."""
     (folder / SEAL).unlink(missing_ok=True)
 
 
 def _checksum(folder: Path, files: str) -> str:
-    """Return a checksum of files' names, sizes, and what is not zero in them, wherever their holes are."""
+    """Return a checksum of files' names, sizes and non-zero pages, which does not depend on holes."""
     total = 0
     for path in sorted(each for each in folder.glob(files) if each.is_file() and each.name != SEAL):
         total = zlib.crc32(f"{path.relative_to(folder)} {path.stat().st_size}".encode(), total)
@@ -245,7 +245,7 @@ def _checksum(folder: Path, files: str) -> str:
 
 
 def parts(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the parts of a file that are not holes, each with its offset; the engine's are mostly holes."""
+    """Yield the parts of a file between its holes, with offsets; the engine's files are mostly holes."""
     with path.open("rb", buffering=0) as opened:
         file, at = opened.fileno(), 0
         size = os.fstat(file).st_size
@@ -254,7 +254,7 @@ def parts(path: Path) -> Iterator[tuple[int, bytes]]:
             try:
                 begin = os.lseek(file, at, os.SEEK_DATA)
                 end = os.lseek(file, begin, os.SEEK_HOLE)
-            except OSError as refusal:  # a hole is all that follows, or the file system knows none
+            except OSError as refusal:  # only a hole follows, or the file system has no holes
                 begin = size if refusal.errno == errno.ENXIO else at
             for offset in range(begin, end, CHUNK_BYTES):
                 yield offset, os.pread(file, min(CHUNK_BYTES, end - offset), offset)

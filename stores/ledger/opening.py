@@ -33,8 +33,8 @@ from mneme.stores.ledger.reading import check_embedder, current_state
 from mneme.stores.ledger.upgrading import JOURNAL, is_older, remove_older, upgrade
 
 FOLDER_ATTEMPTS = 50
-"""Attempts of a process to lock exclusively a folder in which there is no log."""
-MEMORY_DISK = "/dev/shm"  # noqa: S108  (the folder in it has a name by chance, and is for its owner alone)
+"""Maximum attempts to lock exclusively a folder that has no log."""
+MEMORY_DISK = "/dev/shm"  # noqa: S108  (the folder in it has a random name, and is private)
 if TYPE_CHECKING:
     from mneme.stores.ledger.server_index import ServerIndex
 
@@ -45,17 +45,17 @@ _OPENING = threading.RLock()
 
 
 class Store:
-    """An open log with its index; within a process each location is opened once."""
+    """An open log with its index; a process opens each location only once."""
 
     def __init__(self, place: Place, log: Log, index: Index, folder: Folder | None = None) -> None:
         self.place, self.log, self.index, self.folder = place, log, index, folder
         self.users = 0
         self.refusal: NotWritable | None = None
         self.origin = place
-        self.room: Path | None = None  # of a copy that is only read, what it is a copy of, and where
+        self.room: Path | None = None  # of a read-only copy: its original, and its folder
 
     def close(self) -> None:
-        """Close it once its last user in this process has closed it."""
+        """Close the store after its last user in this process has closed it."""
         with _OPENING:
             self.users -= 1
             if not self.users:
@@ -63,7 +63,7 @@ class Store:
                 self._shut()
 
     def _shut(self) -> None:
-        """Close everything; whoever is the last one in a folder seals its log."""
+        """Close everything; the last process in a folder seals its log."""
         with ExitStack() as closed:
             if self.room is not None:
                 closed.callback(shutil.rmtree, self.room, ignore_errors=True)
@@ -74,10 +74,10 @@ class Store:
 
 
 def open_store(location: str, embedder: str, dimension: int, api_key: str = "") -> Store:
-    """Open what is at a location, or make it where there is nothing yet. Blocks.
+    """Open the ledger at a location, or create it if there is none yet. Blocks.
 
-    Without the name of an embedder there must be a ledger, whatever its embedder is. Raises LedgerMismatch,
-    Damaged, StorageFailure; then nothing has been touched.
+    Without the name of an embedder, the ledger must exist and may have any embedder. Raises LedgerMismatch,
+    Damaged, StorageFailure; then nothing has been changed.
     """
     place = place_of(location)
     if not embedder and place.folder is not None and not has_ledger(place.folder):
@@ -118,7 +118,7 @@ def _opened(place: Place, embedder: str, dimension: int, api_key: str) -> Store:
             server: Any = import_module("mneme.stores.ledger.server_index")  # its client is slow to import
             index = server.ServerIndex(place.index, database, api_key)
             opened.callback(index.close)
-            if not current_state(database).seq:  # what an older ledger left on the server is taken over
+            if not current_state(database).seq:  # imports an older ledger from the server
                 index.opened()
         else:
             index = EdgeIndex(Path(place.log), database, check_space)
@@ -128,16 +128,16 @@ def _opened(place: Place, embedder: str, dimension: int, api_key: str) -> Store:
 
 
 def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
-    """Open the log in a folder, which is checked where no other process has it open. Raises LedgerInUse."""
+    """Open the log in a folder; check it if no other process has it open. Raises LedgerInUse."""
     folder.check_space()
     for _ in range(FOLDER_ATTEMPTS):
         if folder.is_alone():
             break
         folder.share()
-        if folder.log.exists():  # else who had it alone ended before there was one
+        if folder.log.exists():  # else its maker ended before there was one
             return _log_in(folder)
         time.sleep(0.02)
-    else:  # somebody has a log open that was deleted
+    else:  # another process has a deleted log open
         raise folder.in_use()
     if is_older(folder):
         upgrade(folder)
@@ -172,7 +172,7 @@ def _log_in(folder: Folder) -> Sqlite:
 
 
 def open_to_read(location: str, embedder: str = "", dimension: int = 0, api_key: str = "") -> Store:
-    """Open what is at a location, or a copy of it where it cannot be written: see `open_store`. Blocks."""
+    """Open the ledger at a location, or a copy of it if it cannot be written: see `open_store`. Blocks."""
     try:
         return open_store(location, embedder, dimension, api_key)
     except NotWritable as why:
@@ -180,11 +180,11 @@ def open_to_read(location: str, embedder: str = "", dimension: int = 0, api_key:
 
 
 def _copy(location: str, embedder: str, dimension: int, why: NotWritable) -> Store:
-    """Open a copy of the ledger at a location, which cannot be written for this reason.
+    """Open a copy of the ledger at a location that cannot be written, for the reason `why`.
 
-    The copy of the log is in a temporary folder (in memory, where no disk has room for it), which is removed
-    on closing. Writes are refused, and the index is made with the first search. Raises LedgerMismatch,
-    StorageFailure, and the reason itself where there is no ledger.
+    The copy of the log is in a temporary folder (in memory if no disk has room for it), which is removed on
+    closing. Writes are refused, and the index is built at the first search. Raises LedgerMismatch,
+    StorageFailure, and `why` if there is no ledger.
     """
     place = place_of(location)
     path = place.folder
@@ -194,7 +194,7 @@ def _copy(location: str, embedder: str, dimension: int, why: NotWritable) -> Sto
     files = [file for file in files if file.exists() and not file.name.endswith("-shm")]
     with storage_errors(f"copy the ledger at {path} to read it"), ExitStack() as copied:
         needed, places = 5 * sum(file.stat().st_size for file in files) + RESERVE, [MEMORY_DISK]
-        with suppress(FileNotFoundError):  # there is none that can be written
+        with suppress(FileNotFoundError):  # no temporary folder can be written
             places.insert(0, tempfile.gettempdir())
         roomy = (each for each in places if Path(each).is_dir() and shutil.disk_usage(each).free > needed)
         room = Path(tempfile.mkdtemp(prefix="mneme-reading-", dir=next(roomy, None)))

@@ -1,4 +1,4 @@
-"""Verifying a ledger, and building it anew from what is whole."""
+"""Verify a ledger, and repair it from the intact parts of its log."""
 # ruff: noqa: S608  (all that is put into these statements are constants, and marks)
 
 import asyncio
@@ -26,13 +26,13 @@ from mneme.stores.ledger.records import gaps
 from mneme.stores.ledger.upgrading import read_manifest
 
 MAX_UNREADABLE_ROWS = 1000
-"""Rows that cannot be read, one after the other, after which a table counts as ended."""
+"""Consecutive unreadable rows after which a table counts as ended."""
 
 
 class VerifyReport(BaseModel):
-    """The result of a verification; everything is whole if there are no problems.
+    """The result of a verification; the ledger is intact if there are no problems.
 
-    `hint` is what to do where not all could be read, for example while the index's server is away.
+    `hint` says what to do if not everything could be read, for example while the index's server is away.
     """
 
     location: str
@@ -43,7 +43,7 @@ class VerifyReport(BaseModel):
 
 
 class RepairReport(BaseModel):
-    """What a repair built anew, what is lost, and where the damaged files are; `old` is empty for nothing."""
+    """The result of a repair: what was lost, and where the damaged files are (`old`; empty: none)."""
 
     location: str
     records: int = 0
@@ -53,9 +53,9 @@ class RepairReport(BaseModel):
 
 
 async def verify(location: str, api_key: str = "") -> VerifyReport:
-    """Read everything in a ledger and compare it; others may go on meanwhile.
+    """Read and compare everything in a ledger; other processes may use it meanwhile.
 
-    Raises LedgerMismatch, and Damaged where the ledger is gone.
+    Raises LedgerMismatch, and Damaged if the ledger is gone.
     """
     return await asyncio.to_thread(_verify, location, api_key)
 
@@ -82,7 +82,7 @@ def _verify(location: str, api_key: str = "") -> VerifyReport:
 
 
 def count_of(database: Database) -> tuple[int, int]:
-    """Return how many records a log has, and how many versions."""
+    """Return the number of records in a log, and the number of versions."""
     with database.reading() as cursor:
         records, versions = cursor.execute("""SELECT (SELECT count(*) FROM ledger_heads), count(*)
             FROM ledger_entries WHERE kind = 'version' AND body IS NOT NULL""").fetchone()
@@ -90,10 +90,10 @@ def count_of(database: Database) -> tuple[int, int]:
 
 
 async def repair(location: str, embedder: Embedder, api_key: str = "") -> RepairReport:
-    """Build the index of a ledger anew from its log, and a damaged log from the entries that are whole.
+    """Rebuild the index of a ledger from its log, and a damaged log from its intact entries.
 
-    What is whole stays as it is. The damaged files are set aside. Raises LedgerInUse, LedgerMismatch,
-    StorageFailure, and Damaged where an older ledger cannot be upgraded.
+    Intact data stays as it is. Damaged files are set aside. Raises LedgerInUse, LedgerMismatch,
+    StorageFailure, and Damaged if an older ledger cannot be upgraded.
     """
     found = await verify(location, api_key)
     folder, lost, old = place_of(location).folder, list[str](), found.location if found.problems else ""
@@ -111,7 +111,7 @@ async def repair(location: str, embedder: Embedder, api_key: str = "") -> Repair
 
 
 async def vacuum(location: str, embedder: Embedder, api_key: str = "") -> None:
-    """Rewrite the log without what was erased, and build an index on a server anew; others wait meanwhile."""
+    """Rewrite the log without erased data, and rebuild an index on a server; others wait meanwhile."""
     store = await asyncio.to_thread(open_store, location, embedder.name, embedder.dimension, api_key)
     try:
         await store.log.thread(store.log.database.vacuum)
@@ -122,23 +122,23 @@ async def vacuum(location: str, embedder: Embedder, api_key: str = "") -> None:
 
 
 def _repair_log(folder: Folder, wrong: list[str]) -> tuple[list[str], str]:
-    """Write a damaged log anew; return what is lost, and where the damaged one is. Raises LedgerInUse."""
+    """Rewrite a damaged log; return what is lost, and the damaged file's new place. Raises LedgerInUse."""
     try:
         if not folder.is_alone():
             raise folder.in_use()
-        folder.check_space()  # the index is built anew afterwards
+        folder.check_space()  # the index is rebuilt afterwards
         unseal(folder.path)
         with folder.new_log() as path:
             lost = _rewritten(folder, path)
             old = folder.set_aside(f"has been built anew ({wrong[0]})")
-        write_durably(kept_of(folder.path), "")  # what is lost is said, and missed no more
+        write_durably(kept_of(folder.path), "")  # the loss is reported, and not reported again
         return lost, str(old)
     finally:
         folder.release()
 
 
 def _rewritten(folder: Folder, path: Path) -> list[str]:
-    """Write a new log with the entries that can be read; return what is lost."""
+    """Write a new log from the readable entries; return what is lost."""
     connection = sqlite3.connect(_lengthened(folder.log, path.parent), isolation_level=None)
     try:
         state = _first(connection, "SELECT embedder, dimension, seq FROM ledger_state")
@@ -155,7 +155,7 @@ def _rewritten(folder: Folder, path: Path) -> list[str]:
 
 
 def _lengthened(log: Path, room: Path) -> Path:
-    """Copy a damaged log, as long as its first page says that it was: else nothing of it could be read."""
+    """Copy a damaged log, extended to the size in its first page: SQLite reads no shorter file."""
     copy = room / "damaged.sqlite"
     for ending in ("", "-wal"):
         if (file := log.with_name(f"{log.name}{ending}")).exists():
@@ -169,7 +169,7 @@ def _lengthened(log: Path, room: Path) -> Path:
 
 
 def _readable(connection: sqlite3.Connection, table: str) -> list[tuple[Any, ...]]:
-    """Return the rows of a table that a damaged file still gives, one after the other where it must be."""
+    """Return the readable rows of a table in a damaged file, read one by one if necessary."""
     with suppress(sqlite3.DatabaseError):
         return connection.execute(READ[table]).fetchall()
     last = (_first(connection, f"SELECT max(rowid) FROM ledger_{table}") or (None,))[0]
@@ -196,7 +196,7 @@ def _salvaged(
     vectors: Iterable[tuple[Any, ...]],
     last: int,
 ) -> list[str]:
-    """Add what is whole of a damaged log, of so many entries; return in words what is lost."""
+    """Add the intact entries of a damaged log, which had `last` entries; return in words what is lost."""
     found = replay(transaction, sorted(rows))
     heads = found.heads
     for record, embedder, dense, checksum in vectors:

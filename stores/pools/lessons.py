@@ -1,10 +1,10 @@
 """What the retriever learns from each memory of a pool: which other memories help its question (§3.2).
 
-A lesson is stored when its memory is. Its shelf says what has become of it: it waits, is graded, has been
-learned, was refused (the version that learned from it was not kept: the next one learns from it again), or
-was skipped. Its question is a record of its own, so that the question's vector is in the ledger for every
-training and need not be computed again. The questions held out have a shelf, too: they are the set by which
-versions are judged, and it grows with the pool.
+A lesson is stored together with its memory. Its shelf is its status: waiting, graded, learned, refused (the
+version that learned from it was not kept, so the next one learns from it again), or skipped. Its question is
+a separate record, so that its vector is in the ledger and need not be computed for each training. The
+held-out questions have a shelf, too: they are the set by which versions are judged, and it grows with the
+pool.
 """
 
 import hashlib
@@ -21,17 +21,17 @@ from mneme.stores.pools.memory_pool import MemoryPool, Pair, Pooled
 from mneme.stores.shelf import Shelf, kind_of
 
 HELD_OUT = 5
-"""Every fifth answer is never trained on, with all its questions: by those a retriever is judged."""
+"""Every fifth answer, with all its questions, is held out of training, to judge retrievers by."""
 HELD_SHELF = "held"
 GRADE_MARGINS = {"likelihood": 0.01, "probability": 0.05, "grade": 0.05}
-"""What grades must differ by to mean something: a likelihood is measured, a grade is a guess in words."""
+"""Minimum differences of meaningful grades: a likelihood is measured, a grade is a model's estimate."""
 Status = Literal["waiting", "graded", "learned", "refused", "skipped"]
 Measure = Literal["likelihood", "probability", "grade"]
-"""How eq. 1 was found: how probable the answer itself is, or a grade; P(yes) in lessons of older versions."""
+"""The basis of eq. 1: the likelihood of the answer, or a grade; P(yes) in lessons of older versions."""
 
 
 class Graded(BaseModel, frozen=True):
-    """A candidate example, and how probable it makes an answer that contradicts the memory's (eq. 1)."""
+    """A candidate example, and the probability of an answer that contradicts the memory's (eq. 1)."""
 
     key: str
     contradiction: float = Field(ge=0, le=1)
@@ -40,7 +40,7 @@ class Graded(BaseModel, frozen=True):
 
 
 class HeldOut(BaseModel, frozen=True):
-    """A memory by which versions are judged: its question, and whose it is. No grader has a say in it."""
+    """A memory by which versions are judged: its question and its agent, without any grade."""
 
     key: str
     question: str
@@ -48,7 +48,7 @@ class HeldOut(BaseModel, frozen=True):
 
 
 class RetrieverLesson(BaseModel, frozen=True):
-    """One memory's candidates with their grades; the labels follow from them."""
+    """One memory's candidates with their grades, and the labels that follow from these."""
 
     key: str = Field(description="The memory's key in the pool.")
     question: str = Field(description="What is looked up: the question after the turns that led up to it.")
@@ -70,9 +70,9 @@ class RetrieverLesson(BaseModel, frozen=True):
 def labelled(lesson: RetrieverLesson, candidates: list[Graded], v: int) -> RetrieverLesson:
     """Label at most v/2 candidates of the lowest grades positive and v/2 of the highest negative (§3.2).
 
-    Grades that lie closer together than their measure's MARGIN tell nothing: none is labelled. No label
-    is given by the order of keys: candidates of one grade are labelled together or not at all, and none
-    that is nearer than half a margin to the middle between the lowest and the highest grade.
+    If all grades lie within their measure's margin, none is labelled. Labels do not depend on the order of
+    keys: candidates of one grade are labelled together or not at all, and none within half a margin of the
+    middle between the lowest and the highest grade.
     """
     ordered = sorted(candidates, key=lambda each: (each.contradiction, each.key))
     graded = lesson.model_copy(update={"status": "graded", "candidates": ordered})
@@ -95,19 +95,19 @@ HELD_OUT_KIND = kind_of(HeldOut, text=lambda held: held.question)
 
 
 class RetrieverLessons(Shelf[RetrieverLesson, RetrieverLesson]):
-    """The lessons of one pool, by what has become of them, and their questions."""
+    """The lessons of one pool, by status, and their questions."""
 
     def __init__(self, pool: MemoryPool) -> None:
         super().__init__(pool.ledger, (*pool.below, "lessons"), LESSON)
         self.questions = Shelf(pool.ledger, (*pool.below, "questions"), HELD_OUT_KIND)
 
     async def open_all(self, pairs: Sequence[Pooled], *, change: Change) -> None:
-        """Store the lessons of memories that have a question, once; all questions are embedded together."""
+        """Store the lessons of memories with a question, once; all questions are embedded together."""
         asked = [each for each in pairs if each.pair.prompt.strip()]
         await self.ledger.write([write for each in asked for write in self._opening(each, change)])
 
     def _opening(self, pair: Pooled, change: Change) -> list[Write]:
-        """Return the writes of a question and of its lesson; done again, they change nothing."""
+        """Return the writes of a question and of its lesson; repeated, they change nothing."""
         told = {"key": pair.key, "question": pair.pair.asked, "agent": pair.pair.agent}
         lesson = RetrieverLesson(**told, group=group_of(pair))
         question = self.questions.write(pair.key, HeldOut(**told), change, idempotency_key=pair.key)
@@ -118,19 +118,19 @@ class RetrieverLessons(Shelf[RetrieverLesson, RetrieverLesson]):
         ]
 
     async def on(self, status: Status, limit: int) -> Sequence[RetrieverLesson]:
-        """Return lessons of one status, the oldest first."""
+        """Return lessons with a status, oldest first."""
         return await self.all(limit, shelf=status)
 
     async def count_on(self, status: Status) -> int:
-        """Return how many lessons have a status."""
+        """Return the number of lessons with a status."""
         return await self.ledger.count(self.namespace, shelf=status)
 
     async def held_out(self, limit: int) -> Sequence[HeldOut]:
-        """Return the latest memories that no training looks at, whatever became of their lessons."""
+        """Return the latest held-out memories, whatever the status of their lessons."""
         return await self.questions.all(limit, shelf=HELD_SHELF, newest_first=True)
 
     async def of(self, keys: Sequence[str]) -> list[RetrieverLesson]:
-        """Return the lessons of these memories, in this order; those that were forgotten are left out."""
+        """Return the lessons of these memories, in this order, without missing ones."""
         return self.read(await self.by_keys(keys))
 
     @retry_on_conflict

@@ -23,19 +23,19 @@ from mneme.stores.shelf import RecordKind, Shelf
 from mneme.stores.write_gate import PAIR_GATE, SAME_ANSWER, SAME_QUESTION, may_be_reworded, near
 
 MAX_PAIR_CHARS = PAIR_GATE.max_chars
-"""Characters of a prompt or an answer: an example has to fit into another agent's prompt."""
+"""Maximum characters of a prompt or an answer: an example must fit into another agent's prompt."""
 MAX_TURNS = 20
-"""Turns that may lead up to a question."""
+"""Maximum turns before a question."""
 MAX_HIDDEN_SCORE = 50
-"""The score up to which a pair that more people rated down than up is shown to no agent."""
+"""Maximum score at which a pair with more thumbs down than up is hidden from agents."""
 DUPLICATE_CANDIDATES = 10
-"""The pairs with the most words in common, among which nearly the same one is looked for."""
+"""Number of pairs with the most common words that are checked for a near-duplicate."""
 PAIRS_SHELF = "pairs"
 PAIRS_PER_READ = 500
 
 
 def asked(question: str, leading: Sequence[str]) -> str:
-    """Return the text by which a question is looked up, the latest first: embedders may read only a part."""
+    """Return the text to search a question by, latest turn first: embedders may read only the beginning."""
     return "\n".join([question, *reversed(leading)])
 
 
@@ -74,22 +74,22 @@ class Pair(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def key(self) -> str:
-        """Return a checksum of what this pair says; who said it and its score do not count."""
+        """Return a checksum of this pair's content, without its author and score."""
         said = json.dumps([self.leading, self.prompt.strip(), self.answer.strip()], ensure_ascii=False)
         return hashlib.sha256(said.encode()).hexdigest()[:32]
 
     @property
     def asks(self) -> str:
-        """Return the question without the examples that a whole prompt has before it."""
+        """Return the question without the examples that precede it in a whole prompt."""
         return self.own_question or self.prompt
 
     @property
     def is_rated_down(self) -> bool:
-        """Return whether people's ratings took its score so low that it is no example any more."""
+        """Return whether people's ratings lowered its score so far that it is no longer an example."""
         return self.downs > self.ups and self.score <= MAX_HIDDEN_SCORE
 
     def rated(self, up: bool) -> "Pair":
-        """Return the pair after a person's thumb: the score is the mean of the scorer's and 100 or 0 each."""
+        """Return the pair after a thumb: its score is the mean of the scorer's, and 100 or 0 per thumb."""
         judged = self.score if self.judged is None else self.judged
         ups, downs = self.ups + up, self.downs + (not up)
         score = round((judged + 100 * ups) / (1 + ups + downs))
@@ -97,17 +97,17 @@ class Pair(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def text(self) -> str:
-        """Return what retrieval looks at, earlier turns last: an embedder may read only the beginning."""
+        """Return the text for search, earlier turns last: an embedder may read only the beginning."""
         return "\n".join([self.prompt, self.answer, *self.leading]).strip()
 
     @property
     def asked(self) -> str:
-        """Return what its question is looked up by."""
+        """Return the text by which its question is searched."""
         return asked(self.asks, self.leading)
 
 
 class Pooled(BaseModel, frozen=True):
-    """A pair in its pool; the similarity is there where it was found by a question."""
+    """A pair in its pool; with its similarity if it was found by a question."""
 
     key: str
     pair: Pair
@@ -144,14 +144,14 @@ class MemoryPool(Shelf[Pair, Pooled]):
         super().__init__(ledger, (*self.below, "pairs"), PAIR)
 
     async def add(self, pair: Pair, *, change: Change) -> bool:
-        """Store a pair; return whether it is new. One that was removed stays removed."""
+        """Store a pair; return whether it is new. A removed pair stays removed."""
         return (await self.add_all([pair], change=change))[0]
 
     @retry_on_conflict
     async def add_all(self, pairs: Sequence[Pair], *, change: Change, once: str | None = None) -> list[bool]:
         """Store pairs, which are embedded together; return which of them are new.
 
-        Those that the same `once` stored before, in a run that was killed, count as new.
+        Pairs that the same `once` stored before, in a killed run, count as new.
         """
         mark, given = once or uuid4().hex, {each.key: each for each in pairs}
         heads = {head.key: head for head in await self.by_keys([*given])}
@@ -167,11 +167,11 @@ class MemoryPool(Shelf[Pair, Pooled]):
             raise NotFound(f"The pool {self.pool} holds no pairs.", "See `mneme share pool list`.")
 
     async def holds(self, key: str) -> bool:
-        """Return whether a pair is there and has not been removed."""
+        """Return whether a pair exists and has not been removed."""
         return await self.find(key) is not None
 
     async def get(self, key: str) -> Pooled:
-        """Return a pair by its key, or by enough of its beginning. Raises NotFound, BadInput."""
+        """Return a pair by its key or the beginning of it. Raises NotFound, BadInput."""
         if found := await self.find(key):
             return found
         starting = [each async for each in self.pairs() if key and each.key.startswith(key)]
@@ -182,11 +182,11 @@ class MemoryPool(Shelf[Pair, Pooled]):
         return starting[0]
 
     async def first(self, limit: int, agent: str = "", start: int = 0) -> Sequence[Pooled]:
-        """Return so many pairs, of all agents or of one, in the order in which they came in."""
+        """Return pairs of all agents or of one, in the order in which they were added."""
         return await self.all(limit, filter={"agent": agent} if agent else None, offset=start)
 
     async def pairs(self, agent: str = "") -> AsyncIterator[Pooled]:
-        """Yield every pair, in the order in which they came in."""
+        """Yield every pair, in the order in which they were added."""
         start = 0
         while found := await self.first(PAIRS_PER_READ, agent, start):
             for each in found:
@@ -196,24 +196,24 @@ class MemoryPool(Shelf[Pair, Pooled]):
     async def retrieve(
         self, question: str, k: int, *, vector: Sequence[float] | None = None, mode: Mode = "dense"
     ) -> list[Pooled]:
-        """Return the k pairs most similar to a question (§3.2), by the vector that a retriever made of it."""
+        """Return the k pairs most similar to a question (§3.2), by the vector that a retriever computed."""
         hits = await self.search(question, limit=k, mode=mode, vector=vector)
         return [Pooled.of(hit.version, hit.score) for hit in hits]
 
     async def candidates(self, pair: Pooled, n: int) -> list[Pooled]:
         """Return the n pairs whose words fit a pair's question best by BM25, itself not among them (§3.2).
 
-        The index orders pairs that fit equally well by where they lie, which no seed repeats: their keys do.
+        The index orders equal scores by storage position, which is not reproducible; here keys order them.
         """
         hits = await self.search(pair.pair.asked, limit=3 * n, mode="bm25")
         ordered = sorted(hits, key=lambda hit: (-round(hit.score, 3), hit.version.key))
         return self.read(hit.version for hit in ordered if hit.version.key != pair.key)[:n]
 
     async def nearly(self, pair: Pair) -> Pooled | None:
-        """Return a pair whose question and answer are nearly this new one's; else None.
+        """Return a pair whose question and answer nearly equal this new one's; else None.
 
-        It is looked for by the words that both have; only what may be another wording of it is embedded. A
-        pair that is or was in the pool is not new.
+        Candidates are found by common words; only possible rewordings are embedded. A pair that is or was in
+        the pool is not new.
         """
         if await self.by_keys([pair.key]):
             return None
@@ -228,7 +228,7 @@ class MemoryPool(Shelf[Pair, Pooled]):
         return None
 
     async def _means(self, one: Pair, other: Pair) -> bool:
-        """Tell by their vectors whether two pairs ask and answer the same; False without an embedder."""
+        """Return whether two pairs have the same meaning by their vectors; False without an embedder."""
         texts = one.asks, other.asks, one.answer, other.answer
         if not (vectors := await self.ledger.embedded(texts)):
             return False
@@ -248,7 +248,7 @@ class MemoryPool(Shelf[Pair, Pooled]):
 
 
 def read_lines(lines: Sequence[str], first: int = 1) -> tuple[list[Pair], list[str]]:
-    """Read pairs, one JSON line each; return them, and what is wrong with the others, by line number."""
+    """Read pairs, one per JSON line; return them, and the errors of the other lines by number."""
     pairs, broken = list[Pair](), list[str]()
     for number, line in enumerate(lines, start=first):
         if not line.strip():

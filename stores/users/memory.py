@@ -1,8 +1,8 @@
-"""A memory: what it says, the words that it rests on, and its valid time beside the ledger's recorded time.
+"""A memory: its content, its source words, and its valid time (the ledger has the recorded time).
 
-A day is given as far as it is known: `2026-03-14`, `2026-03` or `2026`. `since` takes the first day of it and
-`until` the last. A version that is a change ends the one before it; one that is a correction, an addition or
-an edit takes over its time.
+A date is as exact as it is known: `2026-03-14`, `2026-03` or `2026`. `since` means its first day, `until` its
+last. A version that is a change ends the period of the version before; a correction, an addition or an edit
+takes over that period.
 """
 
 from calendar import monthrange
@@ -21,7 +21,7 @@ RULES = "rules"
 MAX_LINKS = 3
 """Maximum links from a new memory to memories that it may contradict."""
 MAX_PAST = 3
-"""Changes of a memory, the latest, that it tells of; its history has all."""
+"""Maximum earlier states, latest first, that a memory includes; its history has all of them."""
 
 
 class Statement(BaseModel):
@@ -36,7 +36,7 @@ class Statement(BaseModel):
 
 
 class Past(BaseModel):
-    """An earlier state of a memory: its text, and from and until when it held, as far as known."""
+    """An earlier state of a memory: its text, and the period in which it held, as far as known."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -51,7 +51,7 @@ class Past(BaseModel):
 
 
 class Memory(BaseModel):
-    """One self-contained memory and the words it rests on; `quote` and `message_id` are the latest."""
+    """One self-contained memory and its source words; `quote` and `message_id` are the latest."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -68,53 +68,53 @@ class Memory(BaseModel):
     until: str = ""
     """The last day, month or year in which it holds; empty: not known, or for good."""
     is_change: bool = False
-    """Whether the version before it was true until `since`; else it takes over the time of that one."""
+    """Whether the version before it held until `since`; else this version takes over its period."""
     past: list[Past] = []
-    """What it said before changes, the latest first; what was wrong or is to be forgotten is none of it."""
+    """Its states before changes, latest first, without corrected or forgotten ones."""
     statements: list[Statement] = []
-    """What it was put together from, oldest first; none in memories of other makers."""
+    """The statements that it was built from, oldest first; empty in memories of other origin."""
     read_by: str = ""
-    """Who read the message that it was told in; `rules` until a model has read it; empty: written by hand."""
+    """The reader of its message; `rules` until a model has read it; empty: written by hand."""
     may_contradict: list[str] = []
-    """The keys of the memories that it may contradict, until somebody settles it.
+    """The keys of the memories that it may contradict, until this is settled.
 
-    Only the newer of two is stored with the link; `UserMemories.linked` shows it with both.
+    Only the newer of two memories stores the link; `UserMemories.linked` shows it on both.
     """
     flag: str = ""
-    """Why a person should look at it, or what stayed in doubt; empty: no reason."""
+    """The reason why a person should review it, or a remaining doubt; empty: none."""
     unclear: str = ""
-    """What the user should be asked, because two people have one name; empty: nothing."""
+    """A question to the user, because two people have the same name; empty: none."""
     asks: list[str] = []
-    """The teams of which its owner is asked whether they may know it, as the owner's policy says."""
+    """The teams about which its owner is asked whether they may know it, by the owner's policy."""
 
     @property
     def holding(self) -> Holding:
-        """Whether it holds today, will, or did; where nothing is known, it holds."""
+        """Whether it holds today, later or in the past; without dates, it holds."""
         return self.holding_on(date.today())
 
     def holding_on(self, day: date) -> Holding:
-        """Return whether it holds on a day, will, or did."""
+        """Return whether it holds on a day, after it or before it."""
         return holding(self.since, self.until, day)
 
     @property
     def before(self) -> str:
-        """What held before it, after a space; empty: nothing that is known."""
+        """The earlier states, after a space; empty if none is known."""
         return "".join(f" {each.text}" for each in self.past)
 
     @property
     def dated(self) -> str:
-        """What it says, and from and until when that holds, as far as known."""
+        """The content with its period, as far as known."""
         known = [f"{word} {day}" for word, day in (("from", self.since), ("until", self.until)) if day]
         return f"{self.content} ({', '.join(known)})" if known else self.content
 
     @property
     def timed(self) -> str:
-        """What it says, from and until when that holds, and what held before."""
+        """The content with its period, and its earlier states."""
         return self.dated + self.before
 
     @property
     def attention(self) -> str:
-        """Why somebody should look at it, in one line; empty: no reason."""
+        """The reasons why a person should review it, in one line; empty: none."""
         links = f"It may contradict {', '.join(self.may_contradict)}." if self.may_contradict else ""
         asks = f"May {', '.join(self.asks)} know it? Then promote it, else accept it." if self.asks else ""
         return " ".join(filter(None, [self.flag, self.unclear, links, asks]))
@@ -140,13 +140,13 @@ class MemoryRecord(BaseModel):
     memory: Memory
     similarity: float | None = None
     scores: Mapping[str, float] = Field({}, exclude_if=lambda scores: not scores)
-    """What gave it its place in a search: the `total` and its parts, such as `dense` and `words`."""
+    """The `total` score in a search, and its parts, such as `dense` and `words`."""
     shared_with: Sequence[str] = Field((), exclude_if=lambda teams: not teams)
-    """Where it was just written: the teams that its owner's policy told."""
+    """After a write: the teams that the owner's policy shared it with."""
 
     @property
     def text(self) -> str:
-        """What is remembered."""
+        """The content of the memory."""
         return self.memory.content
 
     @classmethod
@@ -162,7 +162,7 @@ class MemoryRecord(BaseModel):
 
 
 def days_of(day: str) -> tuple[date, date] | None:
-    """Return the first and the last day of a day, month or year; None where it is none."""
+    """Return the first and the last day of a day, month or year; None if the text is not a date."""
     filled = {4: "-01-01", 7: "-01"}.get(len(day), "")
     try:
         first = date.fromisoformat(day[:10] + filled)
@@ -175,7 +175,7 @@ def days_of(day: str) -> tuple[date, date] | None:
 
 
 def check_period(since: str, until: str) -> None:
-    """Raise BadInput for an invalid day, month or year, and for an end before its beginning."""
+    """Raise BadInput for an invalid day, month or year, or an end before its beginning."""
     for name, day in (("since", since), ("until", until)):
         if day and days_of(day) is None:
             raise BadInput(
@@ -203,9 +203,9 @@ def overlaps(one: tuple[str, str], other: tuple[str, str]) -> bool:
 
 
 def valid_at(history: Sequence[Version], day: date) -> Version | None:
-    """Return the version of a memory that held on a day, from its whole history; None where none did.
+    """Return the version of a memory that held on a day, from its whole history; None if none did.
 
-    Time that is not known is taken for any time, but for what a change replaced.
+    An unknown time counts as any time, except in versions that a later change replaced.
     """
     is_separate = True
     for version in reversed(history):
@@ -218,7 +218,7 @@ def valid_at(history: Sequence[Version], day: date) -> Version | None:
 
 
 def day_before(day: str) -> str:
-    """Return the day before a day, month or year begins; empty where it is none."""
+    """Return the day before a day, month or year begins; empty if it is not a date."""
     days = days_of(day)
     return f"{days[0] - timedelta(days=1)}" if days else ""
 

@@ -1,9 +1,9 @@
 """Promotion of a user's memories to a team: shared by hand, or by a standing policy of the user.
 
 A policy names a team and subjects. A memory with all words of a subject, in any form, is about it: with
-`always` it is shared in the transaction that writes it, with `ask` it waits for its owner's word; so does one
-that the write gate doubts. What was shared names its source, so that a correction, a rollback and `forget`
-reach it. An organisation that asks for what its team knows is sent it as a proposal.
+`always` it is shared in the transaction that writes it, with `ask` it waits for its owner's decision; so does
+one that the write gate doubts. A shared fact names its source, so that a correction, a rollback and `forget`
+reach it. Teams propose facts to an organisation if its policy for them is `ask`.
 """
 
 import re
@@ -40,18 +40,18 @@ from mneme.stores.users.traces import third_person
 from mneme.stores.write_gate import FACT_GATE
 
 Compare = Callable[[Memory, UserMemories, str], Awaitable[tuple[MemoryRecord | None, Sequence[MemoryRecord]]]]
-"""Returns which memory of a place is repeated, and which may be contradicted; never the record of the key."""
+"""Returns the memory that is repeated, and those that may be contradicted, without the one of the key."""
 Sharing = Literal["never", "ask", "always"]
 WRITE_TRIES = 5
 UNSPACED_TEXT = re.compile(f"(?:{HAN.pattern}|{KANA.pattern})+")
-"""Chinese or Japanese, which has no spaces: it is looked for as it stands."""
+"""Pattern of Chinese or Japanese text, which has no spaces: it is compared as a whole."""
 ENDING_LETTERS = 1, 3
-"""Letters at most in which a word of another language may end otherwise, and its other form."""
+"""Maximum letters of the ending of a word, and of its other form, in other languages than English."""
 PRIVATE: dict[str, Any] = {
     **dict.fromkeys(("quote", "message_id", "thread", "flag", "unclear"), ""),
     **{name: [] for name in ("statements", "past", "may_contradict", "asks")},
 }
-"""Of a memory that is shared: the hour at which and the words in which it was said stay with its owner."""
+"""Fields that are removed from a shared memory; its time is shortened to the day."""
 
 
 class Policy(BaseModel):
@@ -88,17 +88,17 @@ class Policy(BaseModel):
 
 
 def marks_of(subject: str) -> list[str]:
-    """Return the words of a subject that tell one text from another."""
+    """Return the distinctive words of a subject, without stop words."""
     return [word for word in INDEXED_WORD.findall(_spaced(subject)) if stems_of(word)]
 
 
 def _spaced(text: str) -> str:
-    """Return a text in which what has no spaces stands by itself."""
+    """Return a text with spaces around its parts that have no spaces between words."""
     return UNSPACED_TEXT.sub(r" \g<0> ", unicodedata.normalize("NFKC", text))
 
 
 def _is_form(one: str, other: str) -> bool:
-    """Return whether two words begin alike and differ by no more than an ending, in whichever language."""
+    """Return whether two words differ only by an ending, in any language."""
     pairs = enumerate(zip(one, other, strict=False))
     alike = next((n for n, (its, others) in pairs if its != others), min(len(one), len(other)))
     shorter, longer = sorted(len(each) - alike for each in (one, other))
@@ -106,7 +106,7 @@ def _is_form(one: str, other: str) -> bool:
 
 
 class ShareWrites(NamedTuple):
-    """The writes that share a memory: none if `known` says it already; and the memories `beside` it."""
+    """The writes that share a memory, none if `known` says it already; and those `beside` it."""
 
     writes: Sequence[Write]
     known: MemoryRecord | None
@@ -122,16 +122,16 @@ class TeamFacts(UserMemories):
 
 
 def policies_of(ledger: Ledger, user: str) -> Shelf[Policy, Policy]:
-    """Return a user's policies, by the names under which teams are kept."""
+    """Return a user's policies, by the stored names of teams."""
     return Shelf(ledger, user_namespace(user, "policies"), kind_of(Policy))
 
 
 @retry_on_conflict
 async def end_sharing(ledger: Ledger) -> set[str]:
-    """Set policies to never, and take back questions and proposals, for teams that the roles no longer name.
+    """Set policies to never, and withdraw questions and proposals, for teams that the roles no longer name.
 
-    A later team of such a name has other members. What the team was told stays. Return the names. Roles that
-    name no team at all end nothing: their file was not given, or is empty for a moment.
+    A later team of that name may have other members. Facts already shared stay. Return the teams' names.
+    Roles without any team change nothing: their file is not set, or is empty for a moment.
     """
     change = Change(reason="the team is no more", actor="roles")
     known, ended = {*roles().teams, *roles().organisations}, set[str]()
@@ -156,7 +156,7 @@ async def end_sharing(ledger: Ledger) -> set[str]:
 
 
 async def _end_questions(memories: UserMemories, team: str, change: Change) -> None:
-    """Withdraw the questions whether a team may know these memories."""
+    """Withdraw the questions to a user whether a team may know memories."""
     for head in await memories.heads(filter={"asks": team}):
         for found in readable(MemoryRecord.of, [head]):
             memory = _asking(found.memory, team)
@@ -164,7 +164,7 @@ async def _end_questions(memories: UserMemories, team: str, change: Change) -> N
 
 
 def as_shared(memory: Memory, at: datetime, owner: str) -> Memory:
-    """Return a memory as others see it: only the day on which it was told, and with its owner's name."""
+    """Return a memory as others see it: with its owner's name, and only the day on which it was told."""
     content, *relations = (third_person(each, owner) for each in (memory.content, *memory.relations))
     day = (memory.time or at.astimezone().isoformat())[: len("2026-01-01")]
     told = {"content": content, "relations": relations, "time": day}
@@ -177,9 +177,9 @@ def linked(memory: Memory, beside: Sequence[MemoryRecord]) -> Memory:
 
 
 async def shared(facts: TeamFacts, memory: Memory, change: Change, compare: Compare) -> ShareWrites:
-    """Return what tells a team a memory: what was made of the same before says so from now on.
+    """Return the writes that share a memory with a team; a fact made from its source before is updated.
 
-    An organisation that asks for what its teams know gets it as a proposal.
+    Organisations whose policy for the team is `ask` get it as a proposal.
     """
     sources = [record for record, _ in pairs_in(change.source.records)]
     links = await facts.ledger.read(links_of, sources, forward=True)

@@ -1,4 +1,4 @@
-"""Traces of a memory: its source messages and their remains in the inbox, which are forgotten with it."""
+"""Traces of a memory: its source messages and their remains in the inbox, which are erased with it."""
 
 import re
 from collections.abc import Sequence, Set
@@ -11,7 +11,7 @@ from mneme.stores.ledger.records import LOCAL, Value, Version, user_namespace
 from mneme.stores.users.inbox import Message, outcome_of, trouble_of, untroubled
 
 MIN_CHARS = 8
-"""Characters of words that are looked for inside of other texts."""
+"""Minimum characters of a text that is searched for inside other texts."""
 
 THE_USER = re.compile(
     r"(?<=\band )the user\b|\b[Tt]he user(?=['’]s\b|\W*$|[.,;]|\s+(?:\||no longer|will|would|can|could|may"
@@ -21,13 +21,13 @@ THE_USER = re.compile(
 
 
 def third_person(text: str, owner: str) -> str:
-    """Return a text of a memory as others are shown it, to whom "the user" would be themselves."""
+    """Return a memory's text for other readers: "the user" becomes the owner's name."""
     return text if owner == LOCAL else THE_USER.sub(lambda _: owner, text)
 
 
 @dataclass(frozen=True)
 class Origins:
-    """The ids of messages; the texts and quotes of a memory in any version; messages as they were sent."""
+    """The sources of a memory: message ids, all its texts and quotes in any version, and sent messages."""
 
     messages: frozenset[str] = frozenset()
     texts: frozenset[str] = frozenset()
@@ -39,7 +39,7 @@ class Origins:
     def is_in(self, text: str) -> bool:
         """Return whether a text is or contains one of these.
 
-        A single word, such as a name, is not looked for inside of others: they may speak of something else.
+        A single word, such as a name, is not searched inside others, which may be about something else.
         """
         return text.strip() in self.sayings or any(part in text for part in self.passages)
 
@@ -50,13 +50,13 @@ class Origins:
 
     @cached_property
     def passages(self) -> frozenset[str]:
-        """The texts of several words, without the stop at their end."""
+        """The texts of several words, without a final full stop."""
         ended = (text.strip().rstrip(".!?") for text in self.sayings)
         return frozenset(text for text in ended if len(text) >= MIN_CHARS and " " in text)
 
 
 def origins_of(history: Sequence[Version]) -> Origins:
-    """Return the sources and texts of all versions of a memory; unreadable ones are passed over."""
+    """Return the sources and texts of all versions of a memory; unreadable versions are skipped."""
     messages: set[str] = set()
     texts: set[str] = set()
     for version in history:
@@ -83,16 +83,16 @@ class InboxTraces:
         self._ledger, self._namespace = ledger, user_namespace(user, "inbox")
 
     async def about(self, keys: Set[str], known: Origins) -> Origins:
-        """Add to what is known of memories the messages whose outcome names one, and what they all said."""
+        """Add to known sources the messages whose outcome names one of the memories, and their texts."""
         heads = await self._heads()
         about = {head.key for head in heads if head.key in known.messages or keys & _concerned(head)}
         return known | Origins(frozenset(about), turns=frozenset(await self._said(about)))
 
     async def find(self, told: Origins) -> Traces:
-        """Find the records in which something of it stands.
+        """Find the inbox records that contain anything from these sources.
 
-        Closed messages only record work that is done, so all of them are forgotten, with the turns before
-        them. A message that is still open stays, without the turns in question, unless it tells the same.
+        Closed messages only record finished work, so all of them are forgotten, with the turns before them.
+        An open message stays, without the turns in question, unless it has the same content itself.
         """
         heads = await self._heads()
         gone = [head for head in heads if not head.live or _tells(head, told)]
@@ -104,13 +104,13 @@ class InboxTraces:
         return await self._ledger.records(self._namespace, limit=None, include_retired=True)
 
     async def _said(self, messages: Set[str]) -> set[str]:
-        """Return the words of messages as they came in; closing one takes them out of its latest version."""
+        """Return the original texts of messages; closing one removes them from its latest version."""
         histories = [await self._ledger.history(self._namespace, message) for message in messages]
         return {said for versions in histories if (said := str(versions[0].value["message"]).strip())}
 
 
 def _concerned(head: Version) -> set[str]:
-    """Return the keys of the memories that a closed message was found to concern."""
+    """Return the keys of the memories that a closed message's operations concerned."""
     outcome = outcome_of(head)
     return {each["key"] for each in outcome["operations"]} if outcome else set()
 
@@ -120,7 +120,7 @@ def _tells(head: Version, told: Origins) -> bool:
 
 
 def _without(value: Value, texts: Set[str]) -> Value:
-    """Leave out the turns before a message, and the reply to it, that hold any of these texts."""
+    """Remove from a message the turns, and the failed reply, that contain any of these texts."""
 
     def holds(said: str) -> bool:
         return any(text in said for text in texts if text)

@@ -183,7 +183,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
         self._unreported.append(message_id)
         try:
             await self.say(words, message_id)
-        except (TooMany, StorageFailure):  # it was not taken in, so nothing will become of it
+        except (TooMany, StorageFailure):  # it is not in the inbox: no outcome will come
             self._unreported.remove(message_id)
             raise
         except ServerGone:  # in this turn: the message is answered here, or on a server that took over
@@ -295,7 +295,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
         while letter := await session.letter(message_id):
             if not session.is_served or letter["error"] or await session.is_broken():
                 return None
-            if (await self._left())[0]:  # its turn failed, at whose end the server would have begun with it
+            if (await self._left())[0]:  # the turn failed, so the server never begins
                 return None
             await asyncio.sleep(seconds)
             seconds = min(2 * seconds, SLOWEST_POLL_SECONDS)

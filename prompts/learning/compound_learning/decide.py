@@ -97,7 +97,7 @@ $cards""",
 
 @resolve_task.bound
 def can_be_resolved(given: Case) -> Schemas:
-    """Leave the verdict to what was measured, and offer the cards that may be promoted."""
+    """Bind the verdict to the measurement, and offer the cards that may be promoted."""
     measured = {} if given.trial is None else {"solved": {"enum": [given.trial.solved]}}
     failed = given.trial is not None and not given.trial.solved
     may_verify = given.trial is not None and not failed and not given.open_blocking
