@@ -94,7 +94,7 @@ def backups_with(names: Collection[str]) -> list[BackupReport]:
 
 
 def _may_hold(file: Path, names: Collection[bytes]) -> bool:
-    """Return whether a backup contains one of the names, also across the border of two parts read at once."""
+    """Return whether a backup contains one of the names, also across the border of two chunks."""
     before, most = b"", max(map(len, names), default=0)
     try:
         with zipfile.ZipFile(file) as archive:

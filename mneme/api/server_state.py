@@ -1,4 +1,4 @@
-"""Data of threads that a LangGraph server has beside their checkpoints, as an erasure needs it."""
+"""A LangGraph server's data of threads, apart from their checkpoints, as an erasure needs it."""
 
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager, suppress

@@ -124,7 +124,7 @@ class SharedMemory(Operations):
 
     @reads("forgotten")
     async def forgotten(self, team: Team = LOCAL) -> Sequence[Forgotten]:
-        """Return what was erased of the user and of a team: when, by whom and why; its content is gone."""
+        """Return the erasures of the user's and a team's records: when, by whom and why, without content."""
         own = await self._read_team(team, "forgotten")
         mine = await self._ledger.forgotten(user_namespace(self._owner))
         return [*mine, *await self._ledger.forgotten(team_namespace(own))]

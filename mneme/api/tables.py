@@ -24,7 +24,7 @@ def figure(number: float) -> str:
 
 @dataclass
 class Table:
-    """Text in rows and columns, or one card a row where the columns do not fit beside one another.
+    """Text in rows and columns, or one card per row if the columns do not fit side by side.
 
     With `figures`, all columns but the first are aligned to the right, and columns that do not fit are
     printed below, with the first column repeated. `lines` separates the rows.
@@ -114,5 +114,5 @@ class Table:
 
 
 def _together(widths: Sequence[int]) -> int:
-    """Return the width of columns beside one another."""
+    """Return the total width of columns side by side."""
     return sum(widths) + GAP * (len(widths) - 1)

@@ -125,7 +125,7 @@ class Threads(Operations):
 
     @reads("threads/conversations")
     async def conversations(self, limit: Limit = 50) -> Sequence[ConversationSummary]:
-        """Return the conversations in which the user said something, by whichever door, the latest first."""
+        """Return the conversations with a message of the user, from any interface, the latest first."""
         names = {each.id: each.name for each in await self.list()}
         return await conversations(self._ledger, self._owner, names, limit)
 

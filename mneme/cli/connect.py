@@ -198,7 +198,7 @@ def _servers(files: Files, server: Json | None) -> tuple[Path, str | None]:
 
 
 def _toml(path: Path, server: Json | None) -> str | None:
-    """Return the next text of a TOML file, in which our lines stand between marks of ours."""
+    """Return the next text of a TOML file, in which our lines are between two comments of ours."""
     before = path.read_text(encoding="utf-8") if path.is_file() else ""
     start, _, rest = before.partition(BLOCK_BEGIN)
     after = start + rest.partition(BLOCK_END)[2]
@@ -225,7 +225,7 @@ def _parsed(path: Path, text: str) -> Json:
 
 
 def _read(path: Path) -> Json:
-    """Return a JSON file's object; an empty one where there is no file. Raises BadInput."""
+    """Return a JSON file's object; an empty one if there is no file. Raises BadInput."""
     hint = "Nothing was changed; repair it first."
     try:
         found = json.loads(path.read_text(encoding="utf-8") or "{}") if path.is_file() else {}

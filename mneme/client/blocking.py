@@ -38,7 +38,7 @@ class Loop:
         return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     def close(self) -> None:
-        """Leave what is open, and end the thread."""
+        """Run `leave`, and end the thread."""
         _running.discard(self)
         if not self._thread.is_alive():  # this process was forked from the one that has the thread
             return

@@ -182,7 +182,7 @@ class Owned(NamedTuple):
 
 
 class _Calls:
-    """Operations of a class, each of which is done through the door."""
+    """Operations of a class, each called through the door."""
 
     def __init__(self, door: Door, owned: Owned) -> None:
         self._door, self._owned = door, owned

@@ -28,7 +28,7 @@ SPOKEN_ROLES: Mapping[str, Literal["user", "assistant", "system"]] = {
 
 
 def chat_messages(given: Spoken | Sequence[Spoken]) -> list[ChatMessage]:
-    """Convert messages to Mneme's form, without those of tools. Raises BadInput for what is no message."""
+    """Convert messages to Mneme's form, without those of tools. Raises BadInput for an invalid one."""
     several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     try:
         found = [_chat_message(each) for each in several]

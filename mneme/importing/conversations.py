@@ -95,7 +95,7 @@ def _take(program: Program, given: Mapping[str, Any], reading: Reading) -> None:
 
 
 def _branch(messages: Sequence[Message], last: str) -> Sequence[Message]:
-    """Return the messages of the branch that ends with the last; all where there are no branches."""
+    """Return the messages of the branch that ends with `last`; all messages if there are no branches."""
     named = {each.name: each for each in messages}
     if len(named) < len(messages) or not any(each.parent for each in messages):
         return messages

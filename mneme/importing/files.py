@@ -86,7 +86,7 @@ def _members(archive: zipfile.ZipFile, export: Path) -> list[zipfile.ZipInfo]:
 
 
 def _check(member: zipfile.ZipInfo) -> None:
-    """Raise BadInput for a file of an archive that cannot be read, or that nobody should read."""
+    """Raise BadInput for a file of an archive that cannot or should not be read."""
     name, place = member.filename, PurePosixPath(member.filename)
     if place.is_absolute() or ".." in place.parts or ":" in place.parts[0]:
         raise BadInput(f"The archive has an unsafe name: {name!r}.", "It is not an export; do not unpack it.")

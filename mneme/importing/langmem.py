@@ -78,7 +78,7 @@ def _item(row: Row) -> Item | None:
 
 
 def _text(value: Any) -> str:
-    """Return a memory in words: its text, or the names and values of its fields; "" where there are none."""
+    """Return a memory in words: its text, or the names and values of its fields; "" if there are none."""
     inner = as_dict(value).get("content", value)
     if isinstance(inner, str):
         return clean(inner)

@@ -84,7 +84,7 @@ class _Reader(pickle.Unpickler):
 
 
 def _point(pickled: object) -> dict[str, Any]:
-    """Return the fields of a pickled point; nothing where it is none."""
+    """Return the fields of a pickled point; empty if it is not one."""
     try:
         made = _Reader(io.BytesIO(pickled if isinstance(pickled, bytes) else b"")).load()
     except (pickle.UnpicklingError, EOFError, TypeError, AttributeError, IndexError, KeyError, ValueError):

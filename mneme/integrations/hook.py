@@ -43,7 +43,7 @@ TAIL_BYTES = 200_000
 UNTOUCHED_SECONDS = 3600
 """Seconds without an event after which a session counts as ended even if no event said so."""
 MAX_NAMED, MAX_ASKED_CHARS = 6, 200
-"""Files and programs that the account of a session names, of each, and characters of what was asked."""
+"""Maximum files, and programs, that a session's summary names, and maximum characters of a prompt in it."""
 ACCOUNT = "Worked on {project}: "
 """Prefix of the summary of a session."""
 PATCHED_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)

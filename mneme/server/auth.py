@@ -25,7 +25,7 @@ from mneme.stores.ledger.records import LOCAL
 from mneme.stores.users.inbox import Inbox, Message
 
 MAX_BUSY = 24
-"""Threads of one user that the server works at once: fewer than its workers, so that others' go on."""
+"""Maximum threads of one user that run at once: fewer than the server's workers, so that others' run, too."""
 MAX_FIELD_BYTES = 64 << 10
 """Maximum bytes of each field of a resource besides its input: the server keeps them in memory."""
 LIMITED_FIELDS = ("metadata", "config", "context", "payload", "name", "description")

@@ -141,14 +141,14 @@ def _said(messages: Sequence[Json]) -> Message | None:
 
 
 def _text(content: Any) -> str:
-    """Return the text of a message, which may be parts of which some are images."""
+    """Return the text of a message; of a list of parts, without images."""
     if isinstance(content, list):
         return "\n".join(str(each.get("text") or "") for each in content if isinstance(each, dict))
     return content if isinstance(content, str) else ""
 
 
 def _with_memories(messages: Sequence[Json], shown: Sequence[str]) -> list[Json]:
-    """Return messages with what is remembered at the end of the first system message."""
+    """Return messages with the memories at the end of the first system message."""
     told = "\n".join([MEMORY_HEADING, *(f"- {' '.join(each.split())}" for each in shown)])
     first = messages[0]
     if first.get("role") not in ("system", "developer"):

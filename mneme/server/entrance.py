@@ -62,7 +62,7 @@ class WrongKeys:
 
     def count(self, guess: Guess) -> None:
         """Count a wrong key."""
-        if len(self._times) >= MAX_REMEMBERED:
+        if len(self._times) >= MAX_REMEMBERED:  # expired ones go, else the table grows for ever
             for each in list(self._times):
                 self._recent(each)
         self._times[guess].append(self._clock())

@@ -166,7 +166,7 @@ async def once(key: str, request: Request, on: Operations, operation: Operation,
         return Response(claim.body, claim.status, {REPLAYED_HEADER: "true"}, kind)
     response = await work()
     if response.status_code in REFUSED:
-        await answers.release(claim)
+        await answers.release(claim)  # nothing was done: the key may be used again
         return response
     answer = Answer(response.status_code, bytes(response.body).decode())
     await answers.keep(claim, answer, erases=operation.route.erases)

@@ -72,7 +72,7 @@ class Api(FastAPI):
     """A FastAPI application whose description lists only answers that it can give."""
 
     def openapi(self) -> dict[str, Any]:
-        """Return the description: problems as they are sent, with the status 400 for what is not valid."""
+        """Return the description, with problem details as sent, and status 400 for invalid requests."""
         described = super().openapi()
         parts = described.setdefault("components", {}).setdefault("schemas", {})
         parts["Problem"] = Problem.model_json_schema()
@@ -152,7 +152,7 @@ def _endpoint(operation: Operation, method: str, opened: Opened) -> Callable[...
 
 
 def _links(request: Request, first: str, asked: Mapping[str, Any], found: int) -> dict[str, str]:
-    """Return the header with the pages beside this one, if there are any."""
+    """Return the header that links the previous and the next page, if there are any."""
     at, limit = asked[first], asked["limit"]
     pages = {"next": at + limit} if found >= limit else {}
     pages |= {"prev": max(0, at - limit)} if at else {}

@@ -110,7 +110,7 @@ def api_of(state: ServerState, remembering: Remembering | None, serving: Serving
             await asyncio.to_thread(warn_of_no_users, users)
             if ended := await end_sharing(ledger):
                 log.warning("Nothing is shared any more with teams without roles: %s.", ", ".join(ended))
-        dropping = asyncio.create_task(_dropping(ledger))
+        dropping = asyncio.create_task(_dropping(ledger))  # not awaited: it must not delay the start
         try:
             async with serving(ledger), running():
                 yield

@@ -1,5 +1,4 @@
-"""Threads and runs in the tables of this process's LangGraph server, beside their checkpoints: listed,
-erased.
+"""Threads and runs in the tables of this process's LangGraph server, to be listed and erased.
 
 All changes go through the server's own API. It deletes a thread with its checkpoints, so those of a thread
 that stays are copied away before, and back afterwards.

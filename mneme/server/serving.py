@@ -50,7 +50,7 @@ async def serve(host: str, port: int, idle_minutes: float, ready: Ready) -> None
     """
     listening = _listening(host, port)
     await store()  # before uvicorn, which would print a traceback of what is wrong
-    await asyncio.to_thread(roles)
+    await asyncio.to_thread(roles)  # likewise
     if settings().auth is None and not is_loopback(listening.getsockname()[0]):
         log.warning(FOR_STRANGERS)
     url = f"http://{_here(host)}:{listening.getsockname()[1]}"

@@ -116,8 +116,8 @@ def _stems(text: str) -> set[str]:
 def changed_number(content: str, quote: str, before: Sequence[str] = ()) -> str:
     """Return a number of a content that replaces another one of the quote; "" if there is none.
 
-    It may be a part of the other (98, 1998), the same hour of the afternoon, or of a date worked out, or
-    stand in what was said before.
+    Accepted are a part of the other number (98, 1998), the same hour in the afternoon, a number of a computed
+    date, and a number that was said before.
     """
 
     def other_than(numbers: list[str], others: list[str]) -> list[str]:

@@ -209,7 +209,7 @@ class View(Knowledge):
 
 
 def spots_of(knowledge: Knowledge) -> dict[int, Spot]:
-    """Return every room, container, thing and target by its id."""
+    """Return the spot of every room, container, thing and target, by id."""
     spots: list[Spot] = [*knowledge.rooms, *knowledge.containers, *knowledge.items]
     return {each.id: each for each in spots} | {need.id: _target(knowledge, need) for need in knowledge.needs}
 

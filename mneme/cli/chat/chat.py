@@ -190,7 +190,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
             console.print()
             errors.print("[yellow]The server has ended. Your message is kept, and is answered without it.[/]")
             await self.connect()
-            await self._say_again(words, message_id)
+            await self._say_again(words, message_id)  # its id tells whether the server had it
         emit({"message_id": message_id, "message": words, "reply": self.reply})
         console.print()
         await self._report(wait=False)
@@ -234,7 +234,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
             raise BadInput(f"There is no command {command}.", HELP)
 
     async def say(self, text: str = "", message_id: str = "") -> None:
-        """Send a message, or none to go on with the unfinished turn; print the reply piece by piece.
+        """Send a message, or none to continue the unfinished turn; print the reply piece by piece.
 
         Count what it cost; an attempt that broke off is marked as withdrawn. Then the memory agent starts.
         """

@@ -70,7 +70,7 @@ def dropped(letter: Letter, _: object) -> dict[str, object]:
 
 
 async def reread(user: User = "local", agents: Agents = "auto") -> int:
-    """Let a model reread what was remembered without one; each change is a version with its reason."""
+    """Let a model reread messages that rules remembered; each change is a version with its reason."""
     from rich.progress import Progress, TextColumn
 
     from mneme.client.workflows import GraphRun, open_session

@@ -183,7 +183,7 @@ def _as_pair(line: str, agent: Agent | None) -> str:
 
 
 def _from_chat(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a line of chat messages as question, answer and the turns before; the line where it is none."""
+    """Return a line of chat messages as question, answer and earlier turns; any other line unchanged."""
     try:
         said = [
             (str(each["role"]), text if isinstance(text := each["content"], str) else _joined(text))

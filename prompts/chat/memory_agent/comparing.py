@@ -1,4 +1,4 @@
-"""Conflict router (§3.1): judge how new facts stand to similar memories, all in one question."""
+"""Conflict router (§3.1): judge the relations of new facts to similar memories, all in one question."""
 
 import re
 from typing import Annotated, Literal
