@@ -1,4 +1,4 @@
-"""Watch a reply as it streams: take its thinking out, and end one that repeats itself or takes too long."""
+"""Watch a streamed reply: remove its thinking, and end a reply that repeats itself or takes too long."""
 
 import asyncio
 import math
@@ -21,11 +21,11 @@ CALL_STARTS = ("{", "[{", "```json", "[TOOL_CALLS]", "<|python_tag|>", "<functio
 
 
 class ThinkingFilter:
-    """Pass on of a streamed reply its answer, never its thinking.
+    """A filter that passes on the answer of a streamed reply, never its thinking.
 
-    With `hold`, nothing passes before a closing tag or the end: for models whose opening tag is
-    written by their template, so that thinking cannot be told from the answer before it ends. Text that
-    begins like a tool call is held to its end as well, and refused if it is one.
+    With `hold`, nothing passes before a closing tag or the end: for models whose template writes the opening
+    tag, so that thinking looks like the answer until it ends. Text that begins like a tool call is also held
+    to its end, and refused if it is one.
     """
 
     def __init__(self, hold: bool = False) -> None:
@@ -80,14 +80,14 @@ class ThinkingFilter:
 
 
 SAME_TOKENS = 30
-"""The same token so often in a row is endless, whatever space is around it: Ollama breaks off at 32."""
+"""Repetitions of one token, ignoring spaces, that count as endless: Ollama breaks off at 32."""
 CYCLE_CHARS = 240
-"""Characters, some 60 to 100 tokens, that repetitions fill before they count as endless."""
+"""Minimum characters, some 60 to 100 tokens, of repetitions that count as endless."""
 CYCLES = 4
-"""Repetitions that are endless, where they are long; shorter ones fill CYCLE_CHARS."""
+"""Minimum repetitions that count as endless; short ones must also fill CYCLE_CHARS."""
 MAX_CYCLE_CHARS = 160
 MAX_NUMBERED_ITEMS = 8
-"""Items that numbers alone tell apart which any reply in JSON may have; more where its schema allows more."""
+"""Items that differ only in numbers which any JSON reply may have; more if its schema allows more."""
 DIGIT_RUN = re.compile(r"\d+")
 MANY_WORDS, POOR_WORDS = 100, 5
 """Free text of at least this many words with at most so few different ones is babble."""
@@ -104,7 +104,7 @@ class RepetitionDetector:
         self._same = 0
 
     def sees(self, token: str) -> bool:
-        """Take the next token, and tell whether the reply has become endless."""
+        """Take the next token, and return whether the reply has become endless."""
         word = token.strip()
         self._same = self._same + 1 if word == self._last else 1
         self._last = word
@@ -113,12 +113,12 @@ class RepetitionDetector:
 
 
 def repeats(text: str, counted: int | None = None) -> bool:
-    """Return whether a text ends in a circle, or in more than `counted` items that numbers alone tell apart.
+    """Return whether a text ends in repetitions, or in more than `counted` items that differ only in numbers.
 
-    Free text (None) may count, but not go on with the same few words in any order.
+    Free text (None) may count, but must not continue with the same few words in any order.
     """
     if counted is None:
-        said = LETTER_RUN.findall(text[-1000:].casefold())[1:]  # the first may be cut
+        said = LETTER_RUN.findall(text[-1000:].casefold())[1:]  # the first may be cut off
         is_babble = len(said) >= MANY_WORDS and len(set(said)) <= POOR_WORDS
         return is_babble or _circles(text, CYCLES)
     return _circles(text, CYCLES) or _circles(DIGIT_RUN.sub("0", text), counted + 1)
@@ -136,7 +136,7 @@ def _circles(text: str, cycles: int) -> bool:
 
 
 def countable(schema: dict[str, Any] | None) -> int | None:
-    """Return how many items that numbers alone tell apart a reply may have; None: any, in free text."""
+    """Return how many items that differ only in numbers a reply may have; None: any, in free text."""
     return None if schema is None else max([MAX_NUMBERED_ITEMS, *_lengths(schema)])
 
 
@@ -160,10 +160,10 @@ async def watched(
     longest: float,
     first: float | None = None,
 ) -> AsyncGenerator[Part, None]:
-    """Pass a reply on; its first part may take `first` seconds, the next `idle`, and all `longest`.
+    """Pass a reply on; its first part may take `first` seconds, each further one `idle`, and all `longest`.
 
-    Raises `TimeoutError` where a part does not come, `Endless` where they do not end or go in circles, with
-    what was said until then: a part of it may be usable.
+    Raises `TimeoutError` if a part does not come in time, and `Endless` if the reply takes too long or
+    repeats itself, with the text so far, which may be partly usable.
     """
     circle, said, patience, end = RepetitionDetector(counted), "", first, math.inf
     async with aclosing(cast(AsyncGenerator[Part, None], stream)) as parts:

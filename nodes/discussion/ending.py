@@ -21,12 +21,12 @@ from mneme.stores.discussions.discussions import Turn
 
 PERSON_ANSWERER = "a_person"
 ENDING_FIELDS = ("document", "report", "ended", "lacks")
-"""Fields that a person who approves is shown, and that are stored at the end of a discussion."""
+"""Fields that an approving person is shown, and that are stored at the end of a discussion."""
 
 
 @counted
 async def document(state: State, runtime: DiscussionRuntime) -> Update:
-    """Let the document be written from its writer's context, and check it against its schema."""
+    """Let the writer write the document from its context, and check it against its schema."""
     table = await Table.of(state["discussion_id"], runtime)
     role, outlined = table.team.role(table.team.document.by), table.team.document
     who = await resolve(who_answers(role, table.context))
@@ -74,7 +74,7 @@ async def _minutes(state: State, table: Table, who: str) -> Parts:
 
 
 async def _written(given: Documenting, who: str, state: State) -> tuple[Parts, str]:
-    """Return the document's parts; of a reply that stays unusable those that can be used, and say so."""
+    """Return the document's parts; for an unusable reply, its usable parts and a complaint."""
     question = write_document_as(given.outline)
     try:
         answered = await ask(question, given, who, lane="user")
@@ -86,12 +86,12 @@ async def _written(given: Documenting, who: str, state: State) -> tuple[Parts, s
 
 
 def approval(state: State) -> Literal["ask_approval", "close"]:
-    """Ask a person where the discussion was begun so."""
+    """Return `ask_approval` if the discussion was begun with `approve`, else `close`."""
     return "ask_approval" if state["approve"] else "close"
 
 
 async def ask_approval(state: State, runtime: DiscussionRuntime) -> Update:
-    """Wait for a person's approval; remarks become a turn, and at least one more round discusses them."""
+    """Wait for a person's approval; remarks become a turn, which at least one more round discusses."""
     table = await Table.of(state["discussion_id"], runtime)
     said = await table.conversation.get(state["turn"] + 1)
     if said is None:
@@ -117,12 +117,12 @@ async def ask_approval(state: State, runtime: DiscussionRuntime) -> Update:
 
 
 def verdict(state: State) -> Literal["close", "select"]:
-    """Close what was approved; else discuss on."""
+    """Close an approved discussion; else continue it."""
     return "close" if state["approved"] else "select"
 
 
 async def close(state: State, runtime: DiscussionRuntime) -> Update:
-    """Keep in the ledger how the discussion ended, once."""
+    """Store in the ledger how the discussion ended, once."""
     table = await Table.of(state["discussion_id"], runtime)
     tokens = tokens_in(state["asked"])
     told = {name: value for name, value in state.items() if name in {*ENDING_FIELDS, "answered_by"}}

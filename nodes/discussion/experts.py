@@ -41,11 +41,11 @@ def expert_lines(
     room: float,
     count: Count,
 ) -> str:
-    """Return the proposals, and what agents remember beside them by their titles, each with its turns.
+    """Return the proposals, then other entries of the agents' memories by title, each with its turns.
 
-    What was accepted goes before what was not, and that before memories. Where not all of one kind have room,
-    the longest are shortened to one length, so that none is dropped for another; if that is not enough, the
-    last are left out. Either is said.
+    Accepted proposals come first, then others, then memories. If a kind does not fit, its longest entries are
+    shortened to one length, so that none is dropped for another; if that is not enough, the last are left
+    out. The text says so in both cases.
     """
     proposed = [Line(PROPOSALS[not e.is_accepted], e.wording, e.turns, e.origin) for e in proposals]
     tiers = [[line for line in proposed if line.heading == heading] for heading in PROPOSALS]
@@ -69,7 +69,7 @@ def expert_lines(
 
 
 class Line(NamedTuple):
-    """A proposal, or an entry of an agent's memory: what stands over it, its turns, and who is for it."""
+    """A proposal, or an entry of an agent's memory: its heading, its turns, and who supports it."""
 
     heading: str
     entry: str
@@ -77,7 +77,7 @@ class Line(NamedTuple):
     origin: str = ""
 
     def within(self, length: int) -> str:
-        """Return the line, its entry shortened where it is longer, if it may be after a whole sentence."""
+        """Return the line, with its entry shortened to this length, if possible after a whole sentence."""
         entry = self.entry
         if len(entry) > length:
             sentences, stop, _ = entry[:length].rpartition(". ")
@@ -87,7 +87,7 @@ class Line(NamedTuple):
 
 
 def _fair_length(lines: Sequence[Line], room: float, count: Count) -> int:
-    """Return the greatest length of an entry with which all have room; SHORTEST where there is none."""
+    """Return the greatest entry length at which all lines fit; MIN_ENTRY_CHARS if there is none."""
     longest = max([MIN_ENTRY_CHARS, *(len(line.entry) for line in lines)])
     lengths = range(MIN_ENTRY_CHARS, longest + LENGTH_STEP, LENGTH_STEP)
     headings = sum(count(f"{heading}:\n") for heading in {line.heading for line in lines})
@@ -99,9 +99,9 @@ def _fair_length(lines: Sequence[Line], room: float, count: Count) -> int:
 
 
 def _lines(history: Sequence[MemoryVersion]) -> Iterator[tuple[str, str, list[int]]]:
-    """Yield the slots and entries of a memory, each with the turns after which it was written and rewritten.
+    """Yield the slots and entries of a memory, each with the turns after which it was written or rewritten.
 
-    What was carried into the discussion was not said in it: it is left out.
+    Entries carried in from an earlier discussion were not said in this one and are left out.
     """
     turns = dict[str, list[int]]()
     for version in history:
@@ -118,7 +118,7 @@ def _lines(history: Sequence[MemoryVersion]) -> Iterator[tuple[str, str, list[in
 
 
 def _turns_of_older(entry: str, gone: Sequence[str], turns: Mapping[str, list[int]]) -> list[int]:
-    """Return the turns of the entry that this one is a rewriting of; none where it is new."""
+    """Return the turns of the older entry that this one rewords; empty if it is new."""
     words = {*TOPIC_WORD.findall(entry.lower())}
 
     def shared(other: str) -> float:

@@ -1,7 +1,7 @@
 """The proposals of a discussion, read from its turns: the latest wording by name, and who accepts it.
 
-As with issues, nothing is kept beside the turns. A proposal is what stands in the form that agents are asked
-for, `Name (choice) because …`; who said it otherwise has it in a memory alone.
+As with issues, nothing is stored beside the turns. A proposal is a text in the form that agents are asked
+for, `Name (choice) because …`; in any other form it is only in the speaker's memory.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from mneme.stores.discussions.discussions import Turn
 
 @dataclass
 class Proposal:
-    """An item of the solution as it was last worded, by whom, and the turns that worded it."""
+    """An item of the solution in its latest wording, with its proposer and the turns that worded it."""
 
     name: str
     choice: str
@@ -21,11 +21,11 @@ class Proposal:
     by: str
     turns: list[int]
     accepted: list[str] = field(default_factory=list)
-    """Titles of the roles that accepted the solution since the proposal has this choice."""
+    """Titles of the roles that accepted the solution since the proposal got this choice."""
 
     @property
     def is_accepted(self) -> bool:
-        """Whether anybody beside its proposer has accepted it."""
+        """Whether anybody except its proposer has accepted it."""
         return any(each != self.by for each in self.accepted)
 
     @property
@@ -36,9 +36,9 @@ class Proposal:
 
 
 def proposals_of(turns: Iterable[Turn]) -> list[Proposal]:
-    """Return what was proposed and not replaced under its name, in the order in which it came up.
+    """Return the latest proposal under each name, in the order in which the names came up.
 
-    Repeating a choice, as a summary does, revokes no acceptance.
+    Repeating the same choice, as a summary does, keeps its acceptances.
     """
     standing: dict[str, Proposal] = {}
     for turn in turns:
@@ -61,5 +61,5 @@ def proposals_of(turns: Iterable[Turn]) -> list[Proposal]:
 
 
 def repeats(entry: str, proposals: Iterable[Proposal]) -> bool:
-    """Return whether an entry of a memory words a proposal, which is shown as it was worded last."""
+    """Return whether a memory's entry is about a proposal, which is already shown in its latest wording."""
     return item_name(entry) in {each.name.lower() for each in proposals}

@@ -45,11 +45,11 @@ from mneme.stores.ledger.records import Change
 MAX_ROUNDS = 2
 MAX_SIMILAR_TASKS = 5
 AS_FAST = 1.1
-"""Speed-up from which an approach counts as better; below it neither does."""
+"""Speed-up from which an approach counts as faster than the other."""
 
 
 class Case(TypedDict):
-    """Which dispute to resolve."""
+    """The dispute to resolve."""
 
     dispute_id: Annotated[
         str, described("The dispute; `mneme disputes list` shows them.", "dispute_0f3a9c5b7d1e2f46", ...)
@@ -57,7 +57,7 @@ class Case(TypedDict):
 
 
 class Ended(TypedDict, total=False):
-    """How a dispute ended, and on what evidence."""
+    """The end of a dispute, and its evidence."""
 
     dispute: Annotated[dict[str, Any], Plain]
     recommendation: Annotated[dict[str, Any], Plain]
@@ -74,7 +74,7 @@ class State(Case, Ended, total=False):
 
 
 async def _disputed(state: State, runtime: TeamRuntime) -> tuple[KnowledgeCards, Dispute, Card]:
-    """Return the team's cards, the dispute, and the card that it is about."""
+    """Return the team's cards, the dispute, and its card."""
     cards = cards_of(runtime)
     dispute = await cards.disputes.get(read_input(Case, state)["dispute_id"])
     return cards, dispute, await cards.records.get(dispute.card_id)
@@ -92,9 +92,9 @@ async def choose(state: State, runtime: TeamRuntime) -> Update:
 
 
 def _similar(dispute: Dispute, card: Card, rounds: int, context: TeamContext) -> list[Task]:
-    """Return the tasks of this round; none where there is no world or an approach cannot be run.
+    """Return the tasks of this round; none if there is no world or an approach cannot be run.
 
-    Two rounds of a world that has a few tasks alone try different ones of them.
+    In a world with only a few tasks, the two rounds try different ones.
     """
     sides = sides_of(dispute, card)
     if not context.environment or sides is None:
@@ -126,7 +126,7 @@ def can_test(state: State) -> Literal["test", "recommend"]:
 async def test(state: State, runtime: TeamRuntime) -> Update:
     """Run both approaches on each similar task, and compare accuracy, latency and edge cases.
 
-    A task on which an approach in words could not be carried out at all tells nothing, and is left out.
+    A task on which an approach in words could not be carried out at all proves nothing, and is left out.
     """
     _, dispute, card = await _disputed(state, runtime)
     sides = sides_of(dispute, card)
@@ -143,7 +143,7 @@ async def test(state: State, runtime: TeamRuntime) -> Update:
 
 
 async def recommend(state: State, runtime: TeamRuntime) -> Update:
-    """Let the devil's advocate recommend, and keep the round with its trials."""
+    """Let the devil's advocate recommend a resolution, and store the round with its trials."""
     cards, dispute, card = await _disputed(state, runtime)
     claims = dispute.old.claim, dispute.new.claim
     old, new = sides_of(dispute, card) or (Guideline(condition="", pattern=claim) for claim in claims)
@@ -180,21 +180,21 @@ async def recommend(state: State, runtime: TeamRuntime) -> Update:
 
 
 def is_decided(state: State) -> Literal["settle", "choose", "escalate"]:
-    """Settle what is decided; try another round while one is left; then it is a person's."""
+    """Settle a decided dispute; else try another round if one is left; else escalate to a person."""
     if state["recommendation"]["recommendation"] != "escalate":
         return "settle"
     return "choose" if state["trials"] and state["rounds"] < MAX_ROUNDS else "escalate"
 
 
 async def escalate(state: State, runtime: TeamRuntime) -> Update:
-    """Note in the ledger that a person is to decide."""
+    """Note in the ledger that a person must decide."""
     reason = state["recommendation"]["rationale"]
     waits = Resolution(decision="escalate", reason=reason, by="devils_advocate")
     return {"dispute": await cards_of(runtime).resolve(state["dispute_id"], waits)}
 
 
 async def ask_person(state: State, runtime: TeamRuntime) -> Update:
-    """Wait for a person's decision; the dispute is safe in ledger and checkpoint meanwhile."""
+    """Wait for a person's decision; meanwhile the dispute is safe in the ledger and the checkpoint."""
     cards, dispute, card = await _disputed(state, runtime)
     if not dispute.unresolved:  # decided elsewhere while this run waited
         return {"dispute": dispute, "verdict": None}
@@ -226,7 +226,7 @@ async def settle(state: State, runtime: TeamRuntime) -> Update:
 
 
 async def tried(world: World, task: Task, side: Guideline, who: str) -> Trial | None:
-    """Try an approach on a task; None where `who` could not carry its words out at all."""
+    """Try an approach on a task; None if `who` could not carry out its words at all."""
     advice = advice_of(world, side.condition, side.pattern)
     if advice.is_text:
         given = CarriedApproach(**told_of(world, task.text), condition=side.condition, pattern=side.pattern)
@@ -238,12 +238,12 @@ async def tried(world: World, task: Task, side: Guideline, who: str) -> Trial | 
 
 
 def match_of(trial: PairedTrial) -> Match:
-    """Return a trial as agents and people are shown it."""
+    """Return a trial in the form that agents and people are shown."""
     return Match.model_validate(trial, from_attributes=True)
 
 
 def _winner(old: Trial, new: Trial) -> Literal["old", "new", "neither"]:
-    """Name the one that solves the task alone, or clearly faster; accuracy and room go before time."""
+    """Return the only approach that solves the task, or the clearly faster one; correctness precedes time."""
     if old.solved != new.solved:
         return "old" if old.solved else "new"
     if not old.solved:
@@ -254,7 +254,7 @@ def _winner(old: Trial, new: Trial) -> Literal["old", "new", "neither"]:
 
 
 def paired(world: World, task: Task, old: Trial, new: Trial) -> PairedTrial:
-    """Return what the world measured of both, which is better, and what went wrong beside the time."""
+    """Return the world's results of both trials, the winner, and failures other than time."""
     failed = [
         (name, trial) for name, trial in (("old", old), ("new", new)) if trial.problem or trial.over_limit
     ]

@@ -1,4 +1,4 @@
-"""A task in its world, for the steps of learning: the task posed, its patterns and its trials."""
+"""A task in its world, for the steps of learning: its input, its patterns and its trials."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -33,11 +33,11 @@ from mneme.stores.cards.sharing import Abstraction
 STORY = {each.id: each for each in story()}
 """The tasks that come with Mneme, by their ids."""
 OUTSIDE_FIELDS = ("workspace", "check", "database")
-"""Fields that reach files, programs or servers outside of Mneme: for a person on their own machine alone."""
+"""Fields that reach files, programs or servers outside Mneme: only for a person on their own machine."""
 
 
 class Problem(TaskInput, total=False):
-    """A task as the graph is given it; a world reads of it what it needs."""
+    """A task as input of the graph; its world reads the fields that it needs."""
 
     task: Annotated[str, described("What is to be solved, in words.", "Speed up the report of sales.")]
     example: Annotated[
@@ -63,7 +63,7 @@ class Problem(TaskInput, total=False):
 
 
 class UnmeasuredWorld(World):
-    """A task in words alone: nothing is run, and the leader judges."""
+    """A task without a world: nothing is run, and the leader judges."""
 
     measures = False
 
@@ -75,7 +75,7 @@ class UnmeasuredWorld(World):
         return self._material
 
     def wanted(self) -> str:
-        """Return nothing: the task says it."""
+        """Return nothing: the task's text says it."""
         return ""
 
     def attempt(self, solution: Solution, *, quick: bool = False) -> Trial:
@@ -93,17 +93,17 @@ def refuse_outside(name: str, given: Mapping[str, Any]) -> None:
 
 
 def posed(problem: Problem, context: TeamContext) -> tuple[str, dict[str, Any]]:
-    """Return the name of a task's world, none where it is words alone, and what that reads of the task."""
+    """Return the name of a task's world, empty if it has none, and the world's input from the task."""
     schema = cast(Mapping[str, Any], problem).get("schema_name")
-    name = SQL_TUNING if schema else context.environment  # an example is measured whatever the context says
+    name = SQL_TUNING if schema else context.environment  # an example is measured in any context
     given = stated({each: problem.get(each) for each in TaskInput.__annotations__})
     return name, given | context.drawn | stated({"schema_name": schema})
 
 
 async def open_world(problem: Problem, context: TeamContext, snapshot: str = "") -> World:
-    """Open the world of a task; without a name, it is words alone.
+    """Open the world of a task; without a name, nothing is measured.
 
-    Raises BadInput for what it lacks, Forbidden as `refuse_outside` does.
+    Raises BadInput if an input is missing, Forbidden as `refuse_outside` does.
     """
     name, given = posed(problem, context)
     if not name:
@@ -115,7 +115,7 @@ async def open_world(problem: Problem, context: TeamContext, snapshot: str = "")
 
 
 def opened(name: str, task: Task) -> World:
-    """Open a world, and look at its features, which may read files: a server's event loop must not."""
+    """Open a world and read its features, which may read files, so not on a server's event loop."""
     world = find_world(name).open(task)
     _ = world.features
     return world
@@ -139,7 +139,7 @@ def advice_of(world: World, condition: str, pattern: str) -> Advice:
 
 
 def made_out(world: World, patterns: Sequence[str]) -> list[Advice]:
-    """Instantiate patterns for the task, those that can be carried out here."""
+    """Return the patterns that can be carried out on this task, instantiated."""
     return [each for pattern in patterns if (each := advice_of(world, "", pattern)).feasible]
 
 
@@ -163,7 +163,7 @@ def told_of(world: World, task: str) -> dict[str, Any]:
 
 
 def known_pattern(world: World, pattern: str) -> str:
-    """Return a pattern as the world's language writes it, or nothing for what could never be carried out."""
+    """Return a pattern as the world's language writes it; empty if it is not in that language."""
     try:
         return world.language.check(pattern) if world.language and pattern else pattern
     except BadInput:
@@ -171,12 +171,12 @@ def known_pattern(world: World, pattern: str) -> str:
 
 
 async def attempt(world: World, solution: Solution, *, quick: bool = False) -> Trial | None:
-    """Try a solution beside the event loop; None where nothing is run."""
+    """Try a solution in a thread; None if nothing is run."""
     return await asyncio.to_thread(world.attempt, solution, quick=quick) if world.measures else None
 
 
 async def abstraction_of(cards: KnowledgeCards, private: Sequence[str] = ()) -> Abstraction:
-    """Return what abstracts a team's cards; `private` are further names that must not be told."""
+    """Return the abstraction of a team's cards; `private` are further names to hide."""
     tasks = await cards.tasks.all()
     scopes = {card.scope for card in await cards.records.list()} | {task.domain for task in tasks}
     kinds = await asyncio.to_thread(lambda: {scope: kind for scope in scopes if (kind := _kind(scope))})

@@ -1,10 +1,10 @@
 """Disputes: a new finding against a verified card (§5), tested in at most two rounds, then resolved.
 
-While a dispute is open its card is `disputed`: still retrieved, but marked as such. It ends with one of
-four resolutions; an escalated dispute waits for a person, who gives one of the other three.
+While a dispute is open its card is `disputed`: still retrieved, but marked as such. There are four
+resolutions; an escalated dispute waits for a person, who chooses one of the other three.
 
-Each is a record of the ledger. A card and its dispute change in one batch, which the ledger stores as a whole
-or not at all.
+Each dispute is a record of the ledger. A card and its dispute change in one batch, which the ledger stores
+completely or not at all.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ DisputeStatus = Literal["open", "escalated", "resolved"]
 
 
 class Approach(Part):
-    """One of the two approaches, in words and in executable form."""
+    """One of the two approaches, as text and in executable form."""
 
     claim: str = Field(min_length=1)
     solution: str = ""
@@ -47,7 +47,7 @@ class Approach(Part):
 
 
 class PairedTrial(Part):
-    """Both approaches on one similar task; None where it was not measured."""
+    """Both approaches on one similar task; a time is None if it was not measured."""
 
     task: str = Field(min_length=1)
     features: str = Field("", description="What mattered in the task, where its world can tell.")
@@ -71,7 +71,7 @@ class Round(Part):
 
 
 class Resolution(Part):
-    """How a dispute ends: the card is replaced, kept, or merged with the finding; or a person is asked."""
+    """The end of a dispute: the card is replaced, kept, or merged with the finding; or a person is asked."""
 
     decision: Recommendation
     reason: str = Field(min_length=1)
@@ -90,7 +90,7 @@ class Resolution(Part):
 
 
 class Dispute(Frozen):
-    """A conflict between a card and what a task found."""
+    """A conflict between a card and the finding of a task."""
 
     id: str
     status: DisputeStatus = "open"
@@ -120,7 +120,7 @@ class Dispute(Frozen):
 
 
 def dispute_id(card_id: str, finding: Approach) -> str:
-    """Return a dispute's id: the same for the same finding against the same card."""
+    """Return a dispute's id, which is the same for the same finding against the same card."""
     said = f"{card_id}\x1f{normalised(finding.claim)}"
     return f"disp_{hashlib.sha256(said.encode()).hexdigest()[:16]}"
 
@@ -148,10 +148,10 @@ class DisputeRecords(Shelf[Dispute, Dispute]):
         change: Change,
         conflict_type: ConflictType = "contradiction",
     ) -> Dispute:
-        """Open a dispute of a finding against a card, which is disputed from then on, but not overwritten.
+        """Open a dispute of a finding against a card; the card becomes `disputed`, but is not overwritten.
 
-        The same finding against the same card opens one dispute, however many tasks make it; one that
-        has been resolved is returned as it ended. Raises NotFound, and BadInput for a card out of use.
+        The same finding against the same card opens only one dispute, even from several tasks; a resolved one
+        is returned unchanged. Raises NotFound, and BadInput for a card out of service.
         """
         card_head, key = await self._cards.head(card_id), dispute_id(card_id, new)
         there = await self.find(key)
@@ -204,8 +204,8 @@ class DisputeRecords(Shelf[Dispute, Dispute]):
     async def end(self, dispute_id: str, resolution: Resolution) -> Dispute:
         """End a dispute, or hand it to a person (escalate), and change its card accordingly.
 
-        Ended again with the same resolution, nothing changes. Raises NotFound, and BadInput where the
-        dispute ended otherwise.
+        Repeated with the same resolution, it changes nothing. Raises NotFound, and BadInput if the dispute
+        ended differently.
         """
         head = await self.head(dispute_id)
         dispute = Dispute.of(head)
@@ -245,7 +245,7 @@ def _disputed(reason: str, card: Card) -> Decision:
 
 
 def _resolving(made: Resolution, reason: str, last: bool, card: Card) -> Decision:
-    """Return the card after a resolution; it stays disputed while another dispute is open.
+    """Return the card after a resolution; it stays disputed while another dispute about it is open.
 
     Its history keeps its earlier state.
     """

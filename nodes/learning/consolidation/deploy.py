@@ -1,4 +1,4 @@
-"""Deploy, replay and settle: the adapter in Ollama, both models on the same tasks, and who then serves."""
+"""Deploy, replay and settle: the adapter in Ollama, both models on the same tasks, and the decision."""
 
 import asyncio
 import re
@@ -33,17 +33,17 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.tuned_models import Attempt
 
 MAX_LOSS = 0.05
-"""The share of a lesson that a tuned model must be shown not to lose on replayed tasks."""
+"""Maximum share of a lesson that a tuned model may lose on replayed tasks, as a test must show."""
 MAX_REPLY_TOKENS = 160
 DEPLOY_ARMS = ("base_with_cards", "tuned_with_delta", "base_alone", "tuned_alone")
-"""Who is asked, and whether lessons stand in front of the task."""
+"""The arms of the comparison: which model is asked, and with which lessons before the task."""
 REPLY_SEED = 0
 NANOSECONDS = 1e9
 ANSWER_WORD = re.compile(r"\w{3,}")
 
 
 async def deploy(state: State, runtime: TuningRuntime) -> Update:
-    """Give Ollama the adapter, as a model of the team's own with a version (§8, step 4)."""
+    """Create a versioned model for the team in Ollama, with the adapter (§8, step 4)."""
     run = Consolidating(runtime)
     name, folder = model_name(run.owner(), state["tag"]), await run.folder(state["tag"])
     await create((await read_settings()).ollama_url, name, state["served_base"], folder / ADAPTER)
@@ -51,9 +51,9 @@ async def deploy(state: State, runtime: TuningRuntime) -> Update:
 
 
 def each_replay(state: State) -> list[Send] | str:
-    """Ask for answer after answer, so that what was answered before a kill is not asked again.
+    """Fan out to one step per answer, so that answers given before a kill are not asked again.
 
-    The models take turns, so that other work on the machine slows the seconds of both.
+    The models take turns, so that other work on the machine slows both alike.
     """
     told = {name: state[name] for name in ("tag", "served_base", "model")}
     numbers = range(state["counts"]["replays"])
@@ -63,7 +63,7 @@ def each_replay(state: State) -> list[Send] | str:
 
 
 async def replay(state: Replaying, runtime: TuningRuntime) -> Update:
-    """Ask the base or the tuned model, alone or with lessons in front."""
+    """Ask the base or the tuned model, with or without lessons before the task."""
     pairs = await asyncio.to_thread(read_pairs, await Consolidating(runtime).folder(state["tag"]))
     pair, arm = pairs.replays[state["number"]], state["arm"]
     model = state["served_base" if arm.startswith("base") else "model"]
@@ -73,19 +73,19 @@ async def replay(state: Replaying, runtime: TuningRuntime) -> Update:
 
 
 async def _said(model: str, asked: str) -> tuple[str, dict[str, float]]:
-    """Return a model's answer at temperature 0, and its cost as far as Ollama reports it."""
+    """Return a model's answer at temperature 0, with its costs as far as Ollama reports them."""
     request = ModelRequest(SYSTEM_PROMPT, [], [HumanMessage(asked)])
     options = CallOptions(MAX_REPLY_TOKENS, 0.0, REPLY_SEED, free_text=True)
     try:
         reply = await say(f"ollama:{model}", request, options, "background", {})
-    except Unusable as endless:  # it goes round in circles: what it said until then counts
+    except Unusable as endless:  # it repeats itself: the text so far counts
         return endless.raw, {}
     used, told = reply.usage_metadata, reply.response_metadata
     computing = sum(told.get(each) or 0 for each in ("prompt_eval_duration", "eval_duration"))
     return str(reply.text), {
         "tokens": used["input_tokens"] if used else 0,
         "answer_tokens": used["output_tokens"] if used else 0,
-        "seconds": computing / NANOSECONDS,  # neither waiting in a queue nor loading
+        "seconds": computing / NANOSECONDS,  # without queueing and loading
     }
 
 
@@ -105,11 +105,11 @@ async def _scored(rows: Sequence[dict[str, Any]], pairs: Pairs, tell: Progress) 
 
 
 def solved_by(pair: Pair, said: Sequence[str], approaches: Collection[str] = ()) -> list[bool]:
-    """Replay a task in its world: say which answers name an approach that solves it. Blocks.
+    """Replay a task in its world: return for each answer whether it names an approach that solves it. Blocks.
 
-    What counts are the approaches that an answer names first, of the world's, this lesson's and `approaches`:
-    as many as the lesson has rules. Each is tried once, whoever names it. Return nothing where the task
-    cannot be replayed, or where the lesson itself does not solve it there.
+    The first approaches that an answer names count, as many as the lesson has rules; known are the world's,
+    this lesson's and `approaches`. Each is tried only once. Return an empty list if the task cannot be
+    replayed, or the lesson itself does not solve it there.
     """
     if not pair.world:
         return []
@@ -127,20 +127,20 @@ def solved_by(pair: Pair, said: Sequence[str], approaches: Collection[str] = ())
             return any(map(solves, [*dict.fromkeys(named.findall(text))][: len(pair.approaches)]))
 
         return [*map(is_solved, said)] if is_solved(pair.answer) else []
-    except (BadInput, NotFound):  # the world, or what it needs, is no longer there
+    except (BadInput, NotFound):  # the world, or its data, no longer exists
         return []
 
 
 def share_of_words(said: str, lesson: str, lessons: Collection[str] = ()) -> float:
-    """Return the share of a lesson's words of three letters or more that an answer has.
+    """Return the weighted share of a lesson's words (of three letters or more) that an answer has.
 
-    A word counts by how few of the `lessons` have it (its inverse document frequency): who repeats some other
-    lesson has what all of them say, and nothing of this one.
+    Words are weighted by their inverse document frequency in `lessons`: an answer that repeats another lesson
+    has the words of all lessons, but not those of this one.
     """
     wanted, has = _words(lesson), _words(said)
     known = [_words(each) for each in lessons if each != lesson]
     weight = {each: log((len(known) + 1) / (1 + sum(each in other for other in known))) for each in wanted}
-    if not any(weight.values()):  # nothing tells it from the others
+    if not any(weight.values()):  # no word is its own
         weight = dict.fromkeys(wanted, 1.0)
     return sum(weight[each] for each in wanted & has) / sum(weight.values()) if wanted else 1.0
 
@@ -150,7 +150,7 @@ def _words(text: str) -> set[str]:
 
 
 async def settle(state: State, runtime: TuningRuntime) -> Update:
-    """Promote the tuned model where it is not worse, archive what it learned, and keep why."""
+    """Promote the tuned model if it is not worse, archive what it learned, and store the reason."""
     run = Consolidating(runtime)
     cycle, pairs = run.cycle, await asyncio.to_thread(read_pairs, await run.folder(state["tag"]))
     figures, why, promoted = dict(state["figures"]), state["why"], False
@@ -209,6 +209,6 @@ def _scores(rows: Sequence[dict[str, Any]], arm: str) -> list[float]:
 
 
 def _means(rows: Sequence[dict[str, Any]], name: str) -> dict[str, float]:
-    """Return the mean of each arm's figure, over the rows of which Ollama has told it."""
+    """Return the mean of a figure for each arm, over the answers for which Ollama reported it."""
     told = {arm: [row[name] for row in rows if row["arm"] == arm and row.get(name)] for arm in DEPLOY_ARMS}
     return {arm: fmean(values) if values else 0.0 for arm, values in told.items()}

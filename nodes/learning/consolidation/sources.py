@@ -1,4 +1,4 @@
-"""Training pairs: of a team's cards, their tasks and lessons; of a pool (Memory Sharing, §5), its answers."""
+"""Training pairs: tasks and lessons of a team's cards, or the answers of a pool (Memory Sharing, §5)."""
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -17,11 +17,11 @@ from mneme.stores.pools.memory_pool import MemoryPool, Pooled
 from mneme.stores.write_gate import CARD_GATE, PAIR_GATE, near_to_any
 
 TASKS_A_CARD = 4
-"""Tasks of one card that are trained on: more of the same teach little."""
+"""Maximum training tasks of one card, since further ones teach little."""
 REPLAYS = 40
 MAX_HELD_OUT = 200
 MAX_SOURCE_CARDS = 50
-"""Cards among which those that are left are looked for."""
+"""Number of retrieved cards among which those that are not archived are searched."""
 
 
 Item = TypeVar("Item")
@@ -32,8 +32,8 @@ async def card_pairs(
 ) -> Pairs:
     """Return a team's proven cards as pairs: a task with its material, the claim and rules that solved it.
 
-    `before` are cards that a tuned model learned: the base does not know them. Of each card with two tasks
-    the latest is replayed.
+    `before` are cards that an earlier tuned model learned, which the base does not know. Of each card with
+    two tasks the latest is replayed.
     """
     known = await cards.records.list()
     good = [card for card in known if is_good(card, limits)]
@@ -132,5 +132,5 @@ def _pair(memory: Pooled) -> Pair:
 
 
 def _some(among: Sequence[Item], most: int, key: Callable[[Item], str]) -> list[Item]:
-    """Return as many as are wanted, chosen by their keys and not by their age."""
+    """Return at most so many items, chosen by a hash of their keys, not by their age."""
     return sorted(among, key=lambda each: hashlib.sha256(key(each).encode()).digest())[:most]

@@ -57,7 +57,7 @@ class Wanted(TypedDict, total=False):
 
 
 class Result(TypedDict, total=False):
-    """How it ended: the version's tag, whether it serves, why, and every figure."""
+    """The result: the version's tag, whether it serves, the reason, and all figures."""
 
     tag: str
     promoted: bool
@@ -78,7 +78,7 @@ class State(Wanted, Result, total=False):
 
 
 class Replaying(TypedDict):
-    """One task that is to be replayed, and the arm that replays it."""
+    """One task to be replayed, and the arm that answers it."""
 
     tag: str
     number: int
@@ -92,7 +92,7 @@ TuningRuntime = Runtime[TuningContext]
 
 
 class Consolidating:
-    """The object of a consolidation: the cards of its team, or the pool that its context names."""
+    """What is consolidated: the cards of the run's team, or the pool that its context names."""
 
     def __init__(self, runtime: TuningRuntime) -> None:
         self.context, self.tell = runtime.context, runtime.stream_writer
@@ -104,20 +104,20 @@ class Consolidating:
 
     @property
     def cycle(self) -> ConsolidationCycle | PoolModels:
-        """Return the consolidations so far."""
+        """Return the store of consolidations: of the pool, or of the team's cards."""
         return PoolModels(self.pool) if self.pool else self.of_cards
 
     def owner(self, between: str = "-") -> str:
-        """Return the name of what is consolidated: the team, or the team's pool."""
+        """Return the name of what is consolidated: the team's, followed by the pool's if there is one."""
         return between.join(filter(None, [self._team, self.context.pool]))
 
     async def folder(self, tag: str) -> Path:
-        """Return the folder of one version: its pairs, its training, its adapter."""
+        """Return the folder of one version, with its pairs, its training and its adapter."""
         home = (await read_settings()).home
-        named = hashlib.sha256(self.owner("\n").encode()).hexdigest()[:16]  # it may be named like no file
+        named = hashlib.sha256(self.owner("\n").encode()).hexdigest()[:16]  # the name may be no file name
         return home / "consolidations" / named / tag
 
 
 def read_pairs(folder: Path) -> Pairs:
-    """Read the pairs that were gathered. Blocks."""
+    """Read the gathered pairs. Blocks."""
     return Pairs.model_validate_json((folder / "pairs.json").read_text(encoding="utf-8"))

@@ -29,14 +29,14 @@ from mneme.nodes.learning.consolidation.state import (
 )
 
 MAX_FORGOTTEN = 0.10
-"""The share of generic questions that an adapter must be shown not to lose."""
+"""Maximum loss on generic questions that an adapter must be shown not to exceed."""
 QUESTION_LIST = TypeAdapter(list[Question])
 MIN_TRAINING_PAIRS = 2
 """Minimum pairs for a training."""
 
 
 async def examine(state: State, runtime: TuningRuntime) -> Update:
-    """Say whether a consolidation is due (§8), and refuse what would be found out only after hours."""
+    """Return whether a consolidation is due (§8); refuse early what would otherwise fail after hours."""
     if settings().auth:
         raise Forbidden(
             "This server is for several people: it opens no model's files that somebody names.",
@@ -71,7 +71,7 @@ def is_due(state: State) -> str:
 
 
 async def gather(state: State, runtime: TuningRuntime) -> Update:
-    """Make training pairs of what is there now (§8, step 1), and keep them beside the training."""
+    """Make training pairs of the present cards or memories (§8, step 1), and store them with the training."""
     told, run = runtime.context, Consolidating(runtime)
     if run.pool:
         pairs = await memory_pairs(run.pool, told.above, told.recall)
@@ -103,14 +103,14 @@ async def gather(state: State, runtime: TuningRuntime) -> Update:
 
 
 async def measure(state: State, runtime: TuningRuntime) -> Update:
-    """Judge the base by the held-out cards and the generic questions, before anything is trained."""
+    """Judge the base by the held-out cards and the generic questions, before any training."""
     run = Consolidating(runtime)
     tell, folder = _teller("measure", run), await run.folder(state["tag"])
     return {"before": await asyncio.to_thread(_judged, state, folder, tell, tuned=False)}
 
 
 async def train(state: State, runtime: TuningRuntime) -> Update:
-    """Train the adapter (§8, step 2); what a killed process had trained is not trained again."""
+    """Train the adapter (§8, step 2); a killed training continues from its last saved step."""
     run = Consolidating(runtime)
     tell, folder = _teller("train", run), await run.folder(state["tag"])
     recipe = Recipe.model_validate(runtime.context.model_dump(include={*Recipe.model_fields}))
@@ -123,7 +123,7 @@ async def train(state: State, runtime: TuningRuntime) -> Update:
 
 
 async def judge_tuned(state: State, runtime: TuningRuntime) -> Update:
-    """Judge the tuned model by the same questions; say whether it has forgotten what the base knew."""
+    """Judge the tuned model by the same questions, and whether it has forgotten what the base knew."""
     run = Consolidating(runtime)
     tell, folder = _teller("judge_tuned", run), await run.folder(state["tag"])
     after = await asyncio.to_thread(_judged, state, folder, tell, tuned=True)
