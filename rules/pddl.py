@@ -121,7 +121,7 @@ def choose(given: Situation) -> Move:
 
 @dataclass
 class KnownFacts:
-    """What a context tells: what holds, and what failed since something last worked."""
+    """A context's content: the facts that hold, and actions that failed since one last worked."""
 
     facts: Facts
     failed: set[str] = field(default_factory=set)
@@ -148,9 +148,8 @@ def read(task: str, memory: str, turns: str) -> KnownFacts:
             seen, adds = manual.facts_in(turn.outcome), Facts().union(*(each.adds for each in actions))
             for action in actions:
                 known.facts, known.failed = action.after(known.facts), set()
-            known.facts = (
-                seen if seen - adds else known.facts | seen
-            )  # more than what changed: all that holds
+            # more than the action's effects: then the text lists everything that holds
+            known.facts = seen if seen - adds else known.facts | seen
     return known
 
 

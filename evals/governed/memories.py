@@ -203,4 +203,4 @@ GOVERNED_RIVALS: Mapping[str, Callable[[str, Embedder], OfStore]] = {
     **({"mem0ai, ids kept": partial(OfPackage, package=Mem0)} if find_spec(Mem0.NAME) else {}),
     **({"mem0ai, told": partial(OfPackage, package=Mem0Told)} if find_spec(Mem0.NAME) else {}),
 }
-"""By name; packages where they are installed."""
+"""The compared memories by name; packages only where they are installed."""

@@ -1,4 +1,4 @@
-"""Which retriever finds memories of the asker's kind, over many splits of pools.
+"""Comparison of retrievers over many splits of pools: do they find memories of the asker's kind?
 
 Items are split by seed as in `memory_sharing`. A pool for each domain, and one for all, holds the standard
 answers of all but the test; its retriever learns from them through the graph, graded by rules. Counted is the

@@ -1,4 +1,4 @@
-"""How like an answer is to the standard answer: BERTScore by a local encoder, and ROUGE-L.
+"""Similarity of an answer to the standard answer: BERTScore by a local encoder, and ROUGE-L.
 
 BERTScore (Zhang et al. 2020) is the library `bert-score`'s greedy matching, F1, no IDF weights, not rescaled.
 The encoder is a folder on this machine, by default the bundled MiniLM, whose fifth of six layers is taken: of

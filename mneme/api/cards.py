@@ -273,7 +273,7 @@ class Cards(Operations):
 
     @reads("consolidations/due")
     async def consolidation_due(self, pool: Tuned = "") -> Sequence[str]:
-        """Return why a consolidation is due; nothing where it is not. Raises NotFound for an empty pool."""
+        """Return why a consolidation is due; empty if it is not. Raises NotFound for an empty pool."""
         if pool:
             await MemoryPool(self._ledger, self._owner, pool).check_filled()
         return await self._models(pool).due()

@@ -8,7 +8,7 @@ from uuid import UUID
 from mneme.api.copies import noted
 
 SERVER_FOLDER = Path(".langgraph_api")
-"""Where `langgraph dev` keeps its threads and runs, in its working directory."""
+"""Folder of `langgraph dev`'s threads and runs, in its working directory."""
 
 
 class ServerState:

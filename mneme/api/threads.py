@@ -105,7 +105,7 @@ class Threads(Operations):
 
     @reads("threads")
     async def list(self) -> Sequence[Thread]:
-        """Return the user's threads that have checkpoints, those that went on last at the end."""
+        """Return the user's threads that have checkpoints, the most recently active last."""
         found = await kept_threads()
         mine = await self._mine(found)
         return [_described(each) for each in found if each.id in mine]
@@ -227,7 +227,7 @@ class Threads(Operations):
             names = {each.id: str(each.metadata.get(THREAD_NAME) or each.id) for each in known}
             cleaned = await clean(background)
             yield cleaned
-            background = await self._background()
+            background = await self._background()  # the first cleaning may have replaced the thread
             try:
                 async with self._state.quiet(await self._all() - background, background):
                     cleaned.add((await clean(background)).left)

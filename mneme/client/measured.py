@@ -49,7 +49,7 @@ def keep_measured(responder: str, digest: str, roles: Mapping[str, Fitness]) -> 
     """Store a model's measurements; roles that were not measured this time keep theirs."""
     known = dict(measured_models())
     before = known.get(responder)
-    kept = before.roles if before and before.digest == digest else {}
+    kept = before.roles if before and before.digest == digest else {}  # another digest is another model
     known[responder] = ModelMeasurements(digest=digest, roles={**kept, **roles})
     file = settings().home / MEASURED_FILE
     try:

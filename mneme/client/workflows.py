@@ -354,7 +354,7 @@ class MemoryAgents:
         """Remember a user's waiting messages; after `seconds` it continues in the background."""
         if (earlier := self._agents.get(user)) is not None:
             await earlier.wait(seconds)
-            if earlier.is_remembering:
+            if earlier.is_remembering:  # the time is up: it continues in the background
                 return
             await earlier.stop_rereading()
         agent = self._agents.get(user)

@@ -172,7 +172,7 @@ async def _passed_on(
         answer = await client.send(question, stream=True)
     except httpx.HTTPError as error:
         await client.aclose()
-        await after()
+        await after()  # the message is remembered without a reply, too
         hint = "Start Ollama, or name another server in MNEME_UPSTREAM."
         return _error(503, f"The model server at {url} cannot be reached ({type(error).__name__}). {hint}")
 
@@ -195,6 +195,7 @@ def _credentials(request: Request, given: Settings) -> dict[str, str]:
     own = given.upstream_key.get_secret_value()
     if not own and not given.upstream and (ollama := bearer()):
         return ollama
+    # with users, the client's header holds its key for this server
     key = own or (key_of(dict(request.scope["headers"])) if given.auth is None else "")
     return {"authorization": f"Bearer {key}"} if key else {}
 

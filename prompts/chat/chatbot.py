@@ -15,7 +15,7 @@ class Recalled(Line):
 
 
 class Turn(Informed):
-    """What the user says, today's date, and the memories that were found for it."""
+    """The user's message, today's date, and the memories that were found for the message."""
 
     message: str
     memories: list[Recalled] = Field([], description="Memories similar to the message, most similar first.")

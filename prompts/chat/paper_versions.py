@@ -51,7 +51,7 @@ class Verdict(BaseModel):
 
 
 class Upsert(BaseModel):
-    """A new fact beside all similar memories at once (version 2)."""
+    """A new fact and all similar memories at once (version 2)."""
 
     fact: str
     message: str
@@ -67,7 +67,7 @@ class UpsertRoute(BaseModel):
 
 
 class ToolGiven(Incoming):
-    """A message beside all similar memories, for the agent with tools (version 1)."""
+    """A message and all similar memories, for the agent with tools (version 1)."""
 
     memories: list[str] = Field([])
 

@@ -40,7 +40,7 @@ Numbers = Annotated[list[Annotated[int, Field(ge=1, le=10_000)]], Field(max_leng
 
 
 class Outline(BaseModel):
-    """What a document consists of: each part's name with what it is for."""
+    """The parts of a document: each name with its purpose."""
 
     fields: Texts = {}
     item: str
@@ -59,7 +59,7 @@ class Outline(BaseModel):
 
 
 class Documenting(Speaking):
-    """What the writer of the document is shown."""
+    """The input of the document's writer."""
 
     outline: Outline
     last: int = Field(0, description="The number of the last turn; 0: not known.")

@@ -33,7 +33,7 @@ class Turns(RootModel[list[str]]):
 
 
 class Speaking(Informed):
-    """What an agent is shown when it has the floor: C_{n,m}, and who it is."""
+    """The input of the agent that has the floor: C_{n,m}, and its role."""
 
     role: str
     duties: str
@@ -164,7 +164,7 @@ def accepts_nothing_with_an_issue_of_its_own(given: Speaking, answer: Contributi
 
 
 class Delegating(Speaking):
-    """What the delegate is shown beside the conversation."""
+    """The delegate's input in addition to the conversation."""
 
     outstanding: list[str] = Field(
         [], description="Who does not accept; of an acceptance that ended, which turn ended it."

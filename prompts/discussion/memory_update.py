@@ -25,7 +25,7 @@ MIN_CONDENSED_ENTRIES = 4
 
 
 class Remembering(BaseModel):
-    """An agent's memory, what the agent said or did last, and what that may be held against."""
+    """An agent's memory, its latest output or action, and the texts that the update may be compared with."""
 
     role: str
     task: str = Field("", description="What the agent works on, with its goal.")

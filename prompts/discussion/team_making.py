@@ -19,7 +19,7 @@ RESERVED_NAMES = {"name", "turns", "minutes"}
 
 
 class Assignment(BaseModel):
-    """What a team is made for."""
+    """The task for which a team is made, and experts that it must have."""
 
     task: str
     experts: list[str] = Field([], description="Experts that there must be, each as `Title: duties`.")

@@ -20,7 +20,7 @@ MAX_SPEECH_CHARS = 500
 
 
 class Situation(View):
-    """What a CoELA agent knows when it drafts a message: its view, and what was said."""
+    """The input of a CoELA agent that drafts a message: its view, and the dialogue."""
 
     name: str
     teammates: list[str] = Field([])
@@ -32,7 +32,7 @@ class Situation(View):
 
 
 class Planning(Situation):
-    """The same with the drafted message: sending it is the last option, where there is one."""
+    """The same with the drafted message, if any: sending it is the last option."""
 
     message: str = ""
 

@@ -1,4 +1,4 @@
-"""What a team in a household knows, as its questions are given it: places, things, needs, options.
+"""A household team's knowledge as input of its questions: places, things, needs, options.
 
 Everything here is data in words for a language model and in fields for the rules.
 """
@@ -65,7 +65,7 @@ class Room(Spot):
 
 
 class Container(Spot):
-    """A container; what lies in one that is closed and was never open is not known."""
+    """A container; the content is unknown if it is closed and was never open."""
 
     is_open: bool = False
     checked: int | None = Field(None, description="The step at which its inside was last seen.")
@@ -91,7 +91,7 @@ class Item(Spot):
 
 
 class Need(Spot):
-    """So many things of a class that belong on or inside one target, which this is the spot of."""
+    """A number of things of a class that belong on or inside one target; the spot is the target's."""
 
     relation: Literal["on", "inside"]
     thing: str
@@ -104,7 +104,7 @@ class Need(Spot):
 
 
 class Worker(BaseModel):
-    """A member as far as it is known: where, with what in its hands, and what it said it would do."""
+    """A member as far as known: its place, the things in its hands, and its announced action."""
 
     number: int
     name: str
@@ -159,7 +159,7 @@ class Option(BaseModel):
 
 
 class Knowledge(BaseModel):
-    """What is known of the household at one step, by one member or by the team."""
+    """Knowledge of the household at one step, of one member or of the team."""
 
     step: int
     needs: Annotated[list[Need], PLAIN]
@@ -196,7 +196,7 @@ class Knowledge(BaseModel):
 
 
 class View(Knowledge):
-    """What one member knows and may do; `taken` are targets that others go for."""
+    """One member's knowledge and options; `taken` are targets that others go for."""
 
     me: int = 0
     taken: list[int] = []

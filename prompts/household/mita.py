@@ -18,7 +18,7 @@ known, look for it in rooms not explored yet. wait: do nothing, for five steps a
 
 
 class Situation(View):
-    """What a member proposes from: its observation, its recent history, the progress and the task."""
+    """The input of a proposal: the member's observation, its recent history, the progress and the task."""
 
     name: str
     task: str
@@ -111,7 +111,7 @@ def _indented(text: str) -> str:
 
 
 class CrossContext(Knowledge, Informed):
-    """What the manager allocates from: the reports, the synopses, the progress and the task."""
+    """The input of the manager's allocation: the reports, the synopses, the progress and the task."""
 
     task: str
     progress: str

@@ -18,7 +18,7 @@ UNKNOWN_ROOM = -1
 
 
 class Observed(BaseModel):
-    """What was seen of a teammate, and what it was thought to intend."""
+    """Observations of a teammate, and the intention that was inferred before."""
 
     teammate: int
     name: str
@@ -48,7 +48,7 @@ class Observed(BaseModel):
 
 
 class Scene(View):
-    """What a ProAgent agent plans with."""
+    """The input of a ProAgent agent's planning."""
 
     name: str
     belief: str = Field("", description="What it knows of the household, in words.")

@@ -17,7 +17,7 @@ PLACES = {"inside": ("container",), "on": ("surface", OTHER), "held by": ("perso
 
 
 class Box(BaseModel):
-    """Where a box is in the picture, in pixels from its left upper corner; right and bottom are outside."""
+    """A box in the picture, in pixels from its upper left corner; right and bottom are exclusive."""
 
     left: int
     top: int
@@ -39,7 +39,7 @@ class Class(Line):
 
 
 class Frame(BaseModel):
-    """What an agent has before its eyes: a PNG in base64, boxes by number, and the classes there can be."""
+    """An agent's view: a PNG in base64, numbered boxes, and the possible classes."""
 
     picture: str = Field(repr=False)
     size: int

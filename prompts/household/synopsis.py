@@ -30,7 +30,7 @@ class Found(BaseModel):
 
 
 class Passage(BaseModel):
-    """What happened since the last change of progress (algorithm 1, lines 11 to 13)."""
+    """The events since the last change of progress (algorithm 1, lines 11 to 13)."""
 
     task: str
     actions: str

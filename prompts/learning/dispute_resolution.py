@@ -19,7 +19,7 @@ from mneme.prompts.prompt import Prompt, Reason, Schemas, some_of
 
 
 class Guideline(BaseModel):
-    """What to do under which condition."""
+    """A pattern to apply, and its condition."""
 
     condition: str
     pattern: str
@@ -51,7 +51,7 @@ class Match(BaseModel):
 
 
 class Contest(BaseModel):
-    """A dispute with all that was measured so far."""
+    """A dispute with all measurements so far."""
 
     claim: str
     old: Guideline
@@ -127,7 +127,7 @@ def recommendations_are_whole(given: Contest, answer: Recommendation) -> None:
 
 
 class CarriedApproach(Setting):
-    """A task, and the approach that is to be carried out on it, right or wrong."""
+    """A task, and the approach to apply to it, whether it is right or wrong."""
 
     condition: str
     pattern: str

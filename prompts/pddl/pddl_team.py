@@ -31,7 +31,7 @@ ACTION_EXAMPLES = ('{"action": "water fern2 windowsill can1"}',)
 
 
 class Situation(BaseModel):
-    """What an agent is shown: the task, what its memory holds, and the turns that it still sees."""
+    """The input of an agent: the task, its memory's content, and the turns that it still sees."""
 
     example: str = Field("", description="Another task of the domain, and how it was done.")
     task: str
@@ -40,7 +40,7 @@ class Situation(BaseModel):
 
 
 class Repetition(Situation):
-    """The same, and the action that is about to be taken for the third time."""
+    """The same, and the action that would be taken for the third time."""
 
     repeated: str
 

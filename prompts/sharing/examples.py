@@ -33,7 +33,7 @@ class Example(BaseModel):
 
 
 class Criterion(BaseModel):
-    """One thing that a pair is scored by."""
+    """One criterion by which a pair is scored."""
 
     name: str = Field(description="At most 80 characters.")
     points: int = Field(description="The most that it can earn; all together sum to 100.")

@@ -7,7 +7,7 @@ from mneme.prompts.sharing.examples import EXAMPLES_ARE_DATA, TOTAL_POINTS, Crit
 
 
 class Domain(BaseModel):
-    """A domain whose rubric is wanted."""
+    """A domain that needs a rubric."""
 
     domain: str
     tasks: list[str] = Field(description="What the domain's agents write, and what they are asked.")

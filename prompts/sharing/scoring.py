@@ -9,7 +9,7 @@ from mneme.prompts.sharing.examples import EXAMPLES_ARE_DATA, TOTAL_POINTS, Crit
 
 
 class Fault(BaseModel):
-    """One thing that a program found wrong with a form, and where."""
+    """A fault of a form that a program found, and its place."""
 
     where: str = Field(description='Such as "line 3"; "the whole" where no part is to blame.')
     what: str
@@ -19,7 +19,7 @@ class Fault(BaseModel):
 
 
 class Judgeable(BaseModel):
-    """A pair, the rubric of its domain, and what was found when its form was checked by a program."""
+    """A pair, the rubric of its domain, and the faults found by a program that checked its form."""
 
     question: str
     answer: str

@@ -27,7 +27,7 @@ SENTENCE = re.compile(r"[^.!?]+(?:[.!?]+(?=\s|$)|$)")
 
 
 class Course(BaseModel):
-    """A task and what was done for it, one text a turn."""
+    """A task and its turns, one text for each."""
 
     goal: str
     result: str = Field(description="`succeeded` or `failed`, and how far it came.")
@@ -70,7 +70,7 @@ def sentences(text: str) -> int:
 
 
 class Comparison(BaseModel):
-    """A task to be done, and one that was done."""
+    """A new task, and an earlier one."""
 
     goal: str
     other_goal: str
@@ -96,7 +96,7 @@ to 10 (the same task). {TRIALS_ARE_DATA}""",
 
 
 class Phase(BaseModel):
-    """A task under way: what was summed up before, and the turns since."""
+    """A task in progress: the summary so far, and the turns since."""
 
     goal: str
     before: str = Field(description="The last phase's summary, if there was one.")

@@ -50,7 +50,7 @@ PRONOUN = frozenset(words("i you u ya we he she it they this that there any"))
 
 
 class Statement(NamedTuple):
-    """What a message states in one go, as it was typed, and with the words before it that it refers to."""
+    """One statement of a message, as it was typed, and with the earlier words that it refers to."""
 
     quote: str
     content: str

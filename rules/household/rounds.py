@@ -9,7 +9,7 @@ from mneme.rules.household.errands import HANDS, Aim, Errands
 MAX_EXACT_ITEMS = 6
 """Maximum things whose rounds are searched exactly; of more, the nearest."""
 Held = tuple[int, ...]
-"""Where the things in hand belong, sorted."""
+"""Targets of the things in hand, sorted."""
 
 
 class Rounds:

@@ -37,7 +37,7 @@ Trail = list[tuple[int, int]]
 
 
 class Start(NamedTuple):
-    """Where and when a member's route begins, and with how much in hand."""
+    """Place and time at which a member's route begins, and the number of things in hand."""
 
     corner: Corner
     time: int

@@ -33,7 +33,7 @@ ALL_PLACES = 12.0
 PRIOR = 12.0
 """Chances that a wider kind of experience counts for."""
 Experience = Mapping[str, Mapping[str, tuple[int, int]]]
-"""By class of thing and of place: how many turned up there, and how often they might have."""
+"""By class of thing and of place: number of finds there, and number of chances for one."""
 
 
 class CommonSense(BaseModel):

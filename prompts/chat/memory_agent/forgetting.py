@@ -7,7 +7,7 @@ from mneme.prompts.prompt import Prompt, Reason, Schemas, one_of, some_of
 
 
 class Forgetting(BaseModel):
-    """A message that asks to forget something, the memories similar to it, and what it tells beside that."""
+    """A message that asks to forget something, similar memories, and the message's other statements."""
 
     message: str
     preceding: list[str] = []

@@ -38,7 +38,7 @@ class Objection(BaseModel):
 
 
 class Review(Setting):
-    """A draft before the devil's advocate, with what its trial showed."""
+    """The devil's advocate's input: a draft, and the result of its trial."""
 
     draft: str
     pattern: str = ""

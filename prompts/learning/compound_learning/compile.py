@@ -33,7 +33,7 @@ class DeadEnd(BaseModel):
 
 
 class Experience(Setting):
-    """A finished task before the monitor: its whole trajectory."""
+    """The monitor's input: the whole trajectory of a finished task."""
 
     general: str = Field("", description="The features without what is particular to this task.")
     started_with: str = Field("", description="The first draft's pattern.")

@@ -17,7 +17,7 @@ from mneme.prompts.prompt import Prompt, Reason, Schemas, some_of
 
 
 class Case(Setting):
-    """All that the leader decides on."""
+    """The input of the leader's decision."""
 
     draft: Draft
     iterations: int

@@ -83,7 +83,7 @@ $pitfalls"""
 
 
 class Assignment(Work):
-    """What the researcher works with."""
+    """The researcher's input for a draft."""
 
     facts: list[str] = Field([])
     textbook: list[Advice] = Field([])
@@ -143,7 +143,7 @@ def is_not_empty(given: Assignment, answer: Draft) -> None:
 
 
 class Complaint(Work):
-    """A draft with the objections that are open against it, each with its remedy made out for the task."""
+    """A draft with its open objections, each with its remedy worked out for the task."""
 
     draft: Draft
     objections: list[str]

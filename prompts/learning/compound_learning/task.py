@@ -43,7 +43,7 @@ def said_when(condition: str, applies: bool | None) -> str:
 
 
 class Advice(Solution):
-    """A pattern under its condition, and the solution that it comes to for this task."""
+    """A pattern with its condition, and the solution that it gives for this task."""
 
     condition: str = ""
     pattern: str
@@ -95,7 +95,7 @@ class Failing(BaseModel):
 
 
 class Known(BaseModel):
-    """A knowledge card as an agent is shown it; `advice` says what its rules make of this task."""
+    """A knowledge card as shown to an agent; `advice` is the result of its rules for this task."""
 
     id: str = Field("", description="Of the card; agents are told its number alone.")
     claim: str
