@@ -66,7 +66,7 @@ class World:
         self._count()
 
     def state(self) -> dict[str, Any]:
-        """Give all that changed since the start as plain JSON values."""
+        """Return all changes since the start as plain JSON values."""
         changes = Changes(
             steps=self.steps,
             seed=self.seed,
@@ -81,12 +81,12 @@ class World:
 
     @property
     def progress(self) -> dict[str, int]:
-        """Count how much of each goal predicate holds."""
+        """Return how many objects satisfy each goal predicate."""
         return dict(self._progress)
 
     @property
     def done(self) -> bool:
-        """Say whether every count is met."""
+        """Return whether every goal is met."""
         return self._done
 
     def _count(self) -> None:
@@ -101,7 +101,7 @@ class World:
     # -- acting --------------------------------------------------------------------------------------------
 
     def step(self, actions: Sequence[Action]) -> list[ActionResult]:
-        """Let every agent act once, agent 0 first; of two that want the same thing, one acts, at random."""
+        """Let every agent act once, agent 0 first; of two that touch one thing, a random one acts."""
         if len(actions) != len(self.agents):
             raise BadInput(f"actions: {len(actions)} for {len(self.agents)} agents.", "Give one action each.")
         self.steps += 1
@@ -110,7 +110,7 @@ class World:
         return [lost.get(agent) or self._act(agent, action) for agent, action in enumerate(actions)]
 
     def _conflicts(self, actions: Sequence[Action]) -> dict[int, ActionResult]:
-        """Draw who acts where several lay hands on the same thing; the others lose their step."""
+        """Draw who acts if several agents touch the same thing; the others lose their step."""
         claims: dict[int, list[int]] = {}
         for agent, action in enumerate(actions):
             if action.kind not in ("walk", "send", "wait") and action.first is not None:
@@ -154,7 +154,7 @@ class World:
         return ""
 
     def _forbidden(self, body: Body, action: Action) -> str:
-        """Return why something cannot be touched, or ""."""
+        """Return the reason why something cannot be touched; empty if it can."""
         kind, puts = action.kind, action.kind in ("put_on", "put_in")
         thing, needed = (action.object, "object") if kind == "grab" else (action.target, "container")
         needed = "surface" if kind == "put_on" else needed
@@ -186,7 +186,7 @@ class World:
         self._count()
 
     def follow(self, frame: "Frame") -> None:
-        """Take over a step that was played elsewhere: where everybody was, and what hands did."""
+        """Apply a step that was played elsewhere: its positions, and the results of handling things."""
         self.steps = frame.step
         for agent, (action, outcome) in enumerate(zip(frame.actions, frame.outcomes, strict=True)):
             body = self.agents[agent]
@@ -198,11 +198,11 @@ class World:
     # -- where things are ----------------------------------------------------------------------------------
 
     def holder(self, thing: int) -> int | None:
-        """Name the agent that holds a thing."""
+        """Return the agent that holds a thing; None if nobody does."""
         return next((agent for agent, body in enumerate(self.agents) if thing in body.hands), None)
 
     def room_of(self, thing: int) -> int | None:
-        """Name the room that a thing is in, or nothing where there is no such thing."""
+        """Return the room of a thing; None if there is no such thing."""
         if thing in self._furniture:
             return self._furniture[thing]
         if thing in self.places:
@@ -222,14 +222,14 @@ class World:
         return Box((x, HAND_HEIGHT, z), self.things[thing].size)
 
     def hidden(self, thing: int) -> bool:
-        """Say whether a thing lies inside what is not open."""
+        """Return whether a thing is inside a container that is not open."""
         place = self.places.get(thing)
         if place is None or place[0] == "on":
             return False
         return place[1] not in self.open and place[1] not in self._rooms
 
     def is_close(self, body: Body, thing: int) -> bool:
-        """Say whether hands reach: it is CLOSE itself, or in a container that is CLOSE."""
+        """Return whether hands reach a thing: it is within CLOSE, or in a container that is."""
         if self.room_of(thing) != body.room:
             return False
         if distance(body.position, self.solid(thing)) <= CLOSE:
@@ -249,7 +249,7 @@ class World:
         return Observation(**self._situation(agent), seen=view + held, others=others)
 
     def _situation(self, agent: int) -> dict[str, Any]:
-        """Return what an agent knows without looking: where it is, what it holds, and what it was told."""
+        """Return what an agent knows without looking: its place, its hands, and its messages."""
         body = self.agents[agent]
         return {
             "step": self.steps,
@@ -263,7 +263,7 @@ class World:
         }
 
     def _view(self, room: int) -> list[Seen]:
-        """Give what lies in a room in sight, drawn up anew when a hand has changed it."""
+        """Return what is visible in a room, computed again after a hand has changed it."""
         if room not in self._views:
             loose = [thing for thing in self._wanted if thing in self.places and self.room_of(thing) == room]
             self._views[room] = [

@@ -31,9 +31,9 @@ TICK = 0.5
 START_POLL = 0.05
 """Seconds between two checks whether a run has been started."""
 MAX_THREADS = 1000
-"""Maximum threads that are looked at; there are never as many workers."""
+"""Maximum threads in one request; there are never as many workers."""
 RESTART_SECONDS = 5.0
-"""Seconds before a run that the server refused is started again."""
+"""Seconds after which a run that the server refused is started again."""
 
 
 class Agenda:
@@ -70,7 +70,7 @@ class Agenda:
         self._due[context["user"]] = (monotonic() + after_seconds, context)
 
     async def serve(self, ledger: Ledger) -> None:
-        """Start the runs as they are due, for ever; begin with what the last server left."""
+        """Start the runs as they become due, for ever; begin with messages left by the last server."""
         self.is_served = True
         try:
             for user in await Inbox(ledger).users():
@@ -85,7 +85,7 @@ class Agenda:
             self.is_served = False
 
     async def _start_some(self, ledger: Ledger) -> None:
-        """Start the runs of the users who are due, longest first, as far as there is room."""
+        """Start the runs of users who are due, longest first, while workers are free."""
         due = [user for user, (at, _) in self._due.items() if at <= monotonic()]
         if not due:
             return
@@ -107,7 +107,7 @@ class Agenda:
                 await start_remembering(ledger, later[1])
             finally:
                 self._starting = ""
-            if self._due[user] is later:  # else something more was said meanwhile
+            if self._due[user] is later:  # else the user has said more meanwhile
                 del self._due[user]
 
 
@@ -116,7 +116,7 @@ agenda = Agenda()
 
 
 async def remember_later(ledger: Ledger, context: dict[str, Any], after_seconds: int = 0) -> None:
-    """Remember a user's messages after so many seconds of silence, in its turn where an agenda is kept."""
+    """Remember a user's messages after this silence, at the user's turn if this process serves an agenda."""
     if agenda.is_served:
         agenda.note(context, after_seconds)
     else:
@@ -124,11 +124,11 @@ async def remember_later(ledger: Ledger, context: dict[str, Any], after_seconds:
 
 
 async def start_remembering(ledger: Ledger, context: dict[str, Any], after_seconds: int = 0) -> None:
-    """Start a background run for a user, debounced, on the one thread on which it is remembered.
+    """Start a background run for a user, debounced, on the user's one memory thread.
 
-    The run gets no message: it looks at what waits, because a debounced run's input is lost when the
-    next one takes its place. A run that has begun is not interrupted: otherwise a user who writes faster
-    than the model reads would never be remembered.
+    The run gets no message but reads the inbox, because the input of a debounced run is lost when the next
+    run replaces it. A run that has begun is not interrupted: otherwise the messages of a user who writes
+    faster than the model reads would never be remembered.
     """
     warn_of_a_single_worker()
     client, user = get_client(api_key=None), context["user"]

@@ -33,7 +33,7 @@ class State(AloneState, total=False):
 
 
 async def remember(state: State, runtime: HouseholdRuntime) -> Update:
-    """Take what was heard into each member's dialogue, and see who is to decide."""
+    """Add what was heard to each member's dialogue, and determine who decides."""
     minds = Minds(state, runtime.context.window)
     dialogues = state.get("dialogues") or [[] for _ in minds.members]
     heard = [[_line(who, text, minds.world.steps) for who, text in each["heard"]] for each in minds.members]
@@ -45,7 +45,7 @@ async def remember(state: State, runtime: HouseholdRuntime) -> Update:
 
 @with_counters
 async def communicate(state: State, runtime: HouseholdRuntime) -> Update:
-    """Let each that decides draft a message, if it may send one and has a real choice."""
+    """Let each deciding member draft a message, if it may send one and has a real choice."""
     minds, answers = Minds(state, runtime.context.window), Answers()
     drafting = [
         number
@@ -66,7 +66,7 @@ async def communicate(state: State, runtime: HouseholdRuntime) -> Update:
 
 @with_counters
 async def plan(state: State, runtime: HouseholdRuntime) -> Update:
-    """Let each that decides choose its next action, sending its message included."""
+    """Let each deciding member choose its next action, which may be sending its message."""
     minds = Minds(state, runtime.context.window)
     given = {number: _planning(state, minds, number) for number in state["deciding"]}
     _, choices, update = await minds.choose(choose_action, given, runtime)
@@ -93,7 +93,7 @@ def _situation(state: State, minds: Minds, number: int) -> Situation:
 
 
 def _planning(state: State, minds: Minds, number: int) -> Planning:
-    """Offer the option of sending the draft beside the possible actions."""
+    """Return the planner's input: the possible actions, and sending the draft as one of them."""
     situation = _situation(state, minds, number)
     message = state["drafts"].get(str(number), "")
     sending = [Option(kind="send_message", text=message, steps=1)] if message else []
@@ -102,7 +102,7 @@ def _planning(state: State, minds: Minds, number: int) -> Planning:
 
 
 def _spoken(state: State, minds: Minds, choices: dict[int, Option]) -> Update:
-    """Add what was sent to its sender's dialogue."""
+    """Add a sent message to its sender's own dialogue."""
     dialogues = list(state["dialogues"])
     for number, option in choices.items():
         if option.kind == "send_message":

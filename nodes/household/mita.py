@@ -84,7 +84,7 @@ from mneme.stores.provenance import made_from
 
 
 async def begin(state: State, runtime: HouseholdRuntime) -> Update:
-    """Set the episode up; the collaborative summary is empty (algorithm 1, line 3)."""
+    """Set up the episode; the collaborative summary is empty (algorithm 1, line 3)."""
     update = await household.begin(state, runtime)
     nothing = Progress(placed=update["progress"], held={}, found={})
     started = update | {"assessed": nothing, "last": nothing, "last_step": -1, "actions": [], "synopses": []}
@@ -100,9 +100,9 @@ async def begin(state: State, runtime: HouseholdRuntime) -> Update:
 
 
 async def perceive(state: State, runtime: HouseholdRuntime) -> Update:
-    """Let each member perceive, and evaluate the progress from what they believe together.
+    """Let each member perceive, and evaluate the progress from the joint belief.
 
-    Where all wait, since a wish forbids the task, the episode is over.
+    If all wait because a wish forbids the task, the episode is over.
     """
     update = await household.perceive(state, runtime)
     beliefs = beliefs_of(update["members"])
@@ -111,9 +111,9 @@ async def perceive(state: State, runtime: HouseholdRuntime) -> Update:
 
 
 def after_perceiving(state: State, runtime: HouseholdRuntime) -> Literal["summarise", "finish"] | list[Send]:
-    """Summarise where progress changed (algorithm 1, line 10); else negotiate, or end.
+    """Return `summarise` if progress changed (algorithm 1, line 10); else negotiate, or end.
 
-    What is seen at the start belongs to the first change after it; nobody needs a synopsis of the end.
+    What is seen at the start belongs to the first later change; the end needs no synopsis.
     """
     is_news = state["assessed"] != state["last"] and state["steps"] > 0
     if runtime.context.summary and is_news and not state["over"]:
@@ -122,12 +122,12 @@ def after_perceiving(state: State, runtime: HouseholdRuntime) -> Literal["summar
 
 
 def who_decides(state: State, runtime: HouseholdRuntime) -> Literal["allocate", "follow_proposals"]:
-    """Let the manager decide; without allocation all do as they proposed."""
+    """Return `allocate`, or, without a manager's allocation, `follow_proposals`."""
     return "allocate" if runtime.context.allocation else "follow_proposals"
 
 
 async def follow_proposals(state: State, runtime: HouseholdRuntime) -> Update:
-    """Carry out what each member proposed (the paper's ablation: without allocation)."""
+    """Carry out each member's own proposal (the paper's ablation: without allocation)."""
     line = stream_line(runtime, state["steps"], step="follow_proposals", proposals=_streamed(state))
     return _decided(state, [option_of(each) for each in in_order(state)], "") | line
 
@@ -140,7 +140,7 @@ def _streamed(state: State) -> list[dict[str, Any]]:
 
 
 def _decided(state: State, options: Sequence[Option], reason: str) -> Update:
-    """Note the joint action, and what is to be told of it."""
+    """Return the update for the joint action: what is to be done, and what members are told about it."""
     overruled = {
         AGENT_NAMES[each["member"]]: (macro_of(option_of(each)), macro_of(option))
         for each, option in zip(in_order(state), options, strict=True)
@@ -203,7 +203,7 @@ async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
 
 
 def _left_to_the_members(state: State, runtime: HouseholdRuntime, why: str, fallbacks: int) -> Update:
-    """Let each do as it proposed, where the manager's answer stayed unusable; count the round as such."""
+    """Let the members follow their proposals after an unusable answer; count the round as unallocated."""
     line = stream_line(runtime, state["steps"], step="allocate", proposals=_streamed(state), fallback=why)
     proposed = [option_of(each) for each in in_order(state)]
     counters = Counters(unallocated=1, fallbacks=fallbacks)
@@ -211,7 +211,7 @@ def _left_to_the_members(state: State, runtime: HouseholdRuntime, why: str, fall
 
 
 def _lapsed(state: State, runtime: HouseholdRuntime, report: Report) -> Option | None:
-    """Return a member's random action in a lapse, old or new; None without a lapse."""
+    """Return a member's random action in a lapse, continued or new; None without a lapse."""
     context, worker = runtime.context, report.worker
     kept = state.get("stuck", {}).get(worker.name)
     going = [option for option in report.options if option.under_way and str(macro_of(option)) == kept]
@@ -223,7 +223,7 @@ def _lapsed(state: State, runtime: HouseholdRuntime, report: Report) -> Option |
 def _informed(
     state: State, beliefs: Sequence[Beliefs], team: Beliefs, chosen: Sequence[Option]
 ) -> list[Member]:
-    """Tell each member where the target of its action is, where the manager knows more of it."""
+    """Tell each member the place of its action's target, if the manager knows more about it."""
     for known, option in zip(beliefs, chosen, strict=True):
         target = team.things.get(option.target) if option.target is not None else None
         if target is not None:
@@ -241,7 +241,7 @@ async def execute(state: State, runtime: HouseholdRuntime) -> Update:
 
 @with_counters
 async def summarise(state: State, runtime: HouseholdRuntime) -> Update:
-    """Condense what happened since the last change into one synopsis (algorithm 1, lines 11 to 16)."""
+    """Condense the events since the last change into one synopsis (algorithm 1, lines 11 to 16)."""
     beliefs = beliefs_of(state["members"])
     team = together([since(known, state["last_step"] + 1) for known in beliefs])
     given = passage_of(state, beliefs, team)
@@ -249,14 +249,14 @@ async def summarise(state: State, runtime: HouseholdRuntime) -> Update:
         asked = await ask(summarise_passage, given, runtime.context.manager, lane="user")
     except BadAnswer as bad:
         line = stream_line(runtime, state["steps"], step="summarise", fallback=str(bad))
-        return {"counters": Counters(fallbacks=1)} | line  # the record stays: the next synopsis covers it
+        return {"counters": Counters(fallbacks=1)} | line  # the record is kept for the next synopsis
     line = stream_line(runtime, state["steps"], step="summarise", synopsis=asked.value.narrative)
     by = {"answered_by": [f"manager: {asked.responder}"]}
     return _appended(state, asked.value, given.change, team) | by | line
 
 
 def _appended(state: State, synopsis: Synopsis, change: str, team: Beliefs) -> Update:
-    """Add a synopsis to C, which is kept short, and begin a new record (algorithm 1, lines 15 and 16)."""
+    """Add a synopsis to C, shorten C, and begin a new record (algorithm 1, lines 15 and 16)."""
     step = state["steps"]
     dated = DatedSynopsis(
         step=step,
@@ -273,7 +273,7 @@ def _appended(state: State, synopsis: Synopsis, change: str, team: Beliefs) -> U
 
 
 async def finish(state: State, runtime: HouseholdRuntime) -> Update:
-    """Report the end of the episode; on request, store its lessons for the next in this apartment."""
+    """Report the end of the episode; on request, store its lessons for later episodes."""
     if runtime.context.remember:
         remembered = taught_by(state)
         source = Source(tasks=[remembered.episode])
@@ -285,7 +285,7 @@ async def finish(state: State, runtime: HouseholdRuntime) -> Update:
 
 
 def negotiations(state: State, runtime: HouseholdRuntime) -> Literal["finish"] | list[Send]:
-    """Ask every member for its proposal, all at once; nobody, where the episode is over."""
+    """Ask all members for their proposals concurrently; end if the episode is over."""
     if state["over"]:
         return "finish"
     world, beliefs = world_of(state), beliefs_of(state["members"])
@@ -302,7 +302,7 @@ def negotiations(state: State, runtime: HouseholdRuntime) -> Literal["finish"] |
 
 @with_counters
 async def negotiate(state: ProposalRequest, runtime: HouseholdRuntime) -> Update:
-    """Negotiation: ask a member for its next action (eq. 2), where it has a choice and something is new."""
+    """Negotiation: ask a member for its next action (eq. 2), if it has a choice and something is new."""
     situation = Situation.model_validate(state["situation"])
     if (clear := _evident(situation, state["proposed_in"])) is not None:
         return clear
@@ -319,7 +319,7 @@ async def negotiate(state: ProposalRequest, runtime: HouseholdRuntime) -> Update
 
 
 def _evident(situation: Situation, proposed_in: str) -> Update | None:
-    """Propose the only option, or what is under way where nothing changed; None where a member is asked."""
+    """Propose the only option, or the current one if nothing changed; None if the member must be asked."""
     if len(situation.options) == 1:
         return _proposed(situation, situation.options[0], "I have no other option.")
     going = [option for option in situation.options if option.under_way]

@@ -1,8 +1,8 @@
 """ProAgent's steps (Zhang et al., AAAI 2024): watch, plan; perceiving and execution are shared.
 
-Each agent watches its teammates while they are in its room, keeps what it thought that they intend beside
-what it saw them do, and corrects the belief that is contradicted (belief correction). The planner analyses,
-infers intentions and chooses a skill. No messages.
+Each agent watches its teammates while they are in its room, stores the intentions that it inferred beside the
+behaviour that it saw, and corrects intentions that are contradicted (belief correction). The planner
+analyses, infers intentions and chooses a skill. No messages.
 
 Simplified: the published verificator checks the skill's preconditions, and has a refused plan made anew; here
 only skills are offered whose preconditions hold by what the agent knows, so none is refused. In the agent's
@@ -36,7 +36,7 @@ from mneme.prompts.household.proagent import (
 BEHAVIOURS = 5
 """Number of a teammate's latest behaviours that are kept."""
 GRACE = 3
-"""Steps beyond what its way takes after which a teammate should have done what it was thought to intend."""
+"""Steps beyond its way after which a teammate should have fulfilled the inferred intention."""
 
 
 class State(AloneState, total=False):
@@ -47,7 +47,7 @@ class State(AloneState, total=False):
 
 
 async def watch(state: State, runtime: HouseholdRuntime) -> Update:
-    """Note what each member sees its teammates do, and correct the beliefs that it contradicts."""
+    """Note the teammates' behaviour that each member sees, and correct contradicted intentions."""
     minds = Minds(state, runtime.context.window)
     before = state.get("minds") or [{} for _ in minds.members]
     return {
@@ -102,7 +102,7 @@ def _corrected(view: View, observed: Observed) -> Observed:
 
 @with_counters
 async def plan(state: State, runtime: HouseholdRuntime) -> Update:
-    """Let each that decides analyse, infer intentions and choose a skill."""
+    """Let each deciding member analyse, infer intentions and choose a skill."""
     minds = Minds(state, runtime.context.window)
     scenes = {number: _scene(state, minds, number) for number in state["deciding"]}
     plans, _, update = await minds.choose(plan_skill, scenes, runtime)
@@ -112,7 +112,7 @@ async def plan(state: State, runtime: HouseholdRuntime) -> Update:
 def _scene(state: State, minds: Minds, number: int) -> Scene:
     view, words = minds.view(number), minds.beliefs[number].words()
     observed = []
-    for each in state["minds"][number].values():  # call what a teammate was thought to go for by its name
+    for each in state["minds"][number].values():  # with the names of inferred targets
         spots = {target: _spot(view, target) for target in (each.intended, *each.contradicted)}
         labels = {target: spot.label for target, spot in spots.items() if spot is not None}
         observed.append(each.model_copy(update={"labels": labels}))

@@ -35,7 +35,7 @@ NOWHERE = -1
 
 
 def worker_of(number: int, beliefs: Beliefs, plan: Plan | None) -> Worker:
-    """Describe a member's place, hands and plan, by its own knowledge."""
+    """Describe a member's place, hands and plan, from its own knowledge."""
     return Worker(
         number=number,
         name=AGENT_NAMES[number],
@@ -58,10 +58,10 @@ def knowledge_of(  # noqa: PLR0913  (what may be known beyond one's own beliefs,
     finds: Mapping[str, str] | None = None,
     experience: Mapping[str, Mapping[str, tuple[int, int]]] | None = None,
 ) -> Knowledge:
-    """Summarise beliefs, with what was announced to all.
+    """Summarise beliefs, with what the whole team was told.
 
-    `placed` (by predicate) and `in_hands` (by class) are the progress; `finds` says where things of the task
-    turned up, of which those are told that the beliefs know; `experience` is of earlier episodes.
+    `placed` (by predicate) and `in_hands` (by class) are the progress; `finds` has the places where things of
+    the task were found, of which only known things are used; `experience` is from earlier episodes.
     """
     things, done = episode.by_id(), beliefs.placed(episode.goals) if placed is None else placed
     found: dict[str, list[str]] = {}
@@ -135,7 +135,7 @@ def _item(known: Sighting, beliefs: Beliefs, goals: Sequence[Goal]) -> Item:
 def options_of(
     observation: Observation, beliefs: Beliefs, knowledge: Knowledge, goals: Sequence[Goal], plan: Plan | None
 ) -> list[Option]:
-    """List a member's possible actions, the current one first; each sender writes its own messages."""
+    """List a member's possible actions, the current one first, without sending messages."""
     macros = [macro for macro in possible(observation, beliefs, goals) if macro.kind != "send_message"]
     spots = {each.id: Spot(**_place(each), room=each.room) for each in beliefs.things.values()}
     spots |= {
@@ -185,15 +185,15 @@ def macro_of(option: Option) -> Macro:
 
 
 MAX_NEIGHBOURS = 3
-"""Containers and targets to which a map tells the steps from another."""
+"""Number of nearest containers and targets in a map for which steps are given."""
 MAX_USUAL_PLACES = 4
-"""Kinds of places that are named for a class of things."""
+"""Maximum kinds of places that are named for a class of things."""
 
 
 def situation_of(
     state: State, runtime: HouseholdRuntime, world: World, beliefs: Sequence[Beliefs], number: int
 ) -> dict[str, Any]:
-    """Show a member what it sees, believes, did, heard; its options by its own belief."""
+    """Show a member its view, beliefs, actions and messages, with the options from its own beliefs."""
     plans, known = plans_of(state), beliefs[number]
     knowledge = _with_progress(state, known, [worker_of(number, known, plans[number])])
     others = {n: plan.macro for n, plan in enumerate(plans) if n != number and plan is not None}
@@ -219,7 +219,7 @@ def situation_of(
 
 
 def map_in_words(knowledge: Knowledge) -> str:
-    """Say where doors lead, and how far it is from known containers and targets to the nearest others."""
+    """Describe the doors, and the steps between each known container or target and its nearest others."""
     rooms = {room.id: room.label for room in knowledge.rooms}
     doors = [door.rooms for door in knowledge.doors]
     ways = {room: [rooms[b if a == room else a] for a, b in doors if room in (a, b)] for room in rooms}
@@ -237,13 +237,13 @@ def map_in_words(knowledge: Knowledge) -> str:
 
 
 def mark_of(situation: Situation) -> str:
-    """Tell situations apart: by what a member may do, the progress, and what the team said last."""
+    """Return a mark of a situation, from a member's options, the progress, and what the team said last."""
     may = sorted((option.kind, option.target or 0) for option in situation.options)
     return sha256(repr((may, situation.progress, situation.dialogue)).encode()).hexdigest()[:16]
 
 
 def _with_progress(state: State, beliefs: Beliefs, workers: Sequence[Worker]) -> Knowledge:
-    """Summarise beliefs, with the progress that the whole team is told."""
+    """Summarise beliefs, together with the team's progress."""
     return knowledge_of(
         episode_of(state),
         beliefs,
@@ -258,7 +258,7 @@ def _with_progress(state: State, beliefs: Beliefs, workers: Sequence[Worker]) ->
 def _options_of(
     state: State, world: World, beliefs: Beliefs, knowledge: Knowledge, number: int
 ) -> list[Option]:
-    """List what a member may do; what the progress shows to be needless is offered to who is at it alone."""
+    """List a member's options, without those that the progress makes needless unless they are under way."""
     observation, episode = world.observe(number), episode_of(state)
     options = options_of(observation, beliefs, knowledge, episode.goals, plans_of(state)[number])
     missing, all_found = knowledge.missing(), state["assessed"]["found"] == wanted_in(episode)
@@ -266,7 +266,7 @@ def _options_of(
     needless = {"gocheck"} if all_found else set()
     are_seen = all(need.room != NOWHERE for need in knowledge.needs if need.placed < need.wanted)
     if all_found and are_seen and all(count <= loose[name] for name, count in missing.items()):
-        needless.add("goexplore")  # who does not know where a thing or its target is may have to look for it
+        needless.add("goexplore")  # unknown places may still have to be explored
     return [
         option
         for option in options
@@ -292,12 +292,12 @@ def progress_in_words(state: State) -> str:
 
 
 def seen_now(beliefs: Beliefs, *, with_shut: bool = True) -> str:
-    """Describe what an agent perceives at this step; without `with_shut`, not which containers are shut."""
+    """Describe what an agent perceives at this step; `with_shut` includes which containers are shut."""
     return in_lines(beliefs.position_in_words(), *beliefs.sights(beliefs.step, with_shut=with_shut))
 
 
 def usual_places(state: State) -> str:
-    """Say of each class that is wanted where most of it turned up in earlier episodes, and how often."""
+    """Name for each wanted class its most frequent places in earlier episodes, with frequencies."""
     lines = list[str]()
     for name in wanted_in(episode_of(state)):
         seen = [each for each in state["experience"].get(name, {}).items() if each[1][0]]
@@ -313,9 +313,9 @@ def in_lines(*sentences: str) -> str:
 
 
 def known_to_the_manager(state: State, runtime: HouseholdRuntime) -> Beliefs:
-    """Put together what the manager knows: the synopses, and what the members report of late.
+    """Merge what the manager knows: the synopses, and the members' recent reports.
 
-    A proposal tells where its target is, however long ago the member saw it.
+    A proposal includes its target's place, however long ago the member saw it.
     """
     team = merged(state["synopses"]) if state["synopses"] else Beliefs(agent=-1)
     team.step = state["steps"]
@@ -354,9 +354,9 @@ def cross_context_of(
 
 
 def _offered(state: State, world: World, team: Beliefs, knowledge: Knowledge, number: int) -> list[Option]:
-    """List what a member may do by what it and the manager know together.
+    """List a member's options from its own and the manager's knowledge together.
 
-    A member says so where something is not as the manager believes. What it proposed is among it.
+    The member's own proposal is always among them.
     """
     beliefs = beliefs_of(state["members"])[number]
     beliefs.merge(team)
@@ -370,9 +370,9 @@ def _same(one: Option, other: Option) -> bool:
 
 
 def _report(state: State, worker: Worker, own: Beliefs, options: Sequence[Option], oldest: int) -> Report:
-    """Say of one member what it sees, believes of late and proposes, and what it may do.
+    """Report what one member sees, has seen recently and proposes, and its options.
 
-    Containers that it sees or believes to be shut stand among its options, and are not said again.
+    Shut containers that it knows are among its options, and are not repeated.
     """
     proposed = in_order(state)[worker.number]
     wish = option_of(proposed)

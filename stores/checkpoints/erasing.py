@@ -3,8 +3,8 @@
 Two passes: `find` finds the messages to erase and the replies to them; `clean` returns a value without them.
 A conversation can then be continued as before.
 
-A value is taken apart without making the objects that it stands for: those are LangGraph's, MessagePack
-inside of an extension. So a text in a message can be replaced whatever classes are around it.
+Values are unpacked without creating their objects: LangGraph stores those as MessagePack inside extensions.
+So a text in a message can be replaced, whatever classes contain it.
 """
 
 import json
@@ -18,28 +18,28 @@ from mneme.stores.users.traces import Origins
 
 JSON_KIND = "json"
 EXTENSIONS = range(8)
-"""LangGraph's own codes; the bytes of any other are kept as they are."""
+"""LangGraph's own extension codes; the bytes of any other extension are kept unchanged."""
 MSGPACK_OPTIONS = ormsgpack.OPT_NON_STR_KEYS | ormsgpack.OPT_REPLACE_SURROGATES
 ERASED = "[erased]"
 BLANK: Mapping[str, Any] = {"additional_kwargs": {}, "response_metadata": {}, "tool_calls": []}
-"""Fields of a message in which a model's words can stand beside the text."""
+"""Fields of a message that can contain a model's words beside the text."""
 PEOPLE = ("human", "user", "HumanMessageChunk")
 MODEL_ROLES = ("ai", "assistant", "AIMessageChunk")
 ERASED_FIELDS = ("message", "content", "text", "quote")
-"""Names of fields that hold what somebody said, as a text."""
+"""Names of fields whose text is what somebody said."""
 NAME_FIELDS = ("entities", "relations")
-"""Names of fields beside them, of a memory, that go with them."""
+"""Names of a memory's fields that are erased together with those."""
 
 
 class Extension:
-    """An object in MessagePack, by the code of its kind."""
+    """An object in MessagePack: its extension code and its content."""
 
     def __init__(self, code: int, inside: Any) -> None:
         self.code, self.inside = code, inside
 
 
 def unpack(kind: str, data: bytes) -> Any:
-    """Return a stored value; None for a kind that holds no text. Raises ValueError where it is damaged."""
+    """Return a stored value; None if its kind has no text. Raises ValueError if it is damaged."""
     kind, data = intact((kind, data))
     if kind == JSON_KIND:
         return json.loads(data)
@@ -49,7 +49,7 @@ def unpack(kind: str, data: bytes) -> Any:
 
 
 def pack(kind: str, value: Any) -> bytes:
-    """Return a value as it is stored."""
+    """Return a value in its stored form."""
     if kind == JSON_KIND:
         return json.dumps(value, ensure_ascii=False).encode()
     return ormsgpack.packb(value, default=_as_extension, option=MSGPACK_OPTIONS)
@@ -67,15 +67,15 @@ def _as_extension(value: Any) -> ormsgpack.Ext:
 
 
 class Eraser:
-    """Texts to erase: the messages that told something, replies to them, and replies that repeat it."""
+    """Erases messages that told something, the replies to them, and replies that repeat it."""
 
     def __init__(self, told: Origins, repeats: Callable[[str], bool]) -> None:
         self._told, self._repeats = told, repeats
         self._ids, self._said = set(told.messages), set[str]()
         self.finds = 0
-        """How often a message was found that is erased, the same one in several checkpoints too."""
+        """Number of erasable messages found, counting one again in each checkpoint."""
         self.hits = 0
-        """How often something was replaced."""
+        """Number of replacements."""
 
     @property
     def turns(self) -> int:
@@ -83,7 +83,7 @@ class Eraser:
         return len(self._said)
 
     def look(self, values: Iterable[Value]) -> None:
-        """Look for messages in stored values."""
+        """Find the messages to erase in stored values."""
         for kind, data in values:
             self.find(unpack(kind, data))
 
@@ -106,7 +106,7 @@ class Eraser:
             self.find(each)
 
     def _note(self, message: Mapping[str, Any]) -> None:
-        """Record a message; a person's words are searched for everywhere else, too."""
+        """Record a message to erase; a person's text is then searched for everywhere else, too."""
         text = _text(message)
         if text not in self._said and not _is_reply(message):
             self._told |= Origins(turns=frozenset({text}))
@@ -122,7 +122,7 @@ class Eraser:
         return repeats or self._is_known(message) or self._told.is_in(text)
 
     def _is_known(self, message: Mapping[str, Any]) -> bool:
-        """Return whether a message was found; one without an id is compared by its words."""
+        """Return whether a message was found before; one without an id is compared by its text."""
         name = str(message.get("id") or message.get("message_id") or "")
         return name in self._ids if name else _text(message) in self._said
 
@@ -155,14 +155,14 @@ class Eraser:
 def texts_of(values: Iterable[Value]) -> Iterator[str]:
     """Yield all texts in stored values."""
     parts = [unpack(kind, data) for kind, data in values]
-    for part in parts:  # it grows by what is inside of each
+    for part in parts:  # grows by the parts of each part
         if isinstance(part, str):
             yield part
         parts += _parts(part)
 
 
 def _message(value: Any) -> Mapping[str, Any] | None:
-    """Return the fields of a chat message, in whichever form it is stored; None for anything else."""
+    """Return the fields of a chat message, in whatever form it is stored; None for anything else."""
     if isinstance(value, Extension):
         parts = value.inside if isinstance(value.inside, list) else [value.inside]
         return next(filter(None, (_message(each) for each in parts if isinstance(each, dict))), None)
@@ -179,7 +179,7 @@ def _is_reply(message: Mapping[str, Any]) -> bool:
 
 
 def _text(message: Mapping[str, Any]) -> str:
-    """Return the words of a message, whose content may be a list of blocks."""
+    """Return the text of a message, whose content may be a list of blocks."""
     content = message["content"]
     blocks = content if isinstance(content, list) else [content]
     return "".join(str(each.get("text", "")) if isinstance(each, dict) else str(each) for each in blocks)
