@@ -150,7 +150,7 @@ def holm(p: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def interval_of_mean(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:
-    """Return the 95 % bootstrap interval of a mean; a point where all values are alike."""
+    """Return the 95 % bootstrap interval of a mean; a point if all values are equal."""
     data: Any = (np.asarray(values, dtype=float),)
     if np.ptp(data[0]) == 0:
         return float(data[0][0]), float(data[0][0])

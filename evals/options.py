@@ -20,7 +20,7 @@ from mneme.models.ollama import catalogue
 
 
 class Identity(BaseModel):
-    """A responder, with the digest of its weights where Ollama tells it."""
+    """A responder, with the digest of its weights if Ollama reports it."""
 
     responder: str
     digest: str = ""

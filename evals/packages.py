@@ -28,7 +28,7 @@ class Hit(NamedTuple):
 
 
 class LangMem:
-    """The package `langmem` on LangGraph's store: its memory manager, or its tool where rules answer."""
+    """The package `langmem` on LangGraph's store: its memory manager, or its tool if rules answer."""
 
     NAME, UPDATES = "langmem", True
 
@@ -40,7 +40,7 @@ class LangMem:
         return str(await make(namespace=scope, store=self.store).ainvoke(said))
 
     async def add(self, scope: Scope, text: str, who: str = "") -> list[str]:
-        """Store what somebody says; return the ids of what was stored, as far as they are reported."""
+        """Store a text; return the ids of the stored memories, if the package reports them."""
         if self._chat is None:
             return [(await self._manage(scope, content=text, action="create")).rsplit(" ", 1)[-1]]
         make: Any = import_module(self.NAME).create_memory_store_manager
@@ -69,7 +69,7 @@ def _chat_model(who: str) -> Any:
 
 
 class Mem0:
-    """The package `mem0ai` on a local Qdrant, with our embedder; a message names who says it, where told."""
+    """The package `mem0ai` on a local Qdrant, with our embedder; a message names its speaker, if known."""
 
     NAME, UPDATES, infers = "mem0", True, False
 

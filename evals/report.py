@@ -165,7 +165,7 @@ class Journal:
 
 
 async def together(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Do several things at once; the first failure stops them all and is raised."""
+    """Run coroutines concurrently; the first failure stops them all and is raised."""
     try:
         async with asyncio.TaskGroup() as group:
             for each in work:

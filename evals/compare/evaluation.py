@@ -130,7 +130,7 @@ def tasks_of(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def table_of(tasks: pd.DataFrame) -> pd.DataFrame:
-    """Return a line for each memory: how its tasks went beside those without memory, and what it cost."""
+    """Return a line for each memory: its results compared with those without memory, and its cost."""
     keyed = tasks.set_index(["seed", "number"])
     beside = keyed[keyed["memory"] == BASELINE]["success"].astype(float)
     lines, p = dict[str, Row](), dict[str, float | None]()

@@ -121,7 +121,7 @@ def day(number: int) -> str:
 
 
 def latest(lines: Sequence[str]) -> list[str]:
-    """Return lines, those of later days first; of one day, and without a day, the better-ranked first."""
+    """Return lines with the latest day first; lines of one day, or without a day, keep their ranking."""
     return sorted(lines, key=day_of, reverse=True)
 
 

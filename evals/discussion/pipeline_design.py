@@ -52,7 +52,7 @@ JUDGES: dict[Wording, Prompt[Design, Any]] = {"ours": judge_design, "printed": j
 
 Arm = Literal["none", "intrinsic"]
 METRICS = ("scalability", "reliability", "usability", "cost_effectiveness", "documentation")
-"""The paper's metrics (table 2); the other two are of the file that the task asks for."""
+"""The paper's metrics (table 2); our other two are about the file that the task requires."""
 ARMS: tuple[Arm, ...] = ("none", "intrinsic")
 NAMES = {"none": "baseline", "intrinsic": "intrinsic memory"}
 PAPER: dict[str, tuple[float, float, float]] = {
@@ -67,7 +67,7 @@ PAPER: dict[str, tuple[float, float, float]] = {
 """Table 2: baseline, intrinsic memory, p."""
 FIGURES = (*PAPER, "completeness", "consistency", "components", "parts of each", "agreed")
 THOUSANDS = 10_000
-"""From here on means are printed in thousands, so that table 2 fits a terminal of 80 columns."""
+"""Means from this value are printed in thousands, so that table 2 fits a terminal of 80 columns."""
 
 
 class Options(RunOptions):
@@ -88,7 +88,7 @@ class Options(RunOptions):
 
     @property
     def sized(self) -> "Options":
-        """Return the options with the sizes of a short run, where one is asked for. Raises BadInput."""
+        """Return the options, with the sizes of a short run if one is requested. Raises BadInput."""
         if 0 < self.context_tokens < MIN_CONTEXT:
             raise BadInput(
                 f"--context-tokens {self.context_tokens}: {MIN_CONTEXT} are the least, 0 the team's."
@@ -213,7 +213,7 @@ def _report(options: Options, journal: Journal, rows: list[Row], people: tuple[I
 def summarise(rows: Sequence[Row], item_fields: Iterable[str]) -> Row:
     """Return each figure's values, mean, median and spread in both arms, and the rank-sum test's p.
 
-    Scores are there only where somebody judged.
+    There are scores only where a judge answered.
     """
     fields = list(item_fields)
     frame = pd.DataFrame([{"arm": row["arm"], **_figures(row, fields)} for row in rows])

@@ -169,7 +169,7 @@ def _episodes(options: Options, agents: int) -> list[Episode]:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Return a folder's episode files. Raises BadInput where it has none."""
+    """Return a folder's episode files. Raises BadInput if it has none."""
     found = sorted(folder.glob("*.json")) if folder.is_dir() else [folder]
     if found and all(path.is_file() for path in found):
         return found

@@ -27,7 +27,7 @@ Values = Any
 
 @dataclass(frozen=True)
 class Case:
-    """An episode to be played with an arm; without one, to be bounded.
+    """An episode to play with an arm; without an arm, to bound.
 
     `runs` is the folder of the runs' files; `bound` is what an oracle needs.
     """

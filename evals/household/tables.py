@@ -34,13 +34,13 @@ class Mean:
         return format(self, ".1f")
 
     def __format__(self, spec: str) -> str:
-        """Format the value, followed by half the interval; a single value has none."""
+        """Format the value, followed by half the interval if there is one."""
         value = format(self.value, spec or ".1f")
         return f"{value} ±{format(self.half, (spec or '.1f').lstrip('+'))}" if self.n > 1 else value
 
 
 def mean_of(values: Sequence[float]) -> Mean:
-    """Return the mean and its interval; a single value has none."""
+    """Return the mean and its interval; for a single value without interval."""
     n = len(values)
     half = float(stats.t.ppf(0.975, n - 1) * stats.sem(values)) if n > 1 else 0.0
     return Mean(float(np.mean(values)), half, n)
@@ -54,7 +54,7 @@ class Difference:
     ahead: int
     behind: int
     p: float | None
-    """Wilcoxon's signed-rank test, two-sided; none where nothing differs."""
+    """p of Wilcoxon's signed-rank test, two-sided; None if nothing differs."""
 
 
 class Results:
@@ -70,7 +70,7 @@ class Results:
         return f"{', '.join(sources)} episodes (n = {self.frame['episode'].nunique()})"
 
     def cell(self, arm: Arm, category: str = AVERAGE) -> pd.DataFrame:
-        """Return an arm's episodes of a category; of all of them for the average."""
+        """Return an arm's episodes of a category; all episodes for the average."""
         own = self.frame[self.frame["arm"] == arm.key].set_index("episode")
         return own if category == AVERAGE else own[own["category"] == category]
 

@@ -148,7 +148,7 @@ class Options(RunOptions):
 
     @property
     def sized(self) -> "Options":
-        """Return the options with the sizes of a short run, where one is asked for."""
+        """Return the options, with the sizes of a short run if one is requested."""
         small = {"tasks": 12, "seeds": [1], "rows": 8_000, "repeats": 3}
         return self.model_copy(update=small) if self.quick else self
 
@@ -159,7 +159,7 @@ class Options(RunOptions):
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
-    """Run the story, and every order with each team; go on where an interrupted run stopped."""
+    """Run the story, and every order with each team; an interrupted run is continued."""
     sized = options.sized
     story_rows = sized.rows if options.quick else STORY_ROWS
     embedder, who = await sized.opened_embedder(), await identify(sized.agents)

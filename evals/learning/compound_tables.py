@@ -28,7 +28,7 @@ COSTS = ("seconds", "iterations", "calls")
 
 
 def saved(row: Mapping[str, object]) -> float:
-    """Return the share of the query's time that the solution saves; nothing where it solves nothing."""
+    """Return the share of the query's time that the solution saves; 0 if the task is not solved."""
     if not row["solved"] or not row["baseline_seconds"]:
         return 0.0
     return 1.0 - float(str(row["solution_seconds"])) / float(str(row["baseline_seconds"]))

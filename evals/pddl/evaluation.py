@@ -62,7 +62,7 @@ class Options(RunOptions):
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
-    """Play every problem with every memory in every order; go on where an interrupted run stopped."""
+    """Play every problem with every memory in every order; an interrupted run is continued."""
     for memory in options.memories:
         if memory not in MEMORIES_BY_NAME:
             raise BadInput(f"There is no memory {memory!r}.", f"There are: {', '.join(MEMORIES_BY_NAME)}.")
@@ -148,7 +148,8 @@ def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, jo
 
 
 def _summaries(played: pd.DataFrame) -> dict[str, Row]:
-    """Return the figures of each memory, with p against none, and Holm's for the number of memories."""
+    """Return the figures of each memory, with p against no memory, also corrected by Holm for their
+    number."""
     by_memory = {str(name): own for name, own in played.groupby("memory", sort=False)}
     rewards = played.pivot_table(index=PROBLEM_COLUMNS, columns="memory", values="reward")
     summary = {

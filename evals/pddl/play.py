@@ -56,7 +56,7 @@ class Case:
 
 
 async def play(case: Case) -> Row:
-    """Play one problem from where it stands: at its start, at some step, or at its end."""
+    """Play one problem from its current state: its start, a step, or its end."""
     team, problem = case.team, case.problem
     config: Any = {"configurable": {"thread_id": case.name}}
     context = PddlContext(

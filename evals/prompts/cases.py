@@ -200,7 +200,7 @@ def _lengthened(name: str, value: Any, size: int) -> Any:
 
 
 def _neutral() -> Iterator[str]:
-    """Yield endless sentences, of which the first 480 differ; after them only the years do."""
+    """Yield sentences without end: the first 480 differ, later ones differ only in years."""
     parts = yaml.safe_load(NEUTRAL.read_text(encoding="utf-8"))
     combined = [*product(parts["things"], parts["towns"], parts["sentences"])]
     for number in count():

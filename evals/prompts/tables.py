@@ -34,7 +34,7 @@ class Outcome(BaseModel):
     kind: str
     came: Came
     wrong: list[str] = []
-    """The properties that do not hold; of a refused answer, why it was refused."""
+    """The properties that do not hold; for a refused answer, the reasons of the refusal."""
     answer: str = ""
     prompt_tokens: int = 0
     reply_tokens: int = 0

@@ -78,7 +78,7 @@ class Options(SplitOptions):
 
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
-    """Run every seed's pools, score the answers; go on where an interrupted run stopped."""
+    """Run every seed's pools and score the answers; an interrupted run is continued."""
     seeds = options.seeds[:1] if options.quick else options.seeds
     items = await asyncio.to_thread(read_items, options.data)
     if options.quick:

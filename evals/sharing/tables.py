@@ -185,7 +185,7 @@ def ways(results: Results, growth: str) -> dict[Way, Row]:
 
 
 def _table_of_gains(results: Results) -> Table:
-    """Say what examples, growth and pools by domain change, paired by item."""
+    """Show the effects of examples, growth and pools by domain, paired by item."""
     rows = []
     for growth in get_args(Growth):
         whole = results.tests("domain", growth, 100, MAX_SHOTS)

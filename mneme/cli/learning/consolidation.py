@@ -44,7 +44,7 @@ async def consolidate_cards(
     wanted: Wish,
     context: Annotated[dict[str, Any], Fields(TuningContext, without="pool above")],
 ) -> int:
-    """Tune a model on the proven cards; it serves, and they are archived, where it is not worse."""
+    """Tune a model on the proven cards; if it is not worse, it serves and the cards are archived."""
     return await _run(wanted, context)
 
 
