@@ -5,8 +5,8 @@ model), `num_predict`, `keep_alive`, seed, temperature, and `reasoning=False` fo
 since unset means on (`true` on a model that cannot is refused, so there it stays unset). Waits are
 bounded: for the connection, for the first token (a cold load takes a minute), between tokens, for all.
 
-What fails in passing is repeated (`transport.py`); each repetition passes the gate anew, so that
-a wait holds no place.
+Transient failures are retried (`transport.py`); each retry passes the gate again, so that no place is held
+while waiting.
 """
 
 import json
@@ -39,7 +39,7 @@ LAST_OF_ALPHABETS = "\u2e80"
 
 
 class Speaker(ChatOllama):
-    """ChatOllama that lets no thinking through, notices circles and cuts, and does not wait for ever."""
+    """ChatOllama that hides thinking, detects repetition and cut replies, and does not wait for ever."""
 
     spoken: bool = False
     hold: bool = False

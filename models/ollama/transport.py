@@ -1,8 +1,8 @@
-"""Repeat what fails in passing, and say of everything else what the user can do.
+"""Retry transient failures, and tell the user what to do about all others.
 
-Repeated, with growing and jittered waits: 429, 499, 500, 502, 503, an error inside a stream (-1),
-transport errors, broken lines, empty streams, streams without their `done` line, vectors that are none.
-Never repeated: 400, 401, 403, 404.
+Retried, with growing and jittered waits: 429, 499, 500, 502, 503, an error inside a stream (-1), transport
+errors, broken lines, empty streams, streams without their `done` line, invalid vectors. Never retried: 400,
+401, 403, 404.
 """
 
 import json
@@ -25,18 +25,18 @@ MAX_WAIT_SECONDS = 20.0
 
 
 class BrokenStreamError(Exception):
-    """The stream ended without saying that it is complete."""
+    """The stream ended without its `done` line."""
 
 
 class BadVectorsError(Exception):
-    """An embedding is missing, of the wrong size, or not of finite numbers."""
+    """An embedding is missing, has the wrong size, or has numbers that are not finite."""
 
 
 ALWAYS_PASSING = (json.JSONDecodeError, BrokenStreamError, BadVectorsError, httpx.TransportError, OSError)
 
 
 async def persist(url: str, model: str, call: Callable[[], Awaitable[T]]) -> T:
-    """Call Ollama, and retry after failures that may pass; then raise a typed error."""
+    """Call Ollama, and retry after transient failures; then raise a typed error."""
     now = settings()
     attempts = AsyncRetrying(
         retry=retry_if_exception(passing),
@@ -47,7 +47,7 @@ async def persist(url: str, model: str, call: Callable[[], Awaitable[T]]) -> T:
         reraise=True,
     )
 
-    async def attempt() -> T:  # tenacity awaits what is declared so, and no lambda
+    async def attempt() -> T:  # tenacity awaits only coroutine functions
         return await call()
 
     try:
@@ -57,7 +57,7 @@ async def persist(url: str, model: str, call: Callable[[], Awaitable[T]]) -> T:
 
 
 def passing(error: BaseException) -> bool:
-    """Return whether a failure is of the kind that goes away by itself."""
+    """Return whether a failure is transient."""
     if isinstance(error, ResponseError):
         return error.status_code in TRANSIENT_STATUSES
     if isinstance(error, ALWAYS_PASSING):
@@ -67,7 +67,7 @@ def passing(error: BaseException) -> bool:
 
 
 def meaning(error: Exception, url: str, model: str) -> Exception:
-    """Translate what langchain-ollama raises into what the user can do about it."""
+    """Return the error for a failure of langchain-ollama, with a hint what the user can do."""
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | ConnectionError):
         return unreachable(url, error)
     if isinstance(error, ResponseError):

@@ -1,9 +1,9 @@
-"""A re-scorer: whose kind of question is this? Memories of that agent come first among those found.
+"""A re-scorer: it predicts the agent of a question, whose memories then come first among those found.
 
-Only the order of what the embedder finds is learned: a softmax regression over the embedder's vector of a
-question and its words, which says for each agent how probably the question is of its kind. A memory's score
-is then cos(question, memory) + WEIGHT·log p(its agent | question). The regression is convex, so a training
-needs neither a seed nor the version before.
+Only the order of the embedder's hits is learned: a softmax regression over the embedder's vector of a
+question and its words gives the probability of each agent. A memory's score is then cos(question, memory) +
+WEIGHT·log p(its agent | question). The regression is convex, so a training needs neither a seed nor the
+version before.
 
 WEIGHT, DECAY and WORD_BUCKETS were chosen by cross-validation on the shipped pairs.
 """
@@ -19,36 +19,36 @@ from mneme.models.retriever.retriever import Examples, Matrix, QueryEncoder, Wei
 
 AGENT_WEIGHT = 0.2
 MIN_PROBABILITY = 1e-3
-"""The probability below which an agent counts as improbable, however much it is."""
+"""Lower bound of an agent's probability in a score."""
 WORD_BUCKETS = 1024
-"""Places of words and of pairs of words, by their checksum."""
+"""Number of hash buckets for words and pairs of words."""
 DECAY = 0.1
-"""Weight of the squared weights beside the summed loss."""
+"""Weight of the squared weights, added to the summed loss."""
 TRAINING_STEPS, LOSS_EVERY = 300, 10
 """Steps of a training, and steps between two reports of its loss."""
 FEATURE_WORD = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+|[?!.,;:\"]")
 KIND_PREFIX = "kind/"
 UNSEEN_AGENT = ""
-"""The name under which stands what agents are worth that no training has seen."""
+"""The key for agents that no training has seen."""
 
 
 @dataclass
 class Reranker(QueryEncoder):
-    """The weights of each agent, a row of dimension + WORD_BUCKETS + 1; none where nothing was learned."""
+    """The weights of each agent, a row of dimension + WORD_BUCKETS + 1; empty if nothing was learned."""
 
     dimension: int
     kinds: dict[str, Matrix] = field(default_factory=dict)
 
     @classmethod
     def of(cls, dimension: int, weights: Weights) -> "Reranker":
-        """Return the re-scorer that has learned this."""
+        """Return the re-scorer with these learned weights."""
         return cls(dimension, {name.removeprefix(KIND_PREFIX): row for name, row in weights.items()})
 
     def weights(self) -> Weights:
         return {f"{KIND_PREFIX}{name}": row for name, row in self.kinds.items()}
 
     def vectors(self, texts: Sequence[str], embedded: Matrix) -> Matrix:
-        """Return the embedder's vectors: what is searched stays as it is."""
+        """Return the embedder's vectors unchanged."""
         return embedded
 
     def favours(self, texts: Sequence[str], embedded: Matrix) -> list[Mapping[str, float]]:
@@ -71,7 +71,7 @@ class Reranker(QueryEncoder):
         return float(-np.log(np.maximum(shares[range(len(known)), wanted], 1e-12)).mean())
 
     def _shares(self, texts: Sequence[str], embedded: Matrix) -> Matrix:
-        """Return how probably each question is of each kind, a row a question."""
+        """Return the probability of each agent, one row per question."""
         return _softmax(_features(texts, embedded) @ np.array([*self.kinds.values()]).T)
 
     def train(self, examples: Examples, seed: int) -> list[float]:
@@ -87,7 +87,7 @@ class Reranker(QueryEncoder):
 
 
 def _features(texts: Sequence[str], embedded: Matrix) -> Matrix:
-    """Return for each question its vector, its words as a vector of length 1, and a one."""
+    """Return for each question its vector, its words as a vector of length 1, and the constant 1."""
     words = np.zeros((len(texts), WORD_BUCKETS), dtype=np.float32)
     for row, text in enumerate(texts):
         said = FEATURE_WORD.findall(text.casefold())

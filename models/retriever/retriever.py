@@ -1,4 +1,4 @@
-"""The trained retriever: what a question becomes before memories are searched with it (§3.2).
+"""The trained retriever: it changes a question's vector before memories are searched with it (§3.2).
 
 The retriever is a dense bi-encoder that starts as the embedder in use. Only its query encoder learns. A
 linear head on both sides would make the logit of a question q and a memory m the bilinear form
@@ -6,8 +6,8 @@ s·qᵀ(I + A)m, which a matrix on one encoder expresses as well; and a whole en
 query-encoder fine-tuning (Lee et al. 2021). So the memories' vectors in the ledger never change: what is
 stored is found at once, what is forgotten is gone at once, and a new version goes live with one write.
 
-In place of eq. 2, which needs labels of 0 and 1, it learns from the grades themselves, and from whose the
-memories are; `listwise` says how.
+Instead of eq. 2, which needs labels of 0 and 1, it learns from the grades themselves, and from the memories'
+agents; see `listwise`.
 """
 
 from abc import ABC, abstractmethod
@@ -27,7 +27,7 @@ Matrix = NDArray[np.float32]
 Weights = dict[str, Matrix]
 Learning = Literal["projection", "encoder", "reranker"]
 SCALE = 10.0
-"""The logit's first scale: cosines of sentences lie close together."""
+"""The initial scale of the logit, since the cosines of sentences lie close together."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,14 @@ class Examples:
             raise BadInput("Examples need a question at least, and what is known of each with each memory.")
 
     def of(self, rows: Sequence[int]) -> "Examples":
-        """Return the examples of some questions; the batch stays whole."""
+        """Return the examples of some questions, with the whole batch."""
         some = list(rows)
         own = (self.questions[some], self.candidates[some], self.useful[some], self.batch, self.kinds[some])
         agents = [self.agents[row] for row in some] if self.agents else ()
         return Examples([self.texts[row] for row in some], *own, agents)
 
     def tensors(self, device: str = "cpu") -> "list[torch.Tensor]":
-        """Return the candidates, what each is worth, the batch, and the kinds."""
+        """Return the candidates, their usefulness, the batch, and the kinds."""
         import torch  # noqa: PLC0415  (an extra, and slow)
 
         given = (self.candidates, self.useful, self.batch, self.kinds)
@@ -73,7 +73,7 @@ class Examples:
 
 
 class QueryEncoder(ABC):
-    """The half of a retriever that learns; safe under threads once it is trained."""
+    """The half of a retriever that learns; thread-safe once it is trained."""
 
     scale = SCALE
 
@@ -90,7 +90,7 @@ class QueryEncoder(ABC):
         """Return the learned weights."""
 
     def favours(self, texts: Sequence[str], embedded: Matrix) -> Sequence[Mapping[str, float]]:
-        """Return by how much each question favours memories, by their agents; none: their order stays."""
+        """Return by how much each question favours memories, by agent; empty: their order is unchanged."""
         return [{} for _ in texts]
 
     def loss(self, vectors: Matrix, examples: Examples) -> float:
@@ -125,11 +125,11 @@ def _log_shares(logits: "torch.Tensor", among: "torch.Tensor") -> "torch.Tensor"
 
 
 MASKED_LOGIT = -1e4
-"""The logit of what does not compete."""
+"""The logit of candidates that are masked out."""
 
 
 def load() -> None:
-    """Load what a process's first training needs, so that no training is timed with it."""
+    """Load what the first training of a process needs, so that loading is not timed."""
     where = device()
     import torch  # noqa: PLC0415  (an extra, and slow)
 
@@ -138,7 +138,7 @@ def load() -> None:
 
 
 def device() -> str:
-    """Return where PyTorch trains: on the GPU where there is one. Raises MnemeError without PyTorch."""
+    """Return PyTorch's device: the GPU if there is one. Raises MnemeError without PyTorch."""
     with needs("Training a retriever", "train"):
         import torch  # noqa: PLC0415  (an extra, and slow)
     return "cuda" if torch.cuda.is_available() else "cpu"

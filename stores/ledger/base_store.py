@@ -43,8 +43,8 @@ EXTRA_HITS = 100
 class LedgerStore(BaseStore):
     """A ledger as a LangGraph store; several may share one ledger. Safe from any event loop and thread.
 
-    `mode` says how a query ranks. The score of an item is its cosine, in every mode; None where only words
-    were compared.
+    `mode` says how a query ranks. The score of an item is its cosine in every mode; None if only words were
+    compared.
     """
 
     supports_ttl = False
@@ -57,7 +57,7 @@ class LedgerStore(BaseStore):
         return asyncio.run_coroutine_threadsafe(self.abatch(ops), _background_loop()).result()
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run the operations: first what reads, together, then what writes, as one batch."""
+        """Run the operations: first all reads, concurrently, then all writes, as one batch."""
         listed = list(ops)
         puts = {(op.namespace, op.key): op for op in listed if isinstance(op, PutOp)}
         results = await asyncio.gather(*map(self._read, listed))
@@ -78,7 +78,7 @@ class LedgerStore(BaseStore):
         raise BadInput(f"The store has no operation {type(op).__name__}.")
 
     async def _search(self, op: SearchOp) -> list[SearchItem]:
-        """Read pages until enough items pass the whole filter, which the engine can test only in part."""
+        """Read pages until enough items pass the whole filter, of which the engine can test only a part."""
         if len(op.query or "") > MAX_QUERY_CHARS:
             raise BadInput(
                 f"A query may have {MAX_QUERY_CHARS} characters; this one has {len(op.query or '')}.",
@@ -110,7 +110,7 @@ class LedgerStore(BaseStore):
 
     @retry_on_conflict
     async def _put(self, ops: Sequence[PutOp]) -> None:
-        """Write on top of whatever is there: a store's caller has no version to compare."""
+        """Write over the current version, whatever it is: a store's caller has no version to compare."""
         heads = await asyncio.gather(*(self.ledger.get(op.namespace, op.key) for op in ops))
         writes = [self._write(op, head) for op, head in zip(ops, heads, strict=True)]
         await self.ledger.write([write for write in writes if write is not None])
@@ -155,7 +155,7 @@ def _fields(version: Version) -> dict[str, Any]:
 
 
 def _text(value: Value, index: object) -> str:
-    """Return what search looks at: the fields named, or the content, or all texts in the value."""
+    """Return the text for search: of the given fields, or the content, or all texts in the value."""
     if index is False:
         return ""
     if isinstance(index, list):
@@ -173,7 +173,7 @@ def _matches(namespace: Namespace, match: MatchCondition) -> bool:
 
 
 def _testable(tests: Sequence[Test]) -> dict[str, dict[str, Any]]:
-    """Return the part of a filter that the engine can test; what else is asked is tested here."""
+    """Return the part of a filter that the engine can test; the rest is tested here."""
     found: dict[str, dict[str, Any]] = {}
     for (name, *below), operator, bound in tests:
         kinds = (str, int, float) if operator == "$eq" else (int, float) if operator in STORE_RANGES else ()
