@@ -24,7 +24,7 @@ RESPONDER_FORMS = "auto, rules, ollama:<model>, <provider>:<model>"
 log = logging.getLogger(__name__)
 
 prepared: dict[str, Callable[[str, type[Any]], Any]] = {}
-"""Prepared answers in place of a model, by responder: called with a prompt's name and its answer type."""
+"""Prepared answers in place of a model, by responder; called with a prompt's name and its answer type."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class CallOptions:
     tools: tuple[dict[str, Any], ...] = ()
     free_text: bool = False
     top_logprobs: int = 0
-    """How many of the likeliest tokens to return at each place, where the server can."""
+    """Number of likeliest tokens to return at each position, if the server can."""
     kept_free: int = 0
-    """Tokens of the context that the prompt must leave; 0: as many as are to be predicted."""
+    """Minimum tokens of the context that the prompt must leave free; 0: `num_predict`."""
     repeat_penalty: float = 0.0
-    """By what the score of a token that was said lately is divided, where Ollama answers; 0: as it does."""
+    """Divisor for the scores of recent tokens, with Ollama; 0: its default."""
 
 
 async def say(
@@ -72,7 +72,7 @@ async def say(
 
 
 async def resolve(who: str) -> str:
-    """Return who really answers: `auto` becomes a model or `rules`; an unknown form is refused."""
+    """Return the actual responder: `auto` becomes a model or `rules`; an unknown form is refused."""
     chosen = (await read_settings()).auto.strip()
     who = who.strip()
     if who == "auto":
@@ -98,7 +98,7 @@ def check_form(who: str) -> None:
 
 
 def unknown(who: str) -> BadInput:
-    """Say that nobody is called so; the commonest mistake is a model of Ollama without its provider."""
+    """Return the error for an unknown name; the commonest mistake is an Ollama model without `ollama:`."""
     provider, _, name = who.partition(":")
     meant = "" if provider == "ollama" or not provider else f" For a model of Ollama: {in_ollama(who)}."
     named = provider and name
@@ -107,7 +107,7 @@ def unknown(who: str) -> BadInput:
 
 
 def in_ollama(who: str) -> str:
-    """Return how a model of Ollama is named, where somebody named it without its provider."""
+    """Return the full name of an Ollama model that was named without its provider."""
     return f"ollama:{who.strip(':')}"
 
 
@@ -116,8 +116,8 @@ async def check(who: str) -> None:
 
     Asks no question.
 
-    Raises BadInput for a name that means nobody, ModelUnavailable where the model is not there, MnemeError
-    where a package is missing.
+    Raises BadInput for an unknown name, ModelUnavailable if the model is not available, MnemeError if a
+    package is missing.
     """
     responder = await resolve(who)
     provider, _, name = responder.partition(":")
@@ -149,11 +149,11 @@ async def check_sight(who: str) -> None:
 
 
 LOOK_AGAIN_SECONDS = 30.0
-"""How long `auto` stays with the rules before it looks again: a model may be pulled meanwhile."""
+"""Seconds that `auto` stays with `rules` before it looks for a model again, which may be pulled meanwhile."""
 
 
 class _Decision(NamedTuple):
-    """Who answers for `auto`, the line that says why it is not a model, and when that was decided."""
+    """The responder for `auto`, the notice why it is not a model, and the time of the decision."""
 
     responder: str
     notice: str
@@ -165,20 +165,20 @@ _decided: dict[tuple[str, str], _Decision] = {}
 
 @dataclass
 class ModelFacts:
-    """Facts that this process learned about a model by asking it; None if it has not asked."""
+    """Facts that this process learned about a model by asking it; None if it has not asked yet."""
 
     leaks_thought: bool = False
     returns_logprobs: bool | None = None
     count: Callable[[str], int] | None = None
-    """Counts the tokens of a text as the model does."""
+    """Counts the tokens of a text with the model's tokenizer."""
 
 
 learned: defaultdict[str, ModelFacts] = defaultdict(ModelFacts)
-"""By responder, such as `ollama:llama3.1:8b`."""
+"""Facts by responder, such as `ollama:llama3.1:8b`."""
 
 
 async def _find_responder(url: str, model: str) -> tuple[str, str]:
-    """Return the responder for `auto`, and the one line that describes it."""
+    """Return the responder for `auto`, and the notice that describes it."""
     get = f"Get a model: ollama pull {model}"
     try:
         names = await catalogue.digests(url)
@@ -192,13 +192,13 @@ async def _find_responder(url: str, model: str) -> tuple[str, str]:
 
 
 def auto_notice() -> str:
-    """Return the line to show where `auto` became `rules`; empty before `resolve`, or with a model."""
+    """Return the notice for users if `auto` became `rules`; empty before `resolve`, or with a model."""
     known = _decided.get((settings().ollama_url, settings().model))
     return known.notice if known else ""
 
 
 def clear_endpoints() -> None:
-    """Clear what was decided and learned about endpoints, so that the next ask looks again."""
+    """Clear what was decided and learned about endpoints, so that the next question looks again."""
     _decided.clear()
     learned.clear()
     catalogue.clear_catalogue()
@@ -210,7 +210,7 @@ _drawn: ContextVar[tuple[int, float] | None] = ContextVar("drawn", default=None)
 
 @contextmanager
 def drawn(seed: int, temperature: float) -> Iterator[None]:
-    """Draw every reply that is asked for in the block with this seed, at this temperature at least."""
+    """Sample every reply in the block with this seed, and at least at this temperature."""
     token = _drawn.set((seed, temperature))
     try:
         yield
@@ -219,7 +219,7 @@ def drawn(seed: int, temperature: float) -> Iterator[None]:
 
 
 def as_drawn(options: CallOptions) -> CallOptions:
-    """Return the options of a call as the block around it has them drawn; else as they are."""
+    """Return the options of a call with the seed and temperature of the block around it, if any."""
     draw = _drawn.get()
     if draw is None:
         return options

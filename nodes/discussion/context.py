@@ -21,7 +21,7 @@ from mneme.stores.discussions.discussions import Conversation, Discussion, Discu
 from mneme.stores.discussions.issues import Issue, issues_of
 
 TURN_SHARES = {"contribute": 0.5, "delegate": 0.25, "integrate": 0.75, "evaluate": 0.25}
-"""Share of a turn in the tokens that task and memory leave to turns."""
+"""Length of a turn as a share of the tokens that task and memory leave to turns."""
 MAX_TURN_CHARS = {"contribute": 1500, "delegate": 1500, "integrate": 4000, "evaluate": 1500}
 """The characters of a turn at most. A model's server bounds texts up to 1,999; a summary needs more, since
 nothing that was proposed may be missing in it."""
@@ -29,7 +29,7 @@ MIN_TURN_CHARS = 400
 
 
 class DiscussionContext(OwnedByTeam, SharesMemory):
-    """Who answers, with which memory, where a person joins in; `team` is whose discussions these are."""
+    """The models, the memory and the person of a discussion; `team` is the owner of the discussions."""
 
     agents: str = responder("Who answers for every role that names no model.")
     memory: Literal["intrinsic", "none"] = Field(
@@ -59,7 +59,7 @@ DiscussionRuntime = Runtime[DiscussionContext]
 
 
 def team_given(given: Any) -> Team:
-    """Return the team that an input names or holds; a path is never opened for a client. Raises BadInput."""
+    """Return the team that an input names or contains; a client's path is never opened. Raises BadInput."""
     if not isinstance(given, str):
         return read_team(given)
     if given not in shipped():
@@ -79,7 +79,7 @@ def who_answers(role: Role, context: DiscussionContext) -> str:
 
 @dataclass
 class Table:
-    """One discussion as a step works with it: the team, its turns, and whose run it is."""
+    """One discussion for the steps: the team, its turns, and the run."""
 
     about: Discussion
     team: Team
@@ -88,11 +88,11 @@ class Table:
     context: DiscussionContext
     runtime: DiscussionRuntime
     shared: Sequence[str] = ()
-    """What other workflows remember of the task, as the agents are shown it."""
+    """Other workflows' memories about the task, as the agents are shown them."""
 
     @classmethod
     async def of(cls, discussion_id: str, runtime: DiscussionRuntime) -> "Table":
-        """Return the discussion of that id, which was opened before. Raises NotFound."""
+        """Return the discussion with that id, which must have been opened. Raises NotFound."""
         discussions = discussions_of(runtime)
         about = await discussions.get(discussion_id)
         conversation = discussions.conversation(discussion_id)
@@ -101,12 +101,12 @@ class Table:
 
     @property
     def budget(self) -> int:
-        """Return the tokens of task, memory and turns: the context's, less those of what is shared."""
+        """Return the tokens for task, memory and turns: the context's, less those of shared memories."""
         return self.about.context_tokens - sum(map(tokens, self.shared))
 
     @property
     def memory_tokens(self) -> int:
-        """Return the bound of a memory: the team's, or the same share of a smaller context."""
+        """Return the bound of a memory in tokens: the team's, or the same share of a smaller context."""
         return self.team.memory_within(self.budget)
 
     @property
@@ -131,7 +131,7 @@ class Table:
         return f_context(self.about.task, memory, [str(turn) for turn in turns], self.budget, count)
 
     def shown_as(self, role: Role, window: Window, issues: Sequence[Issue]) -> dict[str, Any]:
-        """Return the fields that every question of a discussion shows of a role and its context."""
+        """Return the fields about a role and its context that are in every question of a discussion."""
         document = self.team.document
         return {
             "role": role.title,
@@ -146,13 +146,13 @@ class Table:
         }
 
     async def unsettled(self, upto: int) -> list[Issue]:
-        """Return the issues that were raised up to a turn and not accepted as answered, with titles."""
+        """Return the issues raised up to a turn whose answers are not accepted, with titles of roles."""
         found = issues_of(await self.conversation.all(upto))
         unsettled = [issue for issue in found if issue.status != "accepted"]
         return [each.model_copy(update={"concerns": self.titles(each.concerns)}) for each in unsettled]
 
     async def outstanding(self, names: Sequence[str], upto: int) -> list[str]:
-        """Return the titles of roles that do not accept, each with the turn that ended its acceptance."""
+        """Return the titles of roles that do not accept, with the turn that ended an earlier acceptance."""
         turns = await self.conversation.all(upto)
         told = ((self.team.role(name).title, *acceptance(turns, name)) for name in names)
         return [
@@ -165,7 +165,7 @@ class Table:
         return [self.team.role(name).title for name in names]
 
     async def newest(self, upto: int, enough: int, count: Count) -> Sequence[Turn]:
-        """Read back turns, newest first, until they fill the context; return them oldest first."""
+        """Return the newest turns that fill the context, oldest first."""
         turns: list[Turn] = []
         async for turn in self.conversation.newest_first(upto):
             turns.append(turn)

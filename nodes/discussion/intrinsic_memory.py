@@ -62,12 +62,12 @@ from mneme.stores.ledger.records import Change
 
 PASSED_TURN = "(no usable reply)"
 MAX_PASSES = 2
-"""Turns in a row that may be passed: after more of them the discussion stops, since its model is too weak."""
+"""Maximum consecutive unusable turns; after more the discussion stops, since its model is too weak."""
 NOBODY_NOTE = "nobody need speak: all have accepted, and no issue is open"
 
 
 async def open(state: State, runtime: DiscussionRuntime) -> Update:
-    """Check task, team and bounds before any model is asked; keep them, and begin every agent's memory."""
+    """Check task, team and bounds before any model is asked; store them, and begin every agent's memory."""
     team = await asyncio.to_thread(team_given, state.get("team") or "data_pipeline")  # it reads a file
     task = said_in(state["messages"]).text if state.get("messages") else str(state.get("task") or "").strip()
     discussion_id = check_id(state.get("discussion_id") or uuid4().hex)
@@ -75,7 +75,7 @@ async def open(state: State, runtime: DiscussionRuntime) -> Update:
     context, talks = runtime.context, discussions_of(runtime)
     carried = CarriedMemories(ledger_of(runtime), talks.owner, team.name)
     brought = await carried.holding() if context.carry else {}
-    begun = Discussion(  # all that it keeps to until its end, however often it is resumed
+    begun = Discussion(  # fixed until its end, however often it is resumed
         id=discussion_id,
         task=task,
         team=team.model_dump(mode="json"),
@@ -153,7 +153,7 @@ async def _check(task: str, team: Team, runtime: DiscussionRuntime) -> None:
 
 @counted
 async def select(state: State, runtime: DiscussionRuntime) -> Update:
-    """Choose who has the floor (σ); nobody, where the discussion is over, by consensus or by its bound."""
+    """Choose the next speaker (σ), or end the discussion, by consensus or by its turn limit."""
     table = await Table.of(state["discussion_id"], runtime)
     unanswered = [str(each) for each in await table.unsettled(state["turn"]) if each.status == "open"]
     goes_round = not isinstance(table.team.speakers, Delegated)
@@ -170,7 +170,7 @@ def _outstanding(state: State, table: Table) -> list[str]:
 
 
 def floor(state: State) -> Literal["speak", "hear", "document"]:
-    """Let the one with the floor speak: an agent, or the person who has taken that role."""
+    """Return the next node: the agent speaks, the person is heard, or the document is written."""
     if state["ended"]:
         return "document"
     return "hear" if state["speaker"] == state["person"] else "speak"
@@ -178,10 +178,10 @@ def floor(state: State) -> Literal["speak", "hear", "document"]:
 
 @counted
 async def speak(state: State, runtime: DiscussionRuntime) -> Update:
-    """Let the selected agent speak on its own context (equations 1 and 2), and keep the turn."""
+    """Let the selected agent speak from its own context (equations 1 and 2), and store the turn."""
     table = await Table.of(state["discussion_id"], runtime)
     number = state["turn"] + 1
-    turn = await table.conversation.get(number)  # kept already where this step was killed after it
+    turn = await table.conversation.get(number)  # stored already if this step was killed
     if turn is None:
         with counting() as asked:
             said = await _spoken(number, state, table)
@@ -230,10 +230,10 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
 
 
 async def _words_alone(turn: Turn, message: str, bad: BadAnswer, table: Table) -> Update:
-    """Return the turn of an unusable reply: its message alone, or that its speaker passes.
+    """Return the turn of an unusable reply: its message alone, or a passed turn.
 
-    What it would have accepted, raised or answered is not known. So of an expert's message it is assumed that
-    it changes the solution, and others are asked anew. Raises the error where the last turns were passed too.
+    What it would have accepted, raised or answered is unknown. So an expert's message counts as a change of
+    the solution, and the others are asked again. Raises the error if the last turns were passed, too.
     """
     before = await table.conversation.between(max(turn.number - MAX_PASSES, 1), turn.number - 1)
     if not message and len(before) == MAX_PASSES and all(each.passed for each in before):
@@ -248,7 +248,7 @@ async def _words_alone(turn: Turn, message: str, bad: BadAnswer, table: Table) -
 
 
 def _raised(value: Raising, table: Table) -> list[Raised]:
-    """Return the issues of an answer, each once, with the names of the roles whose titles it gives, once."""
+    """Return the issues of an answer, each once, with the names of the roles that each concerns."""
     names = {role.title: role.name for role in table.team.roles}
     said = {each.about: dict.fromkeys(each.concerns) for each in value.raises}
     concerned = {
@@ -260,7 +260,7 @@ def _raised(value: Raising, table: Table) -> list[Raised]:
 async def _asked(
     given: Speaking, state: State, table: Table, unanswered: list[str]
 ) -> tuple[Prompt[Any, Any], Speaking]:
-    """Return the question for the speaker's part in the discussion."""
+    """Return the prompt and its input for the speaker's part in the discussion."""
     part = part_of(table.team, state["speaker"])
     if part != "delegate":
         return QUESTIONS[part], given
@@ -277,7 +277,7 @@ async def _asked(
 
 
 async def hear(state: State, runtime: DiscussionRuntime) -> Update:
-    """Wait for the person who speaks for this role, and keep what is said."""
+    """Wait for the person who speaks for this role, and store the turn."""
     table = await Table.of(state["discussion_id"], runtime)
     role = table.team.role(state["speaker"])
     said = await table.conversation.get(state["turn"] + 1)
@@ -308,7 +308,7 @@ def _may_end(role: Role, state: State, table: Table, issues: list[Issue]) -> boo
 
 
 def _by_person(spoken: PersonTurn, role: Role, window: Window, number: int, table: Table) -> Turn:
-    """Return a person's turn; it changes the solution as the person says, else by part and acceptance."""
+    """Return a person's turn; without an answer, role and acceptance tell whether it changes the solution."""
     changes = spoken.changes
     if changes is None:
         changes = part_of(table.team, role.name) in {"contribute", "evaluate"} and not spoken.accept
@@ -338,7 +338,7 @@ async def update(state: State, runtime: DiscussionRuntime) -> Update:
         return {}
     memory = table.discussions.memory(table.about.id, turn.speaker)
     known = await memory.now()
-    if known.turn >= turn.number:  # kept already where this step was killed after it
+    if known.turn >= turn.number:  # stored already if this step was killed
         return {}
     role = table.team.role(turn.speaker)
     who = who_answers(role, table.context)

@@ -31,14 +31,14 @@ from mneme.stores.provenance import made_from
 from mneme.stores.write_gate import copies, near
 
 WHOLE_SCORE = "whole"
-"""What the one number of the printed scoring stands for among points."""
+"""The name of the only entry in `points` with the printed scoring."""
 COMPOSED = "| Now, based on these question and answer, what is the answer of question:"
-"""What stands before the question, as A.2 prints it: two bars, the first of which ends the last example."""
+"""The text before the question, as A.2 prints it; the first of its two bars ends the last example."""
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """A question to an agent, after the turns that led up to it; `prompt` is kept in the question's place."""
+    """A question to an agent, after earlier turns; `prompt`, if set, is stored in the question's place."""
 
     agent: Agent
     question: str
@@ -46,7 +46,7 @@ class Exchange:
     rubric: Rubric | None = None
     prompt: str = ""
     shared: Sequence[str] = ()
-    """What other workflows remember of it, as the agent is shown it."""
+    """Other workflows' memories about the question, as the agent is shown them."""
 
     @property
     def kept(self) -> str:
@@ -57,9 +57,9 @@ class Exchange:
 class PairScores(TypedDict):
     """The scores of a pair, as plain values that a checkpoint holds.
 
-    `score` is of 100, and none where the pair could not be scored: `rationale` says why. `points` are by
-    criterion, `most` those that the agent can earn: an agent that not all criteria are for earns them of
-    fewer. `rubric` is the version of the rubric.
+    `score` is of 100, or None if the pair could not be scored, for the reason in `rationale`. `points` has
+    the points by criterion, `most` the maximum for this agent, whom not all criteria concern. `rubric` is the
+    version of the rubric.
     """
 
     score: int | None
@@ -72,7 +72,7 @@ class PairScores(TypedDict):
 
 
 class WrittenAnswer(TypedDict):
-    """An answer, its author, the answers of its examples, and the retriever that chose these."""
+    """An answer, its author, its examples' answers, and the retriever that chose the examples."""
 
     text: str
     by: str
@@ -86,13 +86,13 @@ class Outcome:
     """The outcome of a scored pair."""
 
     why: str = ""
-    """Why it is not good."""
+    """The reason why it is not good; empty if it is."""
     is_new: bool = False
     key: str = ""
     rolled_back: str = ""
     unwoken: str = ""
     basis: str = ""
-    """What the threshold rests on, where one was calibrated."""
+    """The basis of the threshold, if one was calibrated."""
 
     @property
     def is_good(self) -> bool:
@@ -102,7 +102,7 @@ class Outcome:
 async def examples_for(
     pool: MemoryPool, exchange: Exchange, context: ScoredContext, without: str = ""
 ) -> tuple[int, list[Pooled]]:
-    """Return the retriever's number and the memories that it finds, the most similar first (§3.2).
+    """Return the retriever's number and the memories that it finds, most similar first (§3.2).
 
     No two are nearly the same, and none is the answer `without`.
     """
@@ -114,7 +114,7 @@ async def examples_for(
 async def answer(
     exchange: Exchange, examples: Sequence[Pooled], who: str, lane: Lane = "user"
 ) -> tuple[Answered[str], list[Pooled]]:
-    """Answer a question after its examples; return those that were shown, fewer where not all fit."""
+    """Answer a question after its examples; return also the examples shown, fewer if not all fit."""
     shown = list(examples)
     while True:
         try:
@@ -139,9 +139,9 @@ def question_of(exchange: Exchange, examples: Sequence[Pooled]) -> AskedQuestion
 
 
 def composed(question: str, examples: Sequence[Pooled]) -> str:
-    """Return the whole prompt as A.2 stores it, with fewer examples where it is too long for a memory.
+    """Return the whole prompt as A.2 stores it, with fewer examples if it is too long for a memory.
 
-    Of an example that is a whole prompt itself, its own question is shown: A.2 shows no prompt in a prompt.
+    An example that is itself a whole prompt is shown with its own question only: A.2 nests no prompts.
     """
     pairs = [each.pair for each in examples]
     shown = [f"{chr(10).join(turns_with(each.leading, each.asks))}->{each.answer} | " for each in pairs]
@@ -163,7 +163,7 @@ async def score(  # noqa: PLR0913, PLR0917  (what a pair is, and by what it is s
     context: ScoredContext,
     lane: Lane = "user",
 ) -> PairScores:
-    """Score a pair by its rubric (§3.1); one that no scorer could score is not lost, but has no points."""
+    """Score a pair by its rubric (§3.1); a pair that could not be scored is returned without a score."""
     scored = PairScores(
         score=None,
         points={},
@@ -206,7 +206,7 @@ async def score(  # noqa: PLR0913, PLR0917  (what a pair is, and by what it is s
 
 
 async def _form_of(exchange: Exchange, text: str) -> tuple[str, list[Fault]]:
-    """Return the form that was checked and what is wrong with it; no form where it cannot be checked here."""
+    """Return the form that was checked, and its faults; no form if it cannot be checked here."""
     form = exchange.agent.form
     try:
         return form or "", await asyncio.to_thread(check_form, form, text) if form else []

@@ -42,20 +42,20 @@ from mneme.stores.pools.lessons import keep
 from mneme.stores.pools.memory_pool import MAX_PAIR_CHARS, MemoryPool, Pair, Pooled
 
 VOUCHED_FOR = 100
-"""The score of a standard answer that a person gives."""
+"""The score of a standard answer that a person gave."""
 PAIRS_PER_PAGE = 100
 ANSWERS_EXAMPLE = [{"agent": "sonnet", "answer": "Upon the shore the evening lays its light …"}]
 
 
 class Given(TypedDict):
-    """A standard answer, and whose kind it is."""
+    """A standard answer and its agent."""
 
     agent: Annotated[str, Field(description="Whose kind of answer it is.", examples=list(AGENTS))]
     answer: Annotated[str, described("The answer.", "A poet from Ulm wrote a line …", ...)]
 
 
 class Wanted(TypedDict, total=False):
-    """The domain whose pool is to grow, and standard answers to begin with beside those that it holds."""
+    """The domain whose pool is to grow, and standard answers to add to those in it."""
 
     domain: Required[
         Annotated[str, Field(description="The domain whose agents ask each other.", examples=list(DOMAINS))]
@@ -89,7 +89,7 @@ class Result(TypedDict, total=False):
 
 
 class Posed(TypedDict):
-    """A question that was asked for a standard answer."""
+    """A question that was found for a standard answer."""
 
     key: str
     agent: str
@@ -123,7 +123,7 @@ class State(Wanted, Result, total=False):
 
 
 class QuestionRequest(TypedDict):
-    """One standard answer of this round, its agent, and the questions that are known for it."""
+    """A standard answer of this round, its agent, and the questions already known for it."""
 
     domain: str
     key: str
@@ -140,7 +140,7 @@ class GrowthReply(WrittenAnswer):
 
 
 def members_of(domain: str, context: GrowthContext) -> dict[str, Agent]:
-    """Return the agents that learn from one another. Raises BadInput for a domain without any."""
+    """Return the agents that learn from each other. Raises BadInput for a domain without any."""
     given = agents_in(context.agent)
     own = [each for each in given if each.domain == domain]
     if given and not own:
@@ -150,7 +150,7 @@ def members_of(domain: str, context: GrowthContext) -> dict[str, Agent]:
 
 
 async def take_in(state: State, runtime: GrowthRuntime) -> Update:
-    """Put the given standard answers into the pool."""
+    """Add the given standard answers to the pool."""
     asked = read_input(Wanted, state)
     members, given = members_of(asked["domain"], runtime.context), asked["standards"]
     if strangers := [each["agent"] for each in given if each["agent"] not in members]:
@@ -177,7 +177,7 @@ async def take_in(state: State, runtime: GrowthRuntime) -> Update:
 
 
 async def choose(state: State, runtime: GrowthRuntime) -> Update:
-    """Take the next memories as standard answers, as many as are wanted and the budget has calls for."""
+    """Choose the next memories as standard answers, as many as wanted and as the budget of calls allows."""
     members, pool = members_of(state["domain"], runtime.context), pool_of(runtime, state["domain"])
     if (wanted := runtime.context.pool_size) and (held := await pool.count()) >= wanted:
         return {"chosen": [], "why": f"The pool holds {held} memories; {wanted} were wanted."}
@@ -209,7 +209,7 @@ async def choose(state: State, runtime: GrowthRuntime) -> Update:
 
 
 def _too_little(budget: int, calls: int, cost: int) -> str:
-    """Return why no further standard answer is processed."""
+    """Return the reason why no further standard answer is processed."""
     if not calls:
         return f"The budget of {budget} calls is too small: the next standard answer takes {cost}."
     if calls >= budget:
@@ -220,7 +220,7 @@ def _too_little(budget: int, calls: int, cost: int) -> str:
 async def _from(
     pool: MemoryPool, position: int, members: dict[str, Agent]
 ) -> AsyncIterator[tuple[Pooled, int]]:
-    """Yield the memories of these agents from a place in the pool's order on, with the place after each."""
+    """Yield these agents' memories from a position in the pool on, each with the position after it."""
     while page := await pool.first(PAIRS_PER_PAGE, start=position):
         for each in page:
             position += 1
@@ -229,7 +229,7 @@ async def _from(
 
 
 def each_standard(state: State) -> list[Send] | str:
-    """Ask for a question for each standard answer, at the same time."""
+    """Fan out: ask for a question for each standard answer, concurrently."""
     sends = []
     for each in state["chosen"]:
         known = [posed["question"] for posed in state["questions"] if posed["key"] == each.key]
@@ -257,7 +257,7 @@ async def ask(state: QuestionRequest, runtime: GrowthRuntime) -> Update:
 
 
 async def pose(state: State, runtime: GrowthRuntime) -> Update:
-    """Say which agent gets which question."""
+    """Distribute the questions to the agents."""
     members = members_of(state["domain"], runtime.context)
     pairs = {each.key: each.pair for each in state["chosen"]}
     dealt: list[Dealt] = []
@@ -281,13 +281,13 @@ async def pose(state: State, runtime: GrowthRuntime) -> Update:
 
 
 def each_exchange(state: State) -> list[Send] | str:
-    """Let the agents answer at the same time."""
+    """Fan out: let the agents answer concurrently."""
     return [Send("exchange", each) for each in state["exchanges"]] or "choose"
 
 
 @counted
 async def exchange(state: Dealt, runtime: GrowthRuntime) -> Update:
-    """Answer a question, score the pair, store it where it is good."""
+    """Answer a question, score the pair, and store it if it is good."""
     context, pool, question = runtime.context, pool_of(runtime, state["domain"]), state["question"]
     rubric = await rubric_of(runtime, state["domain"])
     asked = Exchange(members_of(state["domain"], context)[state["agent"]], question, rubric=rubric.rubric)
@@ -311,7 +311,7 @@ async def exchange(state: Dealt, runtime: GrowthRuntime) -> Update:
 
 @task
 async def _reply(state: Dealt, asked: Exchange, pool: MemoryPool, context: GrowthContext) -> GrowthReply:
-    """Let an agent answer; the standard answer itself is only to be scored."""
+    """Let an agent answer; a standard answer itself only needs a score."""
     replied = GrowthReply(text=state["standard"], by="user", seen=[], retriever=0, failed="", prompt="")
     if state["is_standard"]:
         return replied
@@ -332,11 +332,11 @@ async def _reply(state: Dealt, asked: Exchange, pool: MemoryPool, context: Growt
 
 
 _score = task(exchanging.score)
-"""A task of its own: the version of the rubric is that of the score, also after a replay."""
+"""A separate task, so that a replay keeps the score and the version of the rubric that gave it."""
 
 
 async def end(state: State, runtime: GrowthRuntime) -> Update:
-    """Count what the pool holds now, and say what the threshold rested on."""
+    """Count the memories in the pool, and report the basis of the threshold."""
     memories = await pool_of(runtime, state["domain"]).count()
     _, basis = await threshold_of(runtime, state["domain"], await resolve(runtime.context.scorer))
     runtime.stream_writer({"step": "end", "stored": len(state["stored"]), "memories": memories})

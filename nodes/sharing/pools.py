@@ -1,6 +1,6 @@
 """The pool, the rubric and the retriever of a run of Memory Sharing.
 
-What a retriever's examples lead to is watched: where live scores fall, the version before serves again.
+The scores of answers after a retriever's examples are watched: if they fall, its parent serves again.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # slow to import
     from mneme.nodes.sharing.context import Pools, Sharing
 
 MAX_HELD_RETRIEVERS = 4
-"""Question sides of trained retrievers that a process keeps ready."""
+"""Maximum trained query encoders that a process keeps loaded."""
 FrozenRubric = RubricVersion[Rubric]
 SHIPPED_RUBRICS = {name: load_rubric(name) for name in RUBRICS}
 
@@ -70,9 +70,9 @@ async def rubric_of(runtime: "Runtime[Pools]", domain: str) -> FrozenRubric:
 
 
 async def threshold_of(runtime: "Runtime[Sharing]", domain: str, scorer: str) -> tuple[int, str]:
-    """Return the score above which pairs are kept, and in words that it was calibrated, or that this is void.
+    """Return the threshold for keeping pairs, and a text that says whether its calibration is valid.
 
-    A threshold that is given wins.
+    A threshold in the context takes precedence.
     """
     context = runtime.context
     if context.threshold is not None:
@@ -90,7 +90,7 @@ async def threshold_of(runtime: "Runtime[Sharing]", domain: str, scorer: str) ->
 
 
 def pool_of(runtime: "Runtime[Pools]", domain: str) -> MemoryPool:
-    """Return the pool of a domain, or the one pool of all, as the context has it."""
+    """Return the pool of a domain, or the single pool of all domains, as the context says."""
     return pool_named(runtime, domain if runtime.context.pools == "domain" else SINGLE_POOL)
 
 
@@ -100,7 +100,7 @@ def pool_named(runtime: "Runtime[Pools]", name: str) -> MemoryPool:
 
 
 async def who_answers(pool: MemoryPool, who: str) -> str:
-    """Return who answers; for `auto` the model that was tuned on the pool, where one was promoted (§5)."""
+    """Return the model that answers; for `auto` the one tuned on the pool, if one was promoted (§5)."""
     if who.strip() != "auto" or (await read_settings()).auto:
         return who
     return await PoolModels(pool).serving() or who
@@ -112,7 +112,7 @@ async def retrievers_of(pool: MemoryPool) -> Retrievers:
 
 
 class LookUp(NamedTuple):
-    """The inputs of a search: the retriever's number, the question's vector, what reorders the memories."""
+    """The inputs of a search: the retriever's number, the question's vector, and bonuses by agent."""
 
     number: int = UNTRAINED
     vector: list[float] | None = None
@@ -120,9 +120,9 @@ class LookUp(NamedTuple):
 
 
 async def look_up(pool: MemoryPool, question: str) -> LookUp:
-    """Return a question's inputs for a search, by the retriever that serves the pool.
+    """Return a question's inputs for a search, from the retriever that serves the pool.
 
-    Where the embedder is absent no retriever serves, and there is no vector. Raises StorageFailure where the
+    If the embedder is absent, no retriever serves and there is no vector. Raises StorageFailure if the
     retriever's file is missing or damaged; the hint names the command that helps.
     """
     embedded = await pool.ledger.vector_of(question)
@@ -142,7 +142,7 @@ async def look_up(pool: MemoryPool, question: str) -> LookUp:
 
 
 async def opened(pool: MemoryPool, retrievers: Retrievers, number: int) -> "QueryEncoder":
-    """Return the query encoder of a trained version, read once and kept while it is in use."""
+    """Return the query encoder of a trained version, loaded once and cached while it is in use."""
     version, info = await retrievers.get(number), await pool.ledger.info()
     if version.embedder != info.embedder:
         raise LedgerMismatch(
@@ -155,7 +155,7 @@ async def opened(pool: MemoryPool, retrievers: Retrievers, number: int) -> "Quer
 
         kind = (version.learning, info.embedder, info.dimension)
         encoder = await asyncio.to_thread(query_encoder, *kind, await retrievers.weights(number))
-    _held[version.weights] = encoder  # the last to be dropped
+    _held[version.weights] = encoder  # moved to the end: dropped last
     for longest_unused in [*_held][:-MAX_HELD_RETRIEVERS]:
         _held.pop(longest_unused, None)
     return encoder
@@ -165,9 +165,9 @@ _held: "dict[str, QueryEncoder]" = {}
 
 
 async def watch(pool: MemoryPool, retriever: int, score: int) -> str:
-    """Count a score for the version that chose the examples; say so where this rolled the retriever back.
+    """Count a score for the version that chose the examples; return a message if this caused a rollback.
 
-    The version that serves is compared with its parent. What cannot be rolled back goes on serving.
+    The serving version is compared with its parent. If the rollback fails, the version continues to serve.
     """
     live, retrievers = LiveScores(pool), await retrievers_of(pool)
     await live.add(retriever, score, change=Change(reason="A live score.", actor="scorer"))
@@ -183,6 +183,6 @@ async def watch(pool: MemoryPool, retriever: int, score: int) -> str:
     )
     try:
         await retrievers.roll_back(parent, change=Change(reason=told, actor="live scores"))
-    except MnemeError as failure:  # another process was first, or its parent's file is gone
+    except MnemeError as failure:  # another process was first, or the parent's file is gone
         return f"Retriever {retriever} is worse than {parent}, and could not be rolled back: {failure}"
     return told

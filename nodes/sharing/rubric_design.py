@@ -34,7 +34,7 @@ SCORED_DOMAIN = Field(
 
 
 class Wanted(TypedDict, total=False):
-    """The domain that needs a rubric, what is written in it, and a person's wishes for the rubric."""
+    """The domain that needs a rubric, its tasks, and a person's wishes for the rubric."""
 
     domain: Required[Annotated[str, SCORED_DOMAIN]]
     tasks: Annotated[
@@ -49,7 +49,7 @@ class Wanted(TypedDict, total=False):
 
 
 class Result(TypedDict, total=False):
-    """The rubric, and its version where it was frozen; 0: it was rejected."""
+    """The rubric, and its version if it was frozen; 0: it was rejected."""
 
     rubric: Annotated[dict[str, Any], Plain]
     version: int
@@ -63,7 +63,7 @@ class Args(BaseModel):
 
 
 class Review(BaseModel):
-    """A person's word on a drafted rubric; `nodes/answers.py` has the forms in which clients send it."""
+    """A person's decision on a drafted rubric; `nodes/answers.py` has the forms in which clients send it."""
 
     decision: Literal["approve", "edit", "redraft", "reject"] = Field(
         description="What becomes of the draft."
@@ -75,7 +75,7 @@ class Review(BaseModel):
 
 
 class State(Wanted, Result, total=False):
-    """The design, and the person's word on its draft."""
+    """The design, and the person's decision on its draft."""
 
     design: str
     review: Annotated[Review | None, Typed]
@@ -98,7 +98,7 @@ async def draft(state: State, runtime: DesignRuntime) -> Update:
 
 
 def rubric_from(domain: str, criteria: Sequence[BaseModel]) -> Rubric:
-    """Return criteria as a rubric. Raises BadInput naming what is wrong, such as a sum that is not 100."""
+    """Return criteria as a rubric. Raises BadInput naming the fault, such as a sum other than 100."""
     try:
         title = DOMAINS.get(domain, domain.replace("_", " ").capitalize())
         return Rubric.model_validate({"name": domain, "title": title, "criteria": map(dict, criteria)})
@@ -108,7 +108,7 @@ def rubric_from(domain: str, criteria: Sequence[BaseModel]) -> Rubric:
 
 
 async def review(state: State, runtime: DesignRuntime) -> Update:
-    """Wait for a person's word; what cannot be used is asked again, with the reason."""
+    """Wait for a person's decision; after an unusable answer ask again, with the reason."""
     rubric = Rubric.model_validate(state["rubric"])
     about = f"The rubric of {rubric.title}, drafted by {state['drafted_by']}:\n{rubric.as_text()}"
     args = Args(criteria=state["rubric"]["criteria"])
@@ -120,9 +120,9 @@ async def review(state: State, runtime: DesignRuntime) -> Update:
 
 
 def plainly(said: object, domain: str) -> Review:
-    """Read a person's word. Raises BadInput for one that decides nothing, or for a rubric that is none.
+    """Read a person's decision. Raises BadInput if it decides nothing, or has an invalid rubric.
 
-    Words without a decision are wishes for another draft; ignored is rejected: nothing is frozen.
+    Text without a decision means wishes for another draft; ignoring the question rejects the draft.
     """
 
     def fields_of(given: PersonAnswer) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def plainly(said: object, domain: str) -> Review:
 
 
 def is_reviewed(state: State) -> Literal["draft", "freeze", "__end__"]:
-    """Freeze what was approved or edited; draft anew where that is wished; a rejected draft is no version."""
+    """Freeze an approved or edited rubric; draft again on request; a rejected draft is no version."""
     assert state["review"] is not None
     ways: dict[str, Literal["draft", "__end__"]] = {"redraft": "draft", "reject": "__end__"}
     return ways.get(state["review"].decision, "freeze")
