@@ -122,8 +122,7 @@ def _steps(table: Table, sql: str, remedy: str = "") -> float:
 def _tune(
     job: Job, remedies: Sequence[str], today: str, chance: Random, failed: set[tuple[str, str]]
 ) -> Course:
-    """Try remedies until one helps; a remedy tried again after it failed on the same shape and data counts as
-    misled."""
+    """Try remedies until one helps; one that failed before on this shape and data counts as misled."""
     about, left, before, misled = f"{job.shape} ({job.data})", [*remedies], job.cost(""), 0
     chance.shuffle(left)
     for tried in range(1, TASK_TRIES + 1):

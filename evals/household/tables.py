@@ -40,7 +40,7 @@ class Mean:
 
 
 def mean_of(values: Sequence[float]) -> Mean:
-    """Return the mean and its interval; for a single value without interval."""
+    """Return the mean and its interval; the interval of a single value is 0."""
     n = len(values)
     half = float(stats.t.ppf(0.975, n - 1) * stats.sem(values)) if n > 1 else 0.0
     return Mean(float(np.mean(values)), half, n)

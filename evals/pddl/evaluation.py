@@ -148,8 +148,7 @@ def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, jo
 
 
 def _summaries(played: pd.DataFrame) -> dict[str, Row]:
-    """Return the figures of each memory, with p against no memory, also corrected by Holm for their
-    number."""
+    """Return each memory's figures, with p against no memory, raw and corrected (Holm)."""
     by_memory = {str(name): own for name, own in played.groupby("memory", sort=False)}
     rewards = played.pivot_table(index=PROBLEM_COLUMNS, columns="memory", values="reward")
     summary = {
