@@ -1,6 +1,8 @@
 """What the files of an embedded ledger hold, and what they must hold."""
 
 import json
+import os
+from contextlib import suppress
 from pathlib import Path
 
 from mneme.stores.ledger.ledger import Ledger
@@ -9,12 +11,16 @@ ROOT = Path(__file__).parents[2]
 
 
 def files_with(folder: Path, *tokens: str) -> list[str]:
-    """Return the files that have one of the words; each is read once."""
-    read = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    wanted = [token.encode() for token in tokens]
-    return [
-        str(path.relative_to(folder)) for path, text in read.items() if any(each in text for each in wanted)
-    ]
+    """Return the files that have one of the words; each is read once.
+
+    One that goes meanwhile is passed over: the files of an index are replaced in the background.
+    """
+    wanted, found = [token.encode() for token in tokens], list[str]()
+    for path in (Path(place, name) for place, _, names in os.walk(folder) for name in names):
+        with suppress(FileNotFoundError):
+            text = path.read_bytes()
+            found += [str(path.relative_to(folder))] if any(each in text for each in wanted) else []
+    return found
 
 
 async def check(ledger: Ledger, acknowledged: dict[str, int]) -> None:

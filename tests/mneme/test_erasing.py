@@ -29,6 +29,7 @@ from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from tests.doubles.command_line import Done, Run, failed, run_mneme
 from tests.doubles.langgraph_server import Server, serving
+from tests.doubles.ledger_files import files_with
 from tests.doubles.quiet import quiet
 from tests.doubles.waiting import eventually
 
@@ -36,12 +37,6 @@ WORD, LATER, ALONE = "Zanzibarrow", "Quillemere", "Ostrawick"
 TOLD = "My sister Emily lives in {}."
 SERVED = Path(".langgraph_api", ".langgraph_ops.pckl")
 ASKED = "Where does my sister Emily live?"
-
-
-def holding(folder: Path, word: str) -> list[str]:
-    """Return the files below a folder that have a word in them, at any place."""
-    files = [file for file in folder.rglob("*") if file.is_file()]
-    return [str(file.relative_to(folder)) for file in files if word.encode() in file.read_bytes()]
 
 
 def ok(done: Done) -> str:
@@ -63,7 +58,7 @@ async def say(client: LangGraphClient, user: str, text: str, thread: str = "") -
 
 
 async def nowhere(folder: Path, word: str) -> bool:
-    return holding(folder, word) == []
+    return files_with(folder, word) == []
 
 
 async def key_of(server: Server, user: str, word: str) -> str:
@@ -95,7 +90,7 @@ async def test_a_forgotten_word_is_nowhere(tmp_path: Path, monkeypatch: pytest.M
             threads = await tell(server, client, WORD, "ann")
             await say(client, "bob", f"I collect {WORD} stamps.")
             await eventually(lambda: key_of(server, "bob", WORD))
-            assert len(holding(home, WORD)) >= 2, "the search finds what is there"
+            assert len(files_with(home, WORD)) >= 2, "the search finds what is there"
             await say(client, "ann", "I like plum tea.")
             async with server.operations(Memories, "ann") as memories:
                 erased = await memories.forget(await key_of(server, "ann", WORD))
@@ -113,8 +108,8 @@ async def test_a_forgotten_word_is_nowhere(tmp_path: Path, monkeypatch: pytest.M
             await it_goes_on(client, threads)
             await threads_are_their_owner_s(server, threads)
             await tell(server, client, LATER, "ann")
-    assert holding(home, WORD) == [], "nor did the server write it again at its end"
-    assert str(SERVED) in holding(home, LATER)
+    assert files_with(home, WORD) == [], "nor did the server write it again at its end"
+    assert str(SERVED) in files_with(home, LATER)
     assert stat.S_IMODE((home / SERVED.parent).stat().st_mode) == 0o700
     assert {stat.S_IMODE(each.stat().st_mode) for each in (home / SERVED.parent).iterdir()} == {0o600}
     monkeypatch.setenv("MNEME_HOME", str(home))
@@ -158,12 +153,12 @@ async def the_rest_goes_without_a_server(home: Path) -> None:
         left = (await memories.forget(key)).left
         assert sum(str(home / SERVED) in each for each in left) == 1, left
         assert all("start the server" in each for each in left), left
-        assert holding(home, LATER) == [str(SERVED)]
+        assert files_with(home, LATER) == [str(SERVED)]
         (home / SERVED).unlink()
-        assert holding(home, "plum tea"), "what else was said stays"
+        assert files_with(home, "plum tea"), "what else was said stays"
         erased = await memories.forget_everything(threads=True)
         assert erased.threads and not erased.left
-    assert holding(home, "plum tea") == []
+    assert files_with(home, "plum tea") == []
     for user, has_threads in (("ann", False), ("bob", True)):
         async with open_operations(Threads, user) as threads:
             assert bool(await threads.list()) == has_threads
@@ -177,7 +172,7 @@ def test_the_command_line_does_it_too(tmp_path: Path, mneme: Run) -> None:
     ok(mneme("backup", str(tmp_path / "backup")))
     (found,) = lines(mneme("memories", "list", "--json"))
     (erased,) = lines(mneme("memories", "forget", found["key"], "--with-threads", "--yes", "--json"))
-    assert holding(home, ALONE) == []
+    assert files_with(home, ALONE) == []
     assert [each.split(" of ")[0] for each in erased["backups"]] == [str(tmp_path / "backup")]
     assert {each["name"] for each in lines(mneme("threads", "list", "--json"))} == {"chat/local/other"}
     failed(mneme("threads", "delete", "nothing", "--yes"), "no thread", "threads list")
@@ -247,7 +242,7 @@ async def test_a_discussion_that_repeats_it_goes_from_its_thread_and_its_files(
             str(inside / "d2"),
         )
     )
-    assert holding(tmp_path / "home", WORD) and holding(inside, WORD)
+    assert files_with(tmp_path / "home", WORD) and files_with(inside, WORD)
     with monkeypatch.context() as here:
         here.setenv("MNEME_HOME", str(tmp_path / "home"))
         here.setattr(Ledger, "forget_records", killed)
@@ -259,7 +254,7 @@ async def test_a_discussion_that_repeats_it_goes_from_its_thread_and_its_files(
     assert done.returncode == 1, done.stdout
     assert done.stdout.startswith("forgotten: 1 fact, 1 discussion, "), done.stdout
     assert f"- not erased: {outside}: written of a discussion" in " ".join(done.stdout.split()), done.stdout
-    assert holding(tmp_path / "home", WORD) == [] and [*inside.iterdir()] == [inside / "d2"]
+    assert files_with(tmp_path / "home", WORD) == [] and [*inside.iterdir()] == [inside / "d2"]
     assert [each["name"] for each in lines(mneme("threads", "list", "--json"))] == ["discuss/local/d2"]
 
 
@@ -283,14 +278,14 @@ async def test_a_question_about_it_that_nobody_answered_goes_with_its_names(
         given: Any = {"messages": [{"role": "user", "content": f"Reporting is in {WORD}."}]}
         state = await graph.ainvoke(given, config, context=context)
     (asked,) = state["__interrupt__"]
-    assert WORD in str(asked.value) and "checkpoints.sqlite" in holding(tmp_path, WORD)
+    assert WORD in str(asked.value) and "checkpoints.sqlite" in files_with(tmp_path, WORD)
     change_checkpoints(tmp_path, "type = 'x' || type")
     with pytest.raises(Damaged, match=config["configurable"]["thread_id"]):
         await Memories(ledger, "ann").forget(asked.value["key"])
     change_checkpoints(tmp_path, "type = substr(type, 2)")
     await Memories(ledger, "ann").forget(asked.value["key"])
     await ledger.close()
-    assert holding(tmp_path, WORD) == []
+    assert files_with(tmp_path, WORD) == []
 
 
 def test_a_household_run_that_was_shown_it_and_repeats_it_goes(tmp_path: Path, mneme: Run) -> None:
@@ -331,7 +326,7 @@ async def test_a_run_under_way_is_stopped_and_goes_on_without_what_was_forgotten
                 assert told == ((0, 1) if is_shown else (1, 0)) and not erased.left
                 failed(await playing, "The run was stopped.", "the same command goes on")
                 assert "done in 16 steps" in ok(await asyncio.to_thread(server.mneme, *command))
-                assert holding(tmp_path / "home", text) == []
+                assert files_with(tmp_path / "home", text) == []
 
 
 async def under_way(client: LangGraphClient, name: str) -> bool:

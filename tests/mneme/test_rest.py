@@ -30,7 +30,7 @@ from mneme.stores import answers
 from mneme.stores.answers import drop_old_answers
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.shelf import Shelf
-from tests.mneme.test_erasing import holding
+from tests.doubles.ledger_files import files_with
 
 API = api_of(ServerState(), None, lambda _: nullcontext())
 """All operations, without the LangGraph server and its runs."""
@@ -168,15 +168,15 @@ class TestOnce:
             added = await post(client, "memories", "k", content=f"Emily lives in {WORD}.")
             path = f"memories/{added.json()['key']}/forget"
             erased = await post(client, path, "f")
-            assert holding(settings().home, WORD) == []
+            assert files_with(settings().home, WORD) == []
             assert (await post(client, path, "f")).json() == erased.json()
             again = await post(client, "memories", "k", content=f"Emily lives in {WORD}.")
             assert again.status_code == 409, "it is not done again"
             await post(client, "memories", "l", content=f"Emily lives in {WORD}.")
-            assert holding(settings().home, WORD)
+            assert files_with(settings().home, WORD)
             gone = await post(client, "memories/forget-everything", "e")
             assert (await post(client, "memories/forget-everything", "e")).json() == gone.json()
-            assert holding(settings().home, WORD) == []
+            assert files_with(settings().home, WORD) == []
             assert gone.json()["records"] == 1, "kept answers are none of a user's records"
 
     async def test_answers_are_kept_for_a_day(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +198,7 @@ class TestOnce:
         assert isinstance(claim, answers.Claim)
         await memories.forget((await memories.list())[0].key)
         await memories.answers.keep(claim, answers.Answer(200, WORD), erases=False)
-        assert holding(settings().home, WORD) == []
+        assert files_with(settings().home, WORD) == []
 
     async def test_the_client_repeats_what_it_does_not_know_of(self) -> None:
         async with asking(event_hooks={"response": [Lost()]}) as client:

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from pathlib import Path
 
 import pytest
 
@@ -10,6 +9,7 @@ from mneme.core.errors import Conflict, StorageFailure
 from mneme.stores.ledger.ledger import Ledger, open_ledger
 from mneme.stores.ledger.records import Change, Version
 from tests.doubles.embedding import WordEmbedder
+from tests.doubles.ledger_files import files_with
 from tests.doubles.ledgers import forget
 from tests.doubles.qdrant_server import KEY, QdrantServer
 from tests.doubles.waiting import until
@@ -131,12 +131,6 @@ async def test_a_wrong_key_is_said(own_qdrant: QdrantServer, embedder: WordEmbed
         with pytest.raises(StorageFailure, match=r"40[13]") as refused:
             await open_ledger(f"{own_qdrant.folder / 'log'}|{own_qdrant.url}", embedder, api_key=key)
         assert "MNEME_LEDGER_API_KEY" in refused.value.hint
-
-
-def files_with(folder: Path, token: str) -> set[str]:
-    """Name the files below a folder that hold the token."""
-    found = [path for path in folder.rglob("*") if path.is_file() and token.encode() in path.read_bytes()]
-    return {str(path.relative_to(folder)) for path in found}
 
 
 async def test_no_text_is_in_a_file_of_the_server(own_qdrant: QdrantServer, embedder: WordEmbedder) -> None:
