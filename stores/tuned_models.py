@@ -1,4 +1,4 @@
-"""Models that were tuned on memories: which one answers, and how each consolidation ended.
+"""Models tuned on memories: which one answers, and the result of each consolidation.
 
 What a promotion changes is one write; so is what takes it back. The room that is consolidated adds to that
 write what becomes of its own records.
@@ -20,7 +20,7 @@ SERVING = "serving"
 
 
 class Archive(BaseModel):
-    """A promotion: its version tag, when, into which model, what was learned, and what became of it."""
+    """A promotion: its version tag, time, base model, what was learned, and whether it was undone."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -36,7 +36,7 @@ class Archive(BaseModel):
 
 
 class Attempt(BaseModel):
-    """One consolidation that came to its end: promoted or not, why, and every figure that it rests on."""
+    """The result of one consolidation: promoted or not, the reason, and all figures."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -57,7 +57,7 @@ class Serving(BaseModel):
 
 
 class ArchiveWrites(NamedTuple):
-    """What a promotion takes out of use: ids, how many records there were, and the writes that do it."""
+    """The records that a promotion takes out of use: ids, their number, and the writes that do it."""
 
     ids: Sequence[str]
     cards: int
@@ -79,16 +79,16 @@ class TunedModels:
         self._pointer = Shelf(ledger, (*below, "model"), kind_of(Serving))
 
     async def serving(self) -> str:
-        """Return the tuned model that answers; empty where none was promoted."""
+        """Return the tuned model that answers; empty if none was promoted."""
         found = await self._pointer.find(SERVING)
         return found.model if found else ""
 
     async def note(self, attempt: Attempt, *, change: Change) -> None:
-        """Keep how a consolidation ended; noting it again changes nothing."""
+        """Store the result of a consolidation; storing it again changes nothing."""
         await self._attempts.add_new(attempt.tag, attempt, change=change)
 
     async def attempts(self) -> Sequence[Attempt]:
-        """Return the consolidations that came to their end, oldest first, with what became of each."""
+        """Return the finished consolidations, oldest first, with whether each was undone."""
         undone = {each.tag for each in await self.archives() if each.taken_back}
         noted = await self._attempts.all()
         return [each.model_copy(update={"taken_back": each.tag in undone}) for each in noted]
@@ -108,10 +108,10 @@ class TunedModels:
         only: Sequence[str] | None = None,
         serves: str = "",
     ) -> Archive:
-        """Archive what a model has learned under a version tag, except what is to be kept (§8, step 3).
+        """Archive what a model has learned under a version tag, except the records in `keep` (§8, step 3).
 
-        `only` names what may go; `serves` is the tuned model that answers from now on, `model` its base. All
-        of it is one write, which `take_back` undoes. Raises BadInput where the tag is taken.
+        `only` names what may be archived; `serves` is the tuned model that answers from now on, `model` its
+        base. All of it is one write, which `take_back` undoes. Raises BadInput if the tag is taken.
         """
         if await self._archives.find(tag):
             raise BadInput(f"There is an archive {tag} already.", "Choose another version tag.")
@@ -154,9 +154,9 @@ class TunedModels:
     async def _learned(
         self, tag: str, keep: Sequence[str], only: Sequence[str] | None, change: Change
     ) -> ArchiveWrites:
-        """Return what a promotion takes out of use."""
+        """Return the records that a promotion takes out of use."""
         raise NotImplementedError
 
     async def _brought_back(self, undone: Archive, change: Change) -> Sequence[Write]:
-        """Return the writes that bring back what a promotion took out of use."""
+        """Return the writes that restore the records of an undone promotion."""
         return []

@@ -21,7 +21,7 @@ from mneme.stores.shelf import RecordKind, Shelf, kind_of
 TURNS_PER_READ = 16
 """Turns read at once, newest first."""
 SAYS_NOTHING = {"not discussed", "left out for length"}
-"""What a document has where nothing was said or shown, as `prompts.discussion.document` has it."""
+"""Texts of a document part where nothing was said or shown, as in `prompts.discussion.document`."""
 Ending = Literal["", "consensus", "turn limit"]
 
 
@@ -33,9 +33,9 @@ class Raised(BaseModel, frozen=True):
 
 
 class Turn(BaseModel, frozen=True):
-    """t_m: what was said, by whom, on how large a context, and what it cost.
+    """t_m: the message, its speaker, the size of the context, and the cost.
 
-    `complaint` says what of the speaker's reply could not be used; who `passed` gave nothing usable at all.
+    `complaint` says what was unusable in the speaker's reply; a `passed` turn had nothing usable at all.
     """
 
     number: int
@@ -63,7 +63,7 @@ class Turn(BaseModel, frozen=True):
     def revokes(self, accepted: Collection[str]) -> set[str]:
         """Return the roles whose acceptance this turn revokes: those that its issues concern, if any.
 
-        What changes the solution and raises no issue concerns everybody.
+        A turn that changes the solution and raises no issue revokes all acceptances.
         """
         concerned = [raised.concerns or accepted for raised in self.raises]
         if self.changes and not concerned:
@@ -72,7 +72,7 @@ class Turn(BaseModel, frozen=True):
 
 
 def acceptance(turns: Iterable[Turn], role: str) -> tuple[int, int]:
-    """Return the turn in which a role accepted last, and the turn that ended that acceptance; 0: none."""
+    """Return the turn in which a role last accepted, and the turn that ended this acceptance; 0: none."""
     accepted = ended = 0
     for turn in turns:
         if turn.speaker == role and turn.accept:
@@ -95,26 +95,26 @@ class Discussion(BaseModel, frozen=True):
     approve: bool = False
     carry: bool = False
     shared: list[str] = []
-    """The names of what other workflows remember that its agents are shown."""
+    """The names of the other workflows' memories that its agents are shown."""
     carried: list[str] = []
-    """The versions that earlier discussions were shown of which its agents carry something."""
+    """The versions shown to earlier discussions from which its agents carry something."""
     ended: Ending = ""
     lacks: str = ""
     turns: int = 0
     tokens: int = 0
     document: dict[str, Any] = {}
     withdrawn: list[str] = []
-    """Agreements that somebody took back since; the document still has them."""
+    """Agreements that were withdrawn since; the document still has them."""
     report: dict[str, str] = {}
     answered_by: dict[str, str] = {}
     complaints: list[str] = []
     at: datetime | None = None
     stale: str = ""
-    """Why it no longer rests on what its agents were shown, where somebody asked."""
+    """The reason why it is out of date, if this was asked for."""
 
     @property
     def agreed(self) -> str:
-        """What search looks at: all that was agreed."""
+        """The text for search: all agreements."""
         return "\n".join(self.agreements)
 
     @property
@@ -130,7 +130,7 @@ class Discussion(BaseModel, frozen=True):
         return cls.model_validate({**version.value, "at": version.created})
 
     def must_be_of(self, task: str, team: Mapping[str, Any]) -> "Discussion":
-        """Return it where it has this task and team. Raises BadInput where it is another discussion."""
+        """Return the discussion if it has this task and team. Raises BadInput if it is another one."""
         if (self.task, self.team) != (task, team):
             raise BadInput(
                 f"discussion_id: {self.id} is another discussion, of another task or team.",
@@ -140,7 +140,7 @@ class Discussion(BaseModel, frozen=True):
 
 
 class AgreementChange(BaseModel, frozen=True):
-    """A version of a discussion that took an agreement back, or let it hold again: by whom, when and why."""
+    """A version of a discussion that withdrew or restored an agreement: by whom, when and why."""
 
     agreement: str
     version: int
@@ -158,9 +158,9 @@ class AgreementChange(BaseModel, frozen=True):
 
 
 def _said(name: str, part: Any, is_labelled: bool = True) -> str:
-    """Return one part of a document as a line; empty for what says nothing of the matter.
+    """Return one part of a document as a line; empty if it says nothing about the matter.
 
-    Unlabelled as earlier versions worded what was withdrawn.
+    Without labels it is worded as earlier versions stored withdrawn agreements.
     """
     if isinstance(part, str):
         return f"{name}: {part}" if part not in SAYS_NOTHING else ""

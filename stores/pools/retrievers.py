@@ -32,13 +32,13 @@ if TYPE_CHECKING:  # slow to import
 
 SERVING = "serving"
 UNTRAINED = 0
-"""The number of the retriever that is the untrained embedder."""
+"""The number that stands for the untrained embedder."""
 VERSIONS_PER_PAGE = 8
-"""Versions that are read at once where it is not known how many it takes."""
+"""Versions read at once where the needed number is not known."""
 FILES = 20
-"""Versions back to which a pool can be rolled: a projection has 0.05 MB, an encoder 90 MB."""
+"""Number of kept versions with a file, for rollbacks: a projection has 0.05 MB, an encoder 90 MB."""
 STALE_SECONDS = 3600.0
-"""Age at which a half-written file belongs to a process that was killed."""
+"""Age from which a half-written file counts as left by a killed process."""
 
 
 class Gain(BaseModel, frozen=True):
@@ -99,7 +99,7 @@ class Retrievers(Shelf[Retriever, Retriever]):
     """The versions of one pool's retriever by their numbers, their files, and which of them serves."""
 
     def __init__(self, pool: MemoryPool, folder: Path) -> None:
-        # Named by the team as it is written, as it was before namespaces escaped it: the files stay found.
+        # From the unescaped team name, as before namespaces escaped it, so that older files are found.
         plain = ("teams", pool.team, "pools", pool.pool)
         name = hashlib.sha256("\n".join(plain).encode()).hexdigest()[:16]
         self._pool, self._folder = pool.pool, folder / name
@@ -110,13 +110,13 @@ class Retrievers(Shelf[Retriever, Retriever]):
         self._pointer = Shelf(pool.ledger, (*pool.below, "retriever"), kind_of(Number))
 
     async def serving(self) -> int:
-        """Return the number of the version that serves; 0 where none has been kept yet."""
+        """Return the number of the serving version; 0 if none has been kept yet."""
         return (await self._pointer.find(SERVING) or Number()).number
 
     async def learned(self, most: int) -> list[str]:
-        """Return the keys of the memories that versions learned last, the latest first.
+        """Return the keys of the memories that versions learned most recently, latest first.
 
-        No more versions are read than it takes: each names all that it learned.
+        Versions are read in pages until there are enough keys.
         """
         keys, passed = dict[str, None](), 0
         while len(keys) < most and (found := await self.latest(VERSIONS_PER_PAGE, offset=passed)):
@@ -132,15 +132,15 @@ class Retrievers(Shelf[Retriever, Retriever]):
         return found
 
     async def weights(self, number: int) -> "Weights":
-        """Return what a version learned. Raises NotFound, StorageFailure."""
+        """Return the weights of a version. Raises NotFound, StorageFailure."""
         return await asyncio.to_thread(self._read, await self.get(number))
 
     def name_of(self, weights: "Weights") -> str:
-        """Return the checksum of what was learned, by which its file is named."""
+        """Return the checksum of weights, by which their file is named."""
         return hashlib.sha256(_packed(weights)).hexdigest()
 
     def store(self, weights: "Weights") -> str:
-        """Write what was learned to its file; return the checksum. Blocks. Raises StorageFailure."""
+        """Write weights to their file; return the checksum. Blocks. Raises StorageFailure."""
         content = _packed(weights)
         name = hashlib.sha256(content).hexdigest()
         try:
@@ -154,9 +154,9 @@ class Retrievers(Shelf[Retriever, Retriever]):
         return name
 
     async def prune(self) -> None:
-        """Remove what killed processes left half written, and files of kept versions.
+        """Remove files that killed processes left half written, and those of old versions.
 
-        Of these the latest FILES stay, and the one that serves.
+        The files of the latest FILES kept versions stay, and that of the serving one.
         """
         serving = await self.serving()
         kept = [each for each in await self.latest(10 * FILES) if each.kept]
@@ -172,12 +172,12 @@ class Retrievers(Shelf[Retriever, Retriever]):
                     file.unlink()
 
     async def record(self, retriever: Retriever, *, change: Change) -> None:
-        """Log a version, kept or not. Raises Conflict where another training took its number."""
+        """Log a version, kept or not. Raises Conflict if another training took its number."""
         number, once = f"{retriever.number:06d}", f"{retriever.number}/{retriever.weights}"
         await self.insert(retriever, change=change, key=number, idempotency_key=once)
 
     async def serve(self, number: int, *, instead_of: int, change: Change) -> None:
-        """Use a version from now on. Raises Conflict where `instead_of` is not the one in use any more."""
+        """Use a version from now on. Raises Conflict if `instead_of` is no longer the serving one."""
         write = await self._pointer.put_write(SERVING, Number(number=number), change)
         if await self.serving() != instead_of:
             raise Conflict(
@@ -186,9 +186,9 @@ class Retrievers(Shelf[Retriever, Retriever]):
         await self.ledger.write([write])
 
     async def roll_back(self, number: int | None, *, change: Change) -> int:
-        """Let an earlier version serve again: the given one, or the parent of the one that serves.
+        """Let an earlier version serve again: the given one, or the parent of the serving one.
 
-        Raises BadInput where there is none, NotFound, StorageFailure where its file is damaged.
+        Raises BadInput if there is none, NotFound, StorageFailure if its file is damaged.
         """
         now = await self.serving()
         if now == UNTRAINED and number is None:
