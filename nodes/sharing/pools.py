@@ -112,7 +112,7 @@ async def retrievers_of(pool: MemoryPool) -> Retrievers:
 
 
 class LookUp(NamedTuple):
-    """The inputs of a search: the retriever's number, the question's vector, and bonuses by agent."""
+    """The inputs of a search: the retriever's number, the question's vector, score adjustments by agent."""
 
     number: int = UNTRAINED
     vector: list[float] | None = None
