@@ -79,7 +79,7 @@ def who_answers(role: Role, context: DiscussionContext) -> str:
 
 @dataclass
 class Table:
-    """One discussion for the steps: the team, its turns, and the run."""
+    """One discussion as a step uses it: the team, its turns, and the run."""
 
     about: Discussion
     team: Team

@@ -165,7 +165,7 @@ _held: "dict[str, QueryEncoder]" = {}
 
 
 async def watch(pool: MemoryPool, retriever: int, score: int) -> str:
-    """Count a score for the version that chose the examples; return a message if this caused a rollback.
+    """Count a score for the version that chose the examples; return a message if a rollback was due.
 
     The serving version is compared with its parent. If the rollback fails, the version continues to serve.
     """
