@@ -405,7 +405,7 @@ async def test_every_door_that_writes_a_memory_shares_it(tmp_path: Path) -> None
             call = {"name": "add_memory", "arguments": {"content": "Reporting belongs to Bob."}}
             called: Any = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
             assert (
-                "shared it with: analysts"
+                "shared with analysts"
                 in (await client.post(f"{server.url}{MCP}?tools=all", json=called)).text
             )
             server.environment["MNEME_KEY"] = ann
