@@ -7,7 +7,6 @@ model failed on is retried, then set aside with the reason until a person decide
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import add
@@ -337,10 +336,13 @@ def _is_claimed(value: Value) -> bool:
         return False
     if claim["host"] != gethostname():
         return True
-    with suppress(OSError):  # the process has ended
+    try:
         os.kill(claim["pid"], 0)  # signal 0 only tests that the process exists
-        return bool(claim["pid"] != os.getpid())
-    return False
+    except PermissionError:
+        return True  # it is another user's
+    except OSError:
+        return False  # the process has ended
+    return bool(claim["pid"] != os.getpid())
 
 
 def trouble_of(value: Value) -> Trouble:
