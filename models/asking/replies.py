@@ -260,7 +260,7 @@ REPLY_WORD = re.compile(r"\w+")
 MIN_REPEATED_WORDS = 4
 """Minimum words of a copied sentence; a shorter one is a name or a phrase, which two answers may share."""
 SUPPORTED_SHARE = 0.6
-"""Share of a sentence's longer words that occur in the question, from which on it can be a real answer."""
+"""Minimum share of a sentence's longer words that occur in the question for it to be a real answer."""
 MIN_WORD_CHARS = 4
 
 

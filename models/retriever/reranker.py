@@ -2,10 +2,10 @@
 
 Only the order of the embedder's hits is learned: a softmax regression over the embedder's vector of a
 question and its words gives the probability of each agent. A memory's score is then cos(question, memory) +
-WEIGHT·log p(its agent | question). The regression is convex, so a training needs neither a seed nor the
-version before.
+AGENT_WEIGHT·log p(its agent | question). The regression is convex, so a training needs neither a seed nor
+the version before.
 
-WEIGHT, DECAY and WORD_BUCKETS were chosen by cross-validation on the shipped pairs.
+AGENT_WEIGHT, DECAY and WORD_BUCKETS were chosen by cross-validation on the shipped pairs.
 """
 
 import re

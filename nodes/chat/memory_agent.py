@@ -150,7 +150,7 @@ def worth_comparing(fact: str, similar: Sequence[MemoryRecord]) -> list[MemoryRe
 
 @counted
 async def conflict_router(state: State, runtime: MemoryRuntime) -> Update:
-    """Judge how each new fact relates to the memories that it may change (conflict router).
+    """Judge how each new fact relates to memories that it may change (conflict router); others are unrelated.
 
     A question has as many facts as there is room for their memories. The memories that the router was shown
     are added, since a fact may change a memory that shares no word with it and, in a language that the
@@ -171,7 +171,7 @@ async def conflict_router(state: State, runtime: MemoryRuntime) -> Update:
 
 
 async def _judged(batch: Batch, state: State, who: str) -> list[Judged]:
-    """Return the judgements on offered pairs; a change that quotes no outdated words is `unclear`."""
+    """Return the judgements on offered pairs; a change or correction without outdated words is `unclear`."""
     numbers, memories, facts = list(batch.facts), list(batch.memories.values()), list[Fact]()
     for fact in batch.facts.values():
         said, half = fact.quote, MAX_SAID_CHARS // 2
@@ -245,7 +245,7 @@ def _decisions_on(
 ) -> list[Decision]:
     """Update each memory in conflict; discard a duplicate; append to the most similar; else insert.
 
-    A fact for later or for a time is inserted; a memory that it replaces completely ends then.
+    A fact for later or for a time is inserted; a memory that it replaces completely holds until then.
     """
 
     def decided(action: Action, touched: Sequence[Judged], why: Sequence[Judged] = ()) -> Decision:

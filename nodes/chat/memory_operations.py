@@ -27,7 +27,7 @@ class Judged(BaseModel):
     """The relation of a candidate to one memory; `unclear` if it is open or the judgement is unusable.
 
     `outdated` has the memory's words that became false, `updated` its new text if the model gave one, and
-    `doubt` the remaining doubt about that text. A memory can be rewritten without `outdated` words.
+    `doubt` the remaining doubt about that text. A memory can be rewritten even if `outdated` is empty.
     """
 
     candidate: int = -1
@@ -153,7 +153,7 @@ async def _with_fact(memory: Memory, new: Memory, how: Judged, task: Task, runti
 
 
 def _as_updated(memory: Memory, new: Memory, content: str) -> dict[str, Any]:
-    """Return the new content, the names that occur in it, and the relations whose object occurs in it."""
+    """Return the new content, the names in it, the new relations, and the old ones whose object is in it."""
     entities = [each for each in dict.fromkeys([*memory.entities, *new.entities]) if names([each], content)]
     old = (each for each in memory.relations if names([each.rpartition("|")[2]], content))
     relations = [*old, *new.relations][:MAX_ITEMS]
@@ -237,7 +237,7 @@ async def retire_memory(
 async def retire_on_request(
     memory: MemoryRecord, rest: str, change: Change, once: str, runtime: MemoryRuntime
 ) -> OperationNote:
-    """Retire a memory, or a part of it. Raises Conflict if another writer was first."""
+    """Retire a memory, or remove a part of it. Raises Conflict if another writer was first."""
     if not rest:
         return await retire_memory(memory, change, once, runtime)
     old = memory.memory

@@ -57,7 +57,7 @@ IncomingKind = TypeVar("IncomingKind", bound=Incoming)
 MAX_QUOTE_CHARS = 900
 """Maximum characters of the user's own words that replace a memory which could not be written."""
 MAX_WISHES = 5
-"""Maximum sentences of a message that are searched for what is to be forgotten, beside the whole message."""
+"""Maximum sentences of a message, beside the whole, by which memories to forget are searched."""
 Action = Literal["insert_memory", "update_memory", "replace_memory", "retire", "discard"]
 """The node that carries out a decision."""
 
@@ -165,7 +165,7 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
     """Fan out to the operations: one for all new memories, and one per memory that changes.
 
     New memories share one, since they are listed in the order in which they were written; all changes of one
-    memory share one, since two concurrent updates would race. Each candidate gets the id of its message.
+    memory share one, since two concurrent updates would race. Each candidate names the message that told it.
     """
     grouped = defaultdict[tuple[str, str], list[tuple[Decision, Judged | None]]](list)
     for decision in state["decisions"]:

@@ -85,7 +85,7 @@ class Agenda:
             self.is_served = False
 
     async def _start_some(self, ledger: Ledger) -> None:
-        """Start the runs of users who are due, longest first, while workers are free."""
+        """Start the runs of users who are due, longest first, as long as there is room."""
         due = [user for user, (at, _) in self._due.items() if at <= monotonic()]
         if not due:
             return
@@ -116,7 +116,7 @@ agenda = Agenda()
 
 
 async def remember_later(ledger: Ledger, context: dict[str, Any], after_seconds: int = 0) -> None:
-    """Remember a user's messages after this silence, at the user's turn if this process serves an agenda."""
+    """Remember a user's messages after these seconds of silence, in turn if this process serves an agenda."""
     if agenda.is_served:
         agenda.note(context, after_seconds)
     else:

@@ -79,7 +79,7 @@ def who_answers(role: Role, context: DiscussionContext) -> str:
 
 @dataclass
 class Table:
-    """One discussion for the steps: the team, its turns, and the run."""
+    """One discussion as a step uses it: the team, its turns, and the run."""
 
     about: Discussion
     team: Team
@@ -146,7 +146,7 @@ class Table:
         }
 
     async def unsettled(self, upto: int) -> list[Issue]:
-        """Return the issues raised up to a turn whose answers are not accepted, with titles of roles."""
+        """Return the issues raised up to a turn and not accepted as answered, with titles of roles."""
         found = issues_of(await self.conversation.all(upto))
         unsettled = [issue for issue in found if issue.status != "accepted"]
         return [each.model_copy(update={"concerns": self.titles(each.concerns)}) for each in unsettled]

@@ -62,7 +62,7 @@ from mneme.stores.ledger.records import Change
 
 PASSED_TURN = "(no usable reply)"
 MAX_PASSES = 2
-"""Maximum consecutive unusable turns; after more the discussion stops, since its model is too weak."""
+"""Maximum consecutive passed turns; after more the discussion stops, since its model is too weak."""
 NOBODY_NOTE = "nobody need speak: all have accepted, and no issue is open"
 
 
@@ -308,7 +308,7 @@ def _may_end(role: Role, state: State, table: Table, issues: list[Issue]) -> boo
 
 
 def _by_person(spoken: PersonTurn, role: Role, window: Window, number: int, table: Table) -> Turn:
-    """Return a person's turn; without an answer, role and acceptance tell whether it changes the solution."""
+    """Return a person's turn; if `changes` is not given, it follows from the part and the acceptance."""
     changes = spoken.changes
     if changes is None:
         changes = part_of(table.team, role.name) in {"contribute", "evaluate"} and not spoken.accept

@@ -90,7 +90,7 @@ def passage_of(state: State, beliefs: Sequence[Beliefs], team: Beliefs) -> Passa
 
 
 def _place_of(known: Sighting, team: Beliefs) -> int:
-    """Return the holder of a thing, if the team knows it; else the room."""
+    """Return what a thing is in or on, if the team knows that; else the room."""
     is_told = known.relation != "held by" and known.holder in team.things
     return known.holder if known.holder is not None and is_told else known.room
 
@@ -205,7 +205,7 @@ def outdated_in(state: State) -> re.Pattern[str]:
 def kept_short(
     synopses: Sequence[DatedSynopsis], team: Beliefs, over: re.Pattern[str]
 ) -> list[DatedSynopsis]:
-    """Remove from synopses what `team` has contradicted or matches `over`; merge the oldest two if too many.
+    """Remove from synopses what `team` contradicts or `over` matches; merge the oldest two if too many.
 
     The last synopsis describes what `team` saw, so it stays as it is.
     """
@@ -217,7 +217,7 @@ def kept_short(
 
 
 def _still(dated: DatedSynopsis, team: Beliefs, over: re.Pattern[str]) -> DatedSynopsis:
-    """Remove things that have moved or are missing, containers opened since, and sentences about them.
+    """Remove moved or missing things, containers opened since, and sentences about them or matching `over`.
 
     A clause with a step number is about the past and stays. A sentence stays or goes as a whole.
     """

@@ -185,7 +185,7 @@ def macro_of(option: Option) -> Macro:
 
 
 MAX_NEIGHBOURS = 3
-"""Number of nearest containers and targets in a map for which steps are given."""
+"""Maximum neighbours of a container or target to which a map gives the steps."""
 MAX_USUAL_PLACES = 4
 """Maximum kinds of places that are named for a class of things."""
 

@@ -33,7 +33,7 @@ from mneme.stores.write_gate import copies, near
 WHOLE_SCORE = "whole"
 """The name of the only entry in `points` with the printed scoring."""
 COMPOSED = "| Now, based on these question and answer, what is the answer of question:"
-"""The text before the question, as A.2 prints it; the first of its two bars ends the last example."""
+"""The text before the question, as A.2 prints it; its bar follows the bar that ends the last example."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class PairScores(TypedDict):
     """The scores of a pair, as plain values that a checkpoint holds.
 
     `score` is of 100, or None if the pair could not be scored, for the reason in `rationale`. `points` has
-    the points by criterion, `most` the maximum for this agent, whom not all criteria concern. `rubric` is the
-    version of the rubric.
+    the points by criterion, `most` their maximum for this agent, as some criteria may not apply. `rubric` is
+    the version of the rubric.
     """
 
     score: int | None

@@ -112,7 +112,7 @@ async def retrievers_of(pool: MemoryPool) -> Retrievers:
 
 
 class LookUp(NamedTuple):
-    """The inputs of a search: the retriever's number, the question's vector, and bonuses by agent."""
+    """The inputs of a search: the retriever's number, the question's vector, score adjustments by agent."""
 
     number: int = UNTRAINED
     vector: list[float] | None = None
@@ -165,7 +165,7 @@ _held: "dict[str, QueryEncoder]" = {}
 
 
 async def watch(pool: MemoryPool, retriever: int, score: int) -> str:
-    """Count a score for the version that chose the examples; return a message if this caused a rollback.
+    """Count a score for the version that chose the examples; return a message if a rollback was due.
 
     The serving version is compared with its parent. If the rollback fails, the version continues to serve.
     """

@@ -76,7 +76,7 @@ class Material:
         return len({each.agent for each in lessons}) > 1 or any(self._graded(each) for each in lessons)
 
     def count(self, label: int) -> int:
-        """Return the number of training candidates with a label."""
+        """Return the number of training candidates with this label."""
         return sum(each == label for lesson in self.trained_on for _, each in self.labels(lesson))
 
     @cached_property

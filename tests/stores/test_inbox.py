@@ -1,7 +1,9 @@
 """A user's inbox: what is pending until its outcome is known."""
 
 import asyncio
+import os
 from datetime import UTC, datetime
+from unittest.mock import Mock
 
 import pytest
 
@@ -53,6 +55,20 @@ class TestInbox:
         await inbox.add("alice", Message(message_id="m1", thread="t", message="tea"))
         closed = await asyncio.gather(*(inbox.close("alice", "m1", STORED) for _ in range(5)))
         assert sum(closed) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_free"), [(None, False), (PermissionError(), False), (ProcessLookupError(), True)]
+)
+async def test_a_message_is_free_once_the_process_that_claimed_it_has_ended(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, answer: OSError | None, is_free: bool
+) -> None:
+    inbox, own = Inbox(ledger), os.getpid()
+    await inbox.add("alice", Message(message_id="m1", thread="t", message="tea"))
+    assert await inbox.claim("alice", "m1")
+    monkeypatch.setattr(os, "kill", Mock(side_effect=answer))  # another user's process refuses the signal
+    monkeypatch.setattr(os, "getpid", lambda: own + 1)
+    assert await inbox.claim("alice", "m1") is is_free
 
 
 async def test_only_so_much_of_one_user_s_may_wait(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

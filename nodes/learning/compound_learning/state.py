@@ -40,7 +40,7 @@ class TriedDraft(TypedDict):
 
 
 class LoggedObjection(BaseModel):
-    """An objection in the log, with its round; `closed_by` names the patch that closed it."""
+    """An objection in the log, with its round; `closed_by` says what closed it."""
 
     round: int
     objection: Objection
@@ -56,7 +56,7 @@ class LoggedObjection(BaseModel):
         return self.status == "open" and self.objection.severity == "blocking"
 
     def closed(self, by: str) -> "LoggedObjection":
-        """Return the objection closed by a patch, or, with an empty `by`, open again."""
+        """Return the objection closed by a patch or a choice, or, with an empty `by`, open again."""
         return self.model_copy(update={"status": "closed" if by else "open", "closed_by": by})
 
 

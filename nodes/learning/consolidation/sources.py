@@ -21,7 +21,7 @@ TASKS_A_CARD = 4
 REPLAYS = 40
 MAX_HELD_OUT = 200
 MAX_SOURCE_CARDS = 50
-"""Number of retrieved cards among which those that are not archived are searched."""
+"""Number of retrieved cards, among which those that will not be archived are searched."""
 
 
 Item = TypeVar("Item")

@@ -92,7 +92,7 @@ TuningRuntime = Runtime[TuningContext]
 
 
 class Consolidating:
-    """What is consolidated: the cards of the run's team, or the pool that its context names."""
+    """The subject of a consolidation: the cards of the run's team, or the pool that its context names."""
 
     def __init__(self, runtime: TuningRuntime) -> None:
         self.context, self.tell = runtime.context, runtime.stream_writer

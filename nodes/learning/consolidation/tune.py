@@ -29,7 +29,7 @@ from mneme.nodes.learning.consolidation.state import (
 )
 
 MAX_FORGOTTEN = 0.10
-"""Maximum loss on generic questions that an adapter must be shown not to exceed."""
+"""Maximum share of generic questions that an adapter may lose, as a test must show."""
 QUESTION_LIST = TypeAdapter(list[Question])
 MIN_TRAINING_PAIRS = 2
 """Minimum pairs for a training."""
