@@ -58,7 +58,7 @@ class VisibleRecords(NamedTuple):
 class Asker:
     """The origin of a question: the user whose facts and the teams whose findings may answer it.
 
-    `opened` are records that other teams make visible, `retrieves` kinds that the asker looks up itself.
+    `opened` are records that other teams make visible; the asker looks up its own `retrieves` kinds itself.
     """
 
     user: str = ""

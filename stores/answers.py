@@ -39,7 +39,7 @@ class Answer(NamedTuple):
 
 
 class StoredAnswer(BaseModel):
-    """A request that was begun, with its answer once there is one; without text if that was erased."""
+    """A request that was begun, with its answer once there is one; without text if erased or too long."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -67,7 +67,7 @@ class KeptAnswers:
     async def claim(self, key: str, request: bytes) -> Answer | Claim:
         """Return the stored answer, or claim the request: then call `keep` or `release`.
 
-        Raises StillRunning, KeyReused, and Conflict if the answer has been erased.
+        Raises StillRunning, KeyReused, and Conflict if the answer's text was erased or was too long to keep.
         """
         name, asked = _hash(key.encode()), _hash(key.encode(), request)
         head = await self._ledger.get(self._shelf.namespace, name)

@@ -16,7 +16,7 @@ from mneme.stores.ledger.records import Change, Namespace, Source, Version, reco
 MAX_TRACED = 1000
 """Maximum records that a trace visits, nearest first."""
 SETTLED_NUMBER = 0
-"""The number in references to a forgotten source, after a person said that the record holds without it."""
+"""The number in references to a forgotten source, once a person or trials found the record still valid."""
 VERDICTS = "settled"
 """Namespace of verdicts whether two records contradict; a verdict is erased with either record."""
 FALLEN_STATUSES = {"deprecated", "disputed"}

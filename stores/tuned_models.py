@@ -57,7 +57,7 @@ class Serving(BaseModel):
 
 
 class ArchiveWrites(NamedTuple):
-    """The records that a promotion takes out of use: ids, their number, and the writes that do it."""
+    """The records that a model learned: ids, the number for `Archive.cards`, and writes that archive them."""
 
     ids: Sequence[str]
     cards: int
@@ -154,7 +154,7 @@ class TunedModels:
     async def _learned(
         self, tag: str, keep: Sequence[str], only: Sequence[str] | None, change: Change
     ) -> ArchiveWrites:
-        """Return the records that a promotion takes out of use."""
+        """Return the records that a model learned, with the writes that take them out of use, if any."""
         raise NotImplementedError
 
     async def _brought_back(self, undone: Archive, change: Change) -> Sequence[Write]:

@@ -81,7 +81,7 @@ class World:
 
     @property
     def progress(self) -> dict[str, int]:
-        """Return how many objects satisfy each goal predicate."""
+        """Return for each goal predicate how many objects satisfy it, up to its count."""
         return dict(self._progress)
 
     @property

@@ -70,7 +70,7 @@ def home(seed: int, size: int) -> Course:
 
 
 def _search(house: House, lying: dict[str, Container], chance: Random, number: int) -> Course:
-    """Open containers until the object is found. An empty choice that is not the nearest counts as misled."""
+    """Open containers until the object is found. A wrong choice that is not the nearest counts as misled."""
     thing, who, today = chance.choice(SOUGHT_OBJECTS), RESIDENTS[number % 2], day(number)
     here, left, steps, misled = chance.choice(house.containers), list(house.containers), 0, 0
     task = f"{who} looks for the {thing}."

@@ -35,7 +35,7 @@ def saved(row: Mapping[str, object]) -> float:
 
 
 def measured(rows: Sequence[Row]) -> pd.DataFrame:
-    """Return the rows of solved tasks with computed columns."""
+    """Return the tasks' rows with computed columns, sorted by seed and number."""
     counted = [
         row
         | {

@@ -299,7 +299,7 @@ def _period(version: Version) -> tuple[str, str]:
 
 
 def _pair(newer: Recalled, older: Recalled, why: str = "It was linked when it was written.") -> Contradiction:
-    """Return two records as a pair; its key is a hash of both texts and their owners, in either order."""
+    """Return two records as a pair; its key is a hash of both owners, keys and texts, in any order."""
     said = "\x1f".join(sorted(f"{each.owner}/{each.key}: {each.text}" for each in (newer, older)))
     key = hashlib.sha256(said.encode()).hexdigest()[:16]
     return Contradiction(key=key, newer=newer, older=older, why=why)

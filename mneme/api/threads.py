@@ -193,7 +193,7 @@ class Threads(Operations):
         """Remove the `told` messages, and the replies that repeat them, from all threads of the user.
 
         Discussions among the records `made` from them, and household runs that were shown such a record and
-        repeat a message, are deleted with their files, whoever owns them. All this is repeated at the end of
+        repeat it, are deleted with their files, whoever owns them. All this is repeated at the end of
         the `with`, in which the ledger is erased: until then a reply can recall it. The memory agent's thread
         is deleted: nothing on it is needed again. `whole` also deletes every conversation that had such a
         message, `everything` each thread of the user. Raises Conflict if a reply does not end.

@@ -31,7 +31,7 @@ from mneme.models.ollama.catalogue import Server, bearer, survey, tls
 
 GB = 1024**3
 SHARED_SHARE = 0.7
-"""Share of the memory that processor and graphics share which a model may take."""
+"""Share of the memory common to processor and graphics that a model may take."""
 CHECK_SECONDS = 180
 
 

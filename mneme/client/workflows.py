@@ -300,7 +300,7 @@ class MemoryAgent:
         self._rereading: asyncio.Task[None] | None = None
         self._is_wanted = self._is_over = False
         self.is_remembering = False
-        """Whether a run is in progress; `start` then lets it look for new messages once more."""
+        """Whether messages are being remembered; `start` then lets it look for new ones once more."""
 
     def start(self) -> None:
         """Remember the messages that wait now, also if a run is in progress; do nothing after `stop`."""

@@ -35,7 +35,7 @@ COMPLETIONS_PATH = "/v1/chat/completions"
 OPENAI_CALLER = "openai"
 """Author of changes, in the history of memories from such chats."""
 SWITCH = "x-mneme-memory"
-"""Header that switches memory off (`off`), or only remembering (`read`)."""
+"""Header of a request: `off` switches memory off; with `read`, memories are recalled and none is stored."""
 RECALLED = "x-mneme-recalled"
 """Header of an answer with the number of memories that the model was shown."""
 RECALL_TOKENS = 400

@@ -343,9 +343,9 @@ def cut_off(raw: str, counted: int | None = None) -> Unusable:
 async def as_one_run(
     record: Answered[Any], given: object, config: RunnableConfig | None
 ) -> AsyncIterator[RunnableConfig]:
-    """Yield the config of one traced run: named after its prompt, tagged with the responder.
+    """Yield the config of one traced run: named after its prompt, tagged with the responder; then count it.
 
-    In LangSmith the run's metadata has its attempts, and the root run's the repaired and refused questions.
+    In LangSmith its metadata has its attempts, and the root run's the numbers of repaired and refused ones.
     """
     who, failure = record.responder, cast(BaseException | None, None)
     marks = RunnableConfig(tags=[who], metadata={"responder": who})

@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 MAX_PRIORITY_SECONDS = 30.0
 CONFIG_MODULE = "langchain_core.runnables.config"
-"""Module that knows the current run; imported only if a graph has loaded it, since it is slow to import."""
+"""Module that knows the current run; used only if a graph has loaded it, since it is slow to import."""
 
 asking_for: ContextVar[str] = ContextVar("asking_for", default="")
 """Owner of the request that the server is answering."""
@@ -160,7 +160,7 @@ class Gate:
     def _preempt(self) -> None:
         """Stop one background call unless enough are already stopping for the users who wait.
 
-        A call that has run for `patience` seconds is spared at first, for `longest` seconds from then on.
+        A call that began `patience` seconds ago is spared at first, for `longest` seconds from then on.
         """
         with self._lock:
             if sum(call.preempted for call in self._running) >= self.waiting("user"):

@@ -25,7 +25,7 @@ MIN_CONDENSED_ENTRIES = 4
 
 
 class Remembering(BaseModel):
-    """An agent's memory, its latest output or action, and the texts that the update may be compared with."""
+    """An agent's memory, task, and latest output or action, and what others accepted since its last turn."""
 
     role: str
     task: str = Field("", description="What the agent works on, with its goal.")

@@ -138,7 +138,7 @@ class JointRoutes(Routes):
             yield routes, self._delivers
 
     def _end(self, plan: JointPlan, best: float = math.inf) -> float:
-        """Return the mean time at which the last member is home, plus a small weight of the times of finds.
+        """Return the mean time at which the last member is home, plus a small share of the times of finds.
 
         Once that cannot be less than `best`, a lower bound is returned.
         """

@@ -181,7 +181,7 @@ def known_in(cursor: Cursor, thread: str) -> list[CheckpointHead]:
 
 
 class Prunable(NamedTuple):
-    """The checkpoints that can be deleted, and a test for writes without a checkpoint that can be deleted."""
+    """The checkpoints that can be deleted, and a test whether writes without a checkpoint can be, too."""
 
     old: set[At]
     is_before: Callable[[str, str], bool]

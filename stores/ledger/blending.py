@@ -42,7 +42,7 @@ MONTHS = (
 DATE_WORDS = frozenset([*MONTHS, "today", "yesterday", "last", "this"])
 """Each name of a period has one of these words, or a year."""
 TIMELESS = "semantic"
-"""The kind of record that "when" does not ask for: a fact without a date."""
+"""The kind of record that "when" does not ask for: a lasting fact."""
 
 _ISO = re.compile(r"\b((?:19|20)\d\d)-(\d\d)(?:-(\d\d))?\b")
 _YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
@@ -180,7 +180,7 @@ class _Scoring:
     def promising(self) -> Collection[str]:
         """Return the records that can be among the best; all of them if a date in the question may raise any.
 
-        The cosine of a record that was not proposed by it is at most the lowest proposed one.
+        A record that the cosine did not propose has at most the lowest cosine of those that it did.
         """
         proposed = self._cosines | self._words
         if self._hints.periods:
@@ -223,7 +223,7 @@ class _Scoring:
         return found
 
     def _computed(self, records: Sequence[str]) -> Scores:
-        """Return the cosines of records that were not proposed by their cosine, from their vectors."""
+        """Return the cosines, by their vectors, of records that the cosine did not propose."""
         if self._query.dense is None or not (found := vectors_by_ids(self._cursor, records)):
             return {}
         import numpy as np  # noqa: PLC0415  (slow to import)

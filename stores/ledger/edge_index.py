@@ -176,7 +176,7 @@ class EdgeEngine(Engine):
         return [point_in(each.id, each.payload, each.vector) for each in records], following
 
     def close(self) -> None:
-        """Close the shard and seal its files; remove files that may still contain erased data."""
+        """Close the shard; seal its files, or remove them if they may still contain erased data."""
         with guarded():
             self.shard.close()
         if self.has_remains:

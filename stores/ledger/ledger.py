@@ -129,7 +129,7 @@ class Ledger(Search):
         return await self.read(reading.derived_records, where_below(namespace_prefix))
 
     async def filled(self, namespace_prefix: Namespace, fields: Sequence[str]) -> list[Version]:
-        """Return the live records whose value has one of these fields, neither missing nor empty."""
+        """Return the live records that have a non-empty value in at least one of these fields."""
         read = self._log.database.field
         return await self._log.read(reading.records_with, where_below(namespace_prefix), fields, read)
 
@@ -277,7 +277,7 @@ class Ledger(Search):
         return await Import(self._written, self._embedder, within, check).run(lines)
 
     async def _written(self, work: Callable[[Transaction], T], *, erases: bool = False) -> T:
-        """Write, then update the index if this process has it open; else the next search updates it."""
+        """Write, then update the index; the next search updates an embedded index that is not open here."""
         if self._store.refusal is not None:
             raise self._store.refusal
         result = await self._log.write(work, erases=erases)

@@ -231,7 +231,7 @@ def column(cursor: Cursor, asked: str, where: Where, order: Order | None = None)
 
 
 def links_of(cursor: Cursor, records: Iterable[str], forward: bool = False) -> list[Link]:
-    """Return the links from records to their sources; with `forward`, from what was made of them."""
+    """Return the links from records to their sources; with `forward`, from derived records to them."""
     asked = "source" if forward else "record"
     statement = f"SELECT record, source, number FROM ledger_sources WHERE {asked} IN ({{}})"
     return [Link(*row) for row in each_value(cursor, statement, records)]

@@ -235,7 +235,7 @@ class ServerIndex(Engine):
             )
 
     def _apply(self, name: str, found: LogChanges) -> None:
-        """Apply changes of the log to a collection, but for records forgotten since they were read."""
+        """Apply changes of the log to a collection, without records forgotten or retired since the read."""
         self._upsert(name, found.points, found.state)
         with self._database.reading() as cursor:
             heads = heads_of(cursor, [point.id for point in found.points])

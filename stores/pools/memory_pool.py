@@ -29,7 +29,7 @@ MAX_TURNS = 20
 MAX_HIDDEN_SCORE = 50
 """Maximum score at which a pair with more thumbs down than up is hidden from agents."""
 DUPLICATE_CANDIDATES = 10
-"""Number of pairs with the most common words that are checked for a near-duplicate."""
+"""Number of pairs that are checked for a near-duplicate: those that share the most words with the new one."""
 PAIRS_SHELF = "pairs"
 PAIRS_PER_READ = 500
 

@@ -110,7 +110,7 @@ FORGOTTEN = _discarded("It was forgotten, and stays so.")
 MAX_TRIES = 5
 """Maximum runs of the memory agent in which a message may fail before it is set aside."""
 CLAIMED_FOR = timedelta(hours=1)
-"""How long a message stays claimed by a process; the claim ends earlier if a process on this host ends."""
+"""How long a process's claim on a message lasts; on this host, it also ends when the process ends."""
 MAX_REPLY_CHARS = 2000
 """Maximum characters kept of an unusable reply."""
 
@@ -161,7 +161,7 @@ class Inbox:
         return None
 
     async def knows(self, user: str, message_id: str) -> bool:
-        """Return whether a message was ever added, whatever its outcome."""
+        """Return whether the inbox has a message, open or closed; False if it was forgotten."""
         return await self.ledger.get(user_namespace(user, "inbox"), message_id) is not None
 
     async def must_have_room(self, user: str, messages: Sequence[Message]) -> None:
@@ -203,7 +203,7 @@ class Inbox:
     async def standing(self, user: str, message_id: str) -> tuple[MessageOutcome | None, Trouble]:
         """Return a message's outcome (None while it is open) and its failures, from one read.
 
-        Raises NotFound for a message that was never added.
+        Raises NotFound for a message that was never added, or was forgotten.
         """
         head = await self.ledger.get(user_namespace(user, "inbox"), message_id)
         if head is None:

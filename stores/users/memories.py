@@ -33,7 +33,7 @@ from mneme.stores.users.traces import InboxTraces, Origins, origins_of, third_pe
 ATTENTION_FIELDS = ("flag", "unclear", "asks", "may_contradict")
 """The fields that `Memory.attention` is made of."""
 EVENT_VERBS = {"insert": "added", "update": "changed", "restore": "changed", "retire": "retired"}
-"""Events of versions by their names in a day's counts."""
+"""Names of versions' events in a day's counts."""
 RANK_CONSTANT = 10
 """Constant of reciprocal rank fusion: the higher, the less the first ranks weigh."""
 
@@ -164,7 +164,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         return [each for each in both_sides(found, found) if each.live and each.memory.attention]
 
     async def read_by_rules(self) -> Sequence[MemoryRecord]:
-        """Return the live memories whose latest version was written by rules, oldest first."""
+        """Return the live memories that no model has read and that rules wrote last, oldest first."""
         found = await self.heads(filter={"read_by": RULES})
         return readable(MemoryRecord.of, (each for each in found if each.change.model == RULES))
 
@@ -207,7 +207,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         return sorted(versions, key=lambda each: each.at, reverse=True)[:limit]
 
     async def by_day(self, days: int) -> list[Day]:
-        """Return the counts of the last days on which anything changed, oldest first."""
+        """Return the counts of the last `days` days, oldest first, without days on which nothing changed."""
         since = datetime.now().astimezone() - timedelta(days=days)
         changed = Order("updated", since=microseconds(since))
         counts = defaultdict[date, Counter[str]](Counter)

@@ -46,7 +46,7 @@ WRITE_TRIES = 5
 UNSPACED_TEXT = re.compile(f"(?:{HAN.pattern}|{KANA.pattern})+")
 """Pattern of Chinese or Japanese text, which has no spaces: it is compared as a whole."""
 ENDING_LETTERS = 1, 3
-"""Maximum letters of the ending of a word, and of its other form, in other languages than English."""
+"""Maximum letters of the endings of the shorter and the longer form of a word, if not English."""
 PRIVATE: dict[str, Any] = {
     **dict.fromkeys(("quote", "message_id", "thread", "flag", "unclear"), ""),
     **{name: [] for name in ("statements", "past", "may_contradict", "asks")},
@@ -106,7 +106,7 @@ def _is_form(one: str, other: str) -> bool:
 
 
 class ShareWrites(NamedTuple):
-    """The writes that share a memory, none if `known` says it already; and those `beside` it."""
+    """The writes that share a memory (none if `known` says it); it may contradict memories `beside` it."""
 
     writes: Sequence[Write]
     known: MemoryRecord | None

@@ -50,7 +50,7 @@ class Origins:
 
     @cached_property
     def passages(self) -> frozenset[str]:
-        """The texts of several words, without a final full stop."""
+        """The texts of several words, without punctuation at their end."""
         ended = (text.strip().rstrip(".!?") for text in self.sayings)
         return frozenset(text for text in ended if len(text) >= MIN_CHARS and " " in text)
 

@@ -139,7 +139,7 @@ class _Playing:
         return methods()[self.request.method]
 
     async def to_the_end(self) -> Run:
-        """Play to the end, from the checkpoint if there is one, and return the thread's final values."""
+        """Play to the end, from the checkpoint if there is one; return the run as its thread has it then."""
         config = await self._thread()
         async for event in self._under_way(config):
             await self._show(event)
