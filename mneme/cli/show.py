@@ -38,6 +38,8 @@ if TYPE_CHECKING:  # slow to import
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters except tab and newline; without them the rest of a control sequence is plain text."""
+HEARING_SECONDS = 0.5
+"""Maximum seconds until Ctrl-C is heard while a person is asked."""
 MIN_WIDTH = 20
 """Minimum width of a text beside its label, in columns, even in a narrower window."""
 KEY, SHORT = re.compile(r"\b[0-9a-f]{8}(?:[0-9a-f]{24}|(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b"), 8
@@ -193,7 +195,10 @@ async def from_person(read: Callable[[], T]) -> T:
             taken.set_exception(error)
 
     Thread(target=take, args=(sys.stdin,), daemon=True).start()
-    return await asyncio.wrap_future(taken)
+    result = asyncio.wrap_future(taken)
+    while not result.done():  # Ctrl-C just before the loop falls asleep is heard when it wakes
+        await asyncio.wait([result], timeout=HEARING_SECONDS)
+    return result.result()
 
 
 def must_be_unicode(text: str, name: str, hint: str) -> None:

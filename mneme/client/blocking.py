@@ -3,9 +3,11 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
 from functools import wraps
 from typing import Any, TypeVar
 
+from mneme.core.errors import BadInput
 from mneme.stores.internals import before_executors_end
 
 T = TypeVar("T")
@@ -26,7 +28,7 @@ class Loop:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine and wait for its result; an interrupted wait cancels it. Blocks."""
-        waits = asyncio.run_coroutine_threadsafe(work, self._loop)
+        waits = self._start(work)
         try:
             return waits.result()
         except BaseException:  # Ctrl-C, too: the work would go on unseen
@@ -35,7 +37,13 @@ class Loop:
 
     def wait(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
         """Start a coroutine, for another loop to await its result; whoever cancels that cancels it."""
-        return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+        return asyncio.wrap_future(self._start(work))
+
+    def _start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        if self._loop.is_closed():
+            work.close()
+            raise BadInput("This memory is closed.", "Open it again: `with mneme.open() as memory:`")
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def close(self) -> None:
         """Run `leave`, and end the thread."""

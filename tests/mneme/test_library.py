@@ -69,6 +69,13 @@ def test_a_call_is_held_to_the_declared_bounds_before_anything_is_done() -> None
         assert memory.memories.count() == 0
 
 
+def test_a_memory_that_is_closed_says_so() -> None:
+    with mneme.open("ann") as memory:
+        assert memory.list() == []
+    with pytest.raises(BadInput, match="is closed"):
+        memory.list()
+
+
 def test_what_blocks_has_every_operation_with_its_types() -> None:
     """`assert_type` is read by mypy, which `make check` runs."""
     generator = ROOT / "docs" / "generate" / "blocking_stub.py"
