@@ -20,7 +20,8 @@ FORGET_WISH = re.compile(
 TOLD_ALL = re.compile(r"(?i)\b(?:what|all|(?:any|every)thing)(?: that)? i (?:\w+ )?(?:told|said|mentioned)\b")
 OWN = re.compile(r"(?i)\b(?:i|the user)\b")
 """A wish about oneself, as in `Forget where I live`, does not mean the memory `Maria lives in Ghent`."""
-AND_SUBJECT = re.compile(r"(?i)[,;]?\s+(?:and|but)\s+(?=(?:i|we|my|our|he|she|they|his|her|their)\b)")
+CLAUSE = re.compile(r"(?i)(?:[,;]?\s+(?:and|but)|[,;])\s+(?=(?:i|we|my|our|he|she|they|his|her|their)\b)")
+OPENING = re.compile(r"(?i)(?:if|when|since|after|before|while|as|because|although|once|in|on|at|for|by)\b")
 REASONS: dict[Relation, str] = {
     "duplicate": "The memory says so already, word for word.",
     "correction": "An explicit correction, which only this memory can mean.",
@@ -99,11 +100,11 @@ def choose_forgotten(given: forgetting.Forgetting) -> forgetting.Forgotten:
 
 
 def _statements(memory: str) -> list[str]:
-    """Return the sentences of a memory, parted where another subject begins: `…, and my wife sings`."""
+    """Return the main clauses of a memory: `…, and my wife sings`; `When I …, I …` stays one."""
     return [
         part if part[-1] in ".!?" else f"{part}."
         for sentence in sentences(memory)
-        for part in AND_SUBJECT.split(sentence)
+        for part in ([sentence] if OPENING.match(sentence) else CLAUSE.split(sentence))
     ]
 
 

@@ -397,11 +397,27 @@ def test_what_is_to_be_forgotten_of_oneself_is_no_memory_of_others(wish: str, ch
     assert choose_forgotten.verify(given_, by_rule(choose_forgotten, given_)).numbers == chosen
 
 
-def test_rules_forget_a_sentence_and_keep_the_others_of_its_memory() -> None:
-    memory = "My sister Emily moved to Ghent. Her dog Max hates the trams. She bakes."
-    given_ = Forgetting(message="Oh, forget what I said about Max.", memories=[memory])
+@pytest.mark.parametrize(
+    ("memory", "wish", "rest"),
+    [
+        (
+            "My sister Emily moved to Ghent. Her dog Max hates the trams. She bakes.",
+            "Oh, forget what I said about Max.",
+            ["My sister Emily moved to Ghent. She bakes."],
+        ),
+        ("I like jazz, and I row.", "Forget that I like jazz altogether.", ["I row."]),
+        (
+            "I live in Oslo, I have a cat, I work at Shell.",
+            "Forget that I work at Shell.",
+            ["I live in Oslo. I have a cat."],
+        ),
+        ("When I was in Oslo, I met Ann.", "Forget that I met Ann.", []),
+    ],
+)
+def test_rules_forget_a_clause_and_keep_the_others_of_its_memory(
+    memory: str, wish: str, rest: list[str]
+) -> None:
+    given_ = Forgetting(message=wish, memories=[memory])
     answer = choose_forgotten.verify(given_, by_rule(choose_forgotten, given_))
-    assert [each.content for each in answer.rest] == ["My sister Emily moved to Ghent. She bakes."]
-    given_ = Forgetting(message="Forget that I like jazz altogether.", memories=["I like jazz, and I row."])
-    answer = choose_forgotten.verify(given_, by_rule(choose_forgotten, given_))
-    assert [each.content for each in answer.rest] == ["I row."]
+    assert answer.numbers == [0]
+    assert [each.content for each in answer.rest] == rest
