@@ -41,9 +41,11 @@ async def keep(
             started = perf_counter()
             report = await graph.ainvoke({"messages": [message]}, context=context)
             failed = [each["error"] for each in report["failed"]]
+            # Without a refused answer the model was not reached: an outage is no loss of memory.
             if failed and not report["asked"]["refused"]:
                 raise ModelUnavailable(failed[0], "The same command goes on with the turns that are left.")
             if failed:
+                # Else the next turn's run would try it again.
                 await Inbox(ledger).drop(user, message["message_id"])
             row = {"failed": failed, "asked": report["asked"], "seconds": perf_counter() - started}
             journal.add(name, row)
@@ -100,6 +102,7 @@ def _messages(conversation: Conversation, speaker: str) -> Iterator[Message]:
                 preceding=[
                     f"{'user' if each.speaker == speaker else each.speaker}: {each.said}"
                     for each in before
+                    # A new session begins without the last one's turns, as a chat does.
                     if each.session == turn.session
                 ],
                 time=f"{turn.day}T00:00:00+00:00" if turn.day else "",

@@ -15,6 +15,7 @@ THINGS = ("database", "supplier", "deadline", "budget", "venue", "password", "co
 PROJECTS = ("harbour survey", "spring fair", "night bus", "archive", "bakery", "choir", "old mill")
 TEAMS = {"ann": "north", "bob": "north", "cid": "south", "dee": "south"}
 """The people, each with their team."""
+# Relative frequencies; questions measure, so they are the most frequent.
 WEIGHTS: dict[Kind, int] = {"say": 6, "share": 5, "change": 4, "decide": 4, "forget": 1, "ask": 10}
 SECRETS = 0.3
 """The share of facts that nobody ever shares."""
@@ -74,8 +75,9 @@ def story(seed: int, events: int, *, changes_are_shared: bool = False) -> Iterat
     """
     chance, facts = Random(f"governed {seed}"), list[Fact]()  # noqa: S311
     topics = [f"{thing} of the {project}" for thing in THINGS for project in PROJECTS]
-    chance.shuffle(topics)
+    chance.shuffle(topics)  # `pop` takes each once: a subject has one fact
     for _ in range(events):
+        # What is impossible now is drawn anew.
         while (event := _event(_kind(chance), chance, facts, topics)) is None:
             pass
         if changes_are_shared and event.kind == "change" and event.fact.shared:
@@ -117,11 +119,13 @@ def _event(kind: Kind, chance: Random, facts: list[Fact], topics: list[str]) -> 
 def _can(kind: Kind, fact: Fact) -> bool:
     """Return whether an operation is possible in the present state of a fact."""
     is_known = fact.shared == fact.now
+    # Sharing the same value twice would be no event.
     can = {"share": not fact.is_secret and not is_known, "decide": is_known}
     return kind == "ask" or (not fact.is_forgotten and can.get(kind, True))
 
 
 def _word(chance: Random) -> str:
     """Return an unused word: four syllables of forty."""
+    # 40 ** 4 words: two equal ones are unlikely in a story of 30.
     syllables = [consonant + vowel for consonant in "bdfgklmn" for vowel in "aeiou"]
     return "".join(chance.choice(syllables) for _ in range(4)).capitalize()
