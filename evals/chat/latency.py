@@ -94,8 +94,10 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
             return await measured(case[1], ledger, who.responder, options.trials)
 
         rows = await journal.play(cases, measure, progress)
-    chats = _medians(rows)
-    single = float(chats["single"].iloc[0])
+    trials = pd.DataFrame([{**row, **trial} for row in rows for trial in row["trials"]])
+    chats = trials.groupby(["what", "pending"], sort=False).median(numeric_only=True).reset_index()
+    single = float(chats["single"].iloc[0])  # the hot path has no bare calls of its own
+    chats = chats.fillna({"single": single}).assign(ratio=lambda of: of["seconds"] / of["single"])
     missed = chats[(chats["what"] == CHAT) & (chats["ratio"] > TARGET)]["pending"].tolist()
     return journal.report(
         who,
@@ -245,15 +247,6 @@ async def _seed(ledger: Ledger, users: Sequence[str]) -> None:
         memories = UserMemories(ledger, user)
         for number, content in enumerate(MEMORIES):
             await memories.insert(Memory(content=content), change=change, idempotency_key=str(number))
-
-
-def _medians(rows: Sequence[Row]) -> pd.DataFrame:
-    """Return the medians of each chat; a hot path's are beside the single calls of the first load."""
-    trials = pd.DataFrame([{**row, **trial} for row in rows for trial in row["trials"]])
-    chats = trials.groupby(["what", "pending"], sort=False).median(numeric_only=True).reset_index()
-    # The hot path has no single calls of its own.
-    chats = chats.fillna({"single": float(chats["single"].iloc[0])})
-    return chats.assign(ratio=chats["seconds"] / chats["single"])
 
 
 def _plot_chats(chats: pd.DataFrame, single: float, axes: Axes) -> None:
