@@ -86,12 +86,13 @@ async def chat(messages: int, embedder: Embedder) -> list[Row]:
             for number, text in enumerate(sentences(2 * messages)):
                 if number == messages:
                     before = bytes_on_disk(folder)
+                # `remember` takes what the chat put into the inbox.
                 inputs: tuple[Any, ...] = {"messages": [HumanMessage(text)]}, {}
                 for what, graph, asked in zip(spent, graphs, inputs, strict=True):
                     config: Any = {"configurable": {"thread_id": what}, "recursion_limit": 100}
                     turn = graph.ainvoke(asked, config, context=context)
                     spent[what].append(1000 * await seconds_of(turn))
-            kept = (bytes_on_disk(folder) - before) / messages
+            kept = (bytes_on_disk(folder) - before) / messages  # without the files that an empty home has
     rows = [line(f"{what} by rules", messages, took[messages:], "ms") for what, took in spent.items()]
     return [*rows, line("a message on disk", messages, [kept], "bytes")]
 

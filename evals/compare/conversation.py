@@ -109,17 +109,19 @@ def conversation(seed: int, size: int) -> Course:
         topic = chance.choice(about)
         happens = chance.random()
         is_left = sum(each.is_forgotten for each in about) < FORGOTTEN_TOPICS
+        # At most two of six are forgotten: else "not known" would be a good guess.
         if happens < FORGET_SHARE and is_left and len(topic.known) > 1 and not topic.is_forgotten:
             topic.is_forgotten = True
             yield Event(day(today + 1), USER_SPEAKER, f"Forget what I told you about this: {topic.asked}")
         elif happens < CHANGE_SHARE and not topic.is_forgotten:
             yield _say(topic, today + 1, chance)
-        if number % 2:
+        if number % 2:  # every second day a question: facts come first
             yield from _ask(chance.choice(about), today + 2, chance)
 
 
 def _say(topic: Topic, today: int, chance: Random) -> Event:
     used = {value for _, value in topic.known}
+    # A value that held before would make an outdated memory right by accident.
     value = chance.choice([each for each in topic.values if each not in used] or list(topic.values))
     text = (topic.changed if topic.known else topic.said).format(value)
     topic.known.append((today, value))
@@ -137,11 +139,12 @@ def _ask(topic: Topic, today: int, chance: Random) -> Course:
     if len(topic.known) > 1 and not topic.is_forgotten and chance.random() < 0.3:
         place = chance.randrange(len(topic.known) - 1)
         right = topic.known[place][1]
-        until = then = day(topic.known[place + 1][0] - 1)
+        until = then = day(topic.known[place + 1][0] - 1)  # the last day on which the value held
     question = topic.asked_then.format(then) if then else topic.asked
     text = f"{question} (Today is {day(today)}. If it is not known, or was to be forgotten: {UNKNOWN}.)"
     answer = yield Situation(text, lambda lines: topic.read(lines, until))
     old = {value for _, value in topic.known} - {right}
+    # Naming all values ever said is no answer.
     is_right = says(answer, right) and not any(says(answer, each) for each in old)
     misled = any(says(answer, each) for each in old)
     yield Score(Outcome(question, is_right, "", day(today)), stale=int(misled))

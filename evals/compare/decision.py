@@ -45,6 +45,7 @@ def _meeting(chance: Random, today: str) -> Course:
     points, shared = _profile(chance)
     said = [*points, *(each for each in points if each[1] in shared for _ in range(TIMES_REPEATED))]
     chance.shuffle(said)
+    # The final value is the right one; an earlier one was said before it.
     corrected = dict(chance.sample([*points.items()], round(CORRECTED_SHARE * len(points))))
     before = {
         each: chance.choice([other for other in RANGE if other != value]) for each, value in corrected.items()
@@ -65,6 +66,7 @@ def _profile(chance: Random) -> tuple[Points, list[str]]:
         points = {(site, aspect): chance.choice(RANGE) for site in sites for aspect in aspects}
         shared = aspects[:SHARED]
         known = {each: value for each, value in points.items() if each[1] in shared}
+        # The profile is hidden: what all know misleads.
         if _best(points) and _best(known) and _best(points) != _best(known):
             return points, shared
 
@@ -107,6 +109,7 @@ def _decide(points: Points, today: str) -> Course:
 def added(lines: Sequence[str], site: str, today: str) -> str:
     """Add up today's points of a site, for each aspect the latest one."""
     known = dict[str, int]()
+    # Corrections last, so that they replace.
     for line in sorted(lines, key=lambda each: "wrong before" in each):
         if today in line:
             known |= {aspect: int(value) for aspect, of, value in POINTS_SENTENCE.findall(line) if of == site}

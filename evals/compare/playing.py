@@ -90,6 +90,7 @@ async def play(case: Case) -> Row:
             place = Place(name, Path(folder), ledger, embedder, case.who, family.roles)
             played = PlayedMemory(memory_named(case.memory)(place), case.budget, case.who)
             await played.through(family, case.seed, case.size)
+        # After the ledger is closed, so that nothing is still buffered.
         used = await asyncio.to_thread(bytes_on_disk, Path(folder))
     return {**case._asdict(), "tasks": played.tasks, **played.costs.model_dump(), "bytes": used}
 
@@ -123,6 +124,7 @@ class PlayedMemory:
         while True:
             said = await self._take(step)
             try:
+                # A generator's `send` returns what it yields next: the course goes on with the answer.
                 step = course.send(said)
             except StopIteration:
                 return
@@ -172,7 +174,7 @@ async def answered(situation: Situation, recalled: Sequence[str], who: str) -> s
             return (await ask(answer, given, who)).value
         return given.choices[(await ask(choose, given, who)).value.choice]
     except BadAnswer:
-        return given.choices[0] if given.choices else UNKNOWN
+        return given.choices[0] if given.choices else UNKNOWN  # as without a memory
 
 
 def fitted(texts: Sequence[str], budget: int) -> list[str]:
@@ -180,7 +182,7 @@ def fitted(texts: Sequence[str], budget: int) -> list[str]:
     shown = list[str]()
     for text in texts:
         budget -= tokens(text)
-        if budget < 0:
+        if budget < 0:  # a later, shorter text must not overtake a better one
             break
         shown.append(text)
     return shown

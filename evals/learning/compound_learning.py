@@ -61,6 +61,7 @@ def printed_trials() -> list[TuningTask]:
     """Return five queries with several filters as in the paper's dispute: four plain, one that bloats."""
     drawn = tasks(7, TASKS_DRAWN)
     plain = {each.schema_name: each for each in drawn if each.family == "multi_filter"}
+    # One of the kind that bloats, as the paper's fifth.
     many = next(each for each in drawn if "more than three filters" in each.description)
     return [*[plain[name] for name in sorted(plain)][:4], many]
 

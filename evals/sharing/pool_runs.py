@@ -134,6 +134,7 @@ class PoolRun:
         """Train the retriever on everything that waits, unless too little is held out to judge it."""
         given: Any = {"pool": self.pool}
         lessons, before = RetrieverLessons(self.memories), 0
+        # Ends also where a training takes nothing.
         while (waiting := await lessons.count_on("waiting")) not in {0, before}:
             before = waiting
             await self._graphs[1].ainvoke(given, context=self.training)
