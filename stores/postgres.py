@@ -23,9 +23,10 @@ logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # what it warns of, o
 
 
 class QuestionCursor(psycopg.Cursor[Any]):
-    """A cursor that takes `?` for what is given."""
+    """A cursor whose parameters are marked by `?`, as in SQLite."""
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> Self:
+        # Bytes, since psycopg's types take a text only if it is a literal.
         return super().execute(str(query).replace("?", "%s").encode(), params, **options)
 
     def executemany(self, query: Any, params_seq: Any, **options: Any) -> None:

@@ -43,7 +43,7 @@ def _checks() -> Mapping[str, re.Pattern[str]]:
 
 SECRET, MAYBE_SECRET = "tells a secret", "may tell a secret"
 """The form of a key is known; of a password only that one is told, not which word it is."""
-INVISIBLE = re.compile(
+INVISIBLE = re.compile(  # of no width, for directions, a soft hyphen, and tags, which only models read
     "[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u00ad\U000e0000-\U000e007f]"
 )
 QUOTED_CHARS = 80
@@ -73,6 +73,7 @@ class Gate(NamedTuple):
             yield f"has more than {self.max_chars} characters"
         if INVISIBLE.search(text):
             yield "hides characters"
+        # Spacing, case and look-alike forms must not hide a phrase.
         folded = unicodedata.normalize("NFKC", INVISIBLE.sub("", text)).casefold()
         straight = re.sub("[‘’`´]", "'", folded).replace("“", '"').replace("”", '"')
         plain = re.sub(r"[^\S\n]+", " ", straight)
@@ -120,7 +121,7 @@ def _share(one: frozenset[str], other: frozenset[str], least: float) -> bool:
     if not one or not other:
         return one == other
     if min(len(one), len(other)) < least * max(len(one), len(other)):
-        return False  # too different in length
+        return False  # spares the intersection: with these lengths the share cannot be reached
     shared = len(one & other)
     return shared >= least * (len(one) + len(other) - shared)
 

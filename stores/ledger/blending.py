@@ -16,6 +16,7 @@ question may well name another day than the one on which its answer was told.
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, timedelta
 from functools import lru_cache
@@ -51,6 +52,7 @@ _YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
 _BEFORE = r"\b(?:(\d{1,2})(?:st|nd|rd|th)?(?:\s+of)?\s+)?"
 _AFTER = r"(?:\s+(\d{1,2})(?:st|nd|rd|th)?)?\b(?:,?\s+(?:of\s+)?((?:19|20)\d\d))?\b"
 _DATED = re.compile(f"{_BEFORE}({'|'.join(MONTHS)}){_AFTER}", re.IGNORECASE)
+# "may" and "march" in lower case are verbs, unless a preposition or a day stands beside them.
 _MODAL = re.compile(
     r"(?<!in )(?<!on )(?<!of )(?<!last )(?<!this )(?<!since )(?<!\d )\b(?:may|march)\b(?! \d)"
 )
@@ -86,8 +88,10 @@ class Hints(NamedTuple):
 
     def dates(self, value: Mapping[str, Any], written: date) -> bool:
         """Return whether the record is from a period that the question names."""
-        moment = _day_of(value.get("time")) or written
-        return any(period.holds(moment) for period in self.periods)
+        if isinstance(time := value.get("time"), str):
+            with suppress(ValueError):
+                written = date.fromisoformat(time[:10])
+        return any(period.holds(written) for period in self.periods)
 
 
 @lru_cache(maxsize=64)  # a message is looked up in several places
@@ -95,6 +99,7 @@ def hints_of(question: str, today: date) -> Hints:
     """Return the hints in a question; `today` is the day that yesterday, last month and the like refer to."""
     words = words_in(question)
     asks_when = "when" in words or question.lower().startswith("what date")
+    # Most questions name no period, and are spared the regular expressions.
     may_name_one = words & DATE_WORDS or "19" in question or "20" in question
     return Hints(words, tuple(_periods(question, today)) if may_name_one else (), asks_when)
 
@@ -123,13 +128,6 @@ def _relative(words: str, today: date) -> Sequence[Period]:
         return [Period(today.year - (which == "last"))]
     within = today.replace(day=1) - timedelta(days=which == "last")
     return [Period(within.year, within.month)]
-
-
-def _day_of(time: Any) -> date | None:
-    try:
-        return date.fromisoformat(time[:10]) if isinstance(time, str) else None
-    except ValueError:
-        return None
 
 
 class Own(NamedTuple):

@@ -85,16 +85,13 @@ def changes(cursor: Cursor, after: int, read: Read = version_in) -> LogChanges:
 
 
 def build(database: Database, upsert: Callable[[list[Point]], object]) -> State:
-    """Fill an index in batches; return the state of the log from which it follows on.
-
-    Each read is short, since erasures wait for readers. So a point can be newer than that state.
-    """
+    """Fill an index in batches; return the state of the log from which it follows on."""
     with database.reading(snapshot=True) as cursor:
         state, some = state_of(cursor), _searched(cursor)
     for records in some:
-        with database.reading(snapshot=True) as cursor:
-            points = points_of(cursor, records, state)
-        upsert(points)
+        # A read for each batch, since erasures wait for readers: a point can be newer than the state, and
+        # following from it writes that point again.
+        upsert(database.read(points_of, records, state))
     return state
 
 
@@ -137,7 +134,7 @@ def agrees(cursor: Cursor, stamp: State | None) -> str:
     if (stamp.embedder, stamp.dimension) != (state.embedder, state.dimension):
         return f"it has vectors of {stamp.embedder}, and the ledger has those of {state.embedder} now"
     row = cursor.execute("SELECT chain FROM ledger_entries WHERE seq = ?", (stamp.seq,)).fetchone()
-    chain = row[0] if row else b"" if stamp.seq else bytes(DIGEST_BYTES)
+    chain = row[0] if row else b"" if stamp.seq else bytes(DIGEST_BYTES)  # with which a log begins
     if bytes(chain) != stamp.chain:
         return (
             f"it has followed the log to entry {stamp.seq}, and the log, which ends at {state.seq} now, "
@@ -236,6 +233,7 @@ class Engine(ABC):
         [found] = self.ask([types.QueryRequest(query=fused, prefetches=proposed, **common)])
         if query.ranking is not None or not found:
             return found, {}
+        # Fusion knows only ranks: the hits' cosines and BM25 sums are asked for in a second request.
         return found, self._parts(legs, types.Filter(must=[types.HasIdCondition({*found})]), len(found))
 
     def _parts(self, legs: Mapping[str, Leg], wanted: Any, limit: int) -> dict[str, Scores]:
@@ -250,6 +248,7 @@ class Engine(ABC):
             legs[DENSE] = {"query": nearest, "params": types.SearchParams(exact=True)}
         if query.mode != "dense" and query.words is not None and query.words.indices:
             words = types.SparseVector(**query.words._asdict())
+            # Words are counted in the whole scope: a filter changes no word's weight.
             counted = self._filter(query.where._replace(conditions=()))
             corpus = types.IdfParams(corpus=counted) if counted else None
             params = types.SearchParams(exact=True, idf=corpus)
@@ -303,9 +302,9 @@ class Engine(ABC):
         if ranking.ageless:
             ageless = of.Variable(paths[ranking.ageless])
             aging = of.Sum([of.Constant(1.0), of.Mult([of.Constant(-1.0), ageless])])
-            fresh = of.Sum([ageless, of.Mult([aging, fresh])])
+            fresh = of.Sum([ageless, of.Mult([aging, fresh])])  # ageless + (1 - ageless) · fresh
         similarity = of.Variable("$score")
-        if query.mode == "bm25":
+        if query.mode == "bm25":  # `likeness`, in the engine
             whole = of.Sum([similarity, of.Constant(HALF_ALIKE)])
             similarity = of.Div(left=similarity, right=whole, by_zero_default=None)
         weighted = [

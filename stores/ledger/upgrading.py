@@ -62,7 +62,7 @@ def bring_in(transaction: Transaction, points: Iterable[tuple[str, Payload]]) ->
         elif payload.get("version") == 0:
             void.append(point)
     for note in notes.values():
-        note["receipts"], void = void, []
+        note["receipts"], void = void, []  # an older ledger does not say whose they are
         transaction.add("forget", body=json.dumps(note, ensure_ascii=False))
     for version in sorted(versions.values(), key=lambda each: (each.at, each.version)):
         transaction.add("version", version=version)
