@@ -1,7 +1,7 @@
 """Models tuned on memories: which one answers, and the result of each consolidation.
 
-What a promotion changes is one write; so is what takes it back. The room that is consolidated adds to that
-write what becomes of its own records.
+A promotion is one write, and so is what takes it back. A subclass adds to that write what becomes of the
+records that are consolidated.
 """
 
 from collections.abc import Sequence

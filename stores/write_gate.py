@@ -23,22 +23,21 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
 _FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
-def _filled(pattern: str) -> str:
-    """Replace the names of word lists by the words in the file."""
-    return re.sub(r"<([A-Z]+)>", lambda name: _filled(_FILE["words"][name[1]]), pattern)
-
-
 @cache
 def _checks() -> Mapping[str, re.Pattern[str]]:
     """Return the pattern of each check; compiled on demand, since most processes check no text."""
-    return {what: re.compile(_filled("|".join(patterns))) for what, patterns in _FILE["checks"].items()}
+    words: dict[str, str] = {}
+    filled = partial(re.compile(r"<([A-Z]+)>").sub, lambda name: words[name[1]])
+    for name, pattern in _FILE["words"].items():  # a list of words may use those before it
+        words[name] = filled(pattern)
+    return {what: re.compile(filled("|".join(patterns))) for what, patterns in _FILE["checks"].items()}
 
 
 SECRET, MAYBE_SECRET = "tells a secret", "may tell a secret"
@@ -86,7 +85,7 @@ class Gate(NamedTuple):
 FACT_GATE = Gate(8_000)
 CARD_GATE = Gate(100_000, frozenset({MAYBE_SECRET}))
 PAIR_GATE = Gate(20_000, frozenset({MAYBE_SECRET}))
-"""A text of a kind; of a lesson and a pair each of their texts."""
+"""The gates for one text of each kind; a lesson and a pair have several texts."""
 
 
 def near(one: str, other: str) -> bool:

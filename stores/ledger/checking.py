@@ -21,7 +21,7 @@ DERIVED = ("heads", "receipts", "sources", "tombstones")
 
 @dataclass
 class LogReplay:
-    """What the entries of a log hold, and what is wrong with them, in words.
+    """The content of a log's entries, and what is wrong with them, in words.
 
     `heads` has the last version of each record that is whole, `known` the numbers of all that are or are
     known to be lost, `broken` those of damaged entries; `gone` counts the missing entries before the last.
@@ -37,7 +37,7 @@ class LogReplay:
 
 
 def replay(transaction: Transaction, entries: Iterable[tuple[Any, ...]]) -> LogReplay:
-    """Add to an empty log what is whole of the entries of another."""
+    """Add the intact entries of another log to an empty one."""
     found = LogReplay()
     for seq, kind, record, number, nonce, body, digest, stored in entries:
         before, is_erased = found.chain, body is nonce is None

@@ -23,7 +23,6 @@ from mneme.stores.ledger.query import (
     RRF_K,
     SPARSE,
     UPDATED_FIELD,
-    Condition,
     Payload,
     Query,
     Ranking,
@@ -36,7 +35,6 @@ from mneme.stores.ledger.reading import (
     DIGEST_BYTES,
     Read,
     State,
-    each_value,
     entries_after,
     heads_of,
     state_of,
@@ -103,9 +101,8 @@ def _searched(cursor: Cursor) -> list[list[str]]:
 
 
 def points_of(cursor: Cursor, records: Iterable[str], state: State, read: Read = version_in) -> list[Point]:
-    """Return the current points of the searched ones among these records; `read` reads only those."""
-    searched = "SELECT record FROM ledger_heads WHERE searched = 1 AND record IN ({})"
-    heads = heads_of(cursor, (row[0] for row in each_value(cursor, searched, records)), read)
+    """Return the current points of the searched ones among these records."""
+    heads = heads_of(cursor, records, read, searched=True)
     vectors, points = vectors_by_ids(cursor, heads), list[Point]()
     for record, version in heads.items():
         fields = {name: filterable(each, state.ledger) for name, each in version.value.items()}
@@ -264,27 +261,22 @@ class Engine(ABC):
         if not where.conditions:  # a nested `must` would test each point twice
             return types.Filter(**{"should" if len(below) > 1 else "must": below}) if below else None
         must, must_not = below if len(below) < 2 else [types.Filter(should=below)], list[Any]()
-        for condition in where.conditions:
-            (must_not if condition.operator == "ne" else must).append(self._condition(condition))
+        for path, operator, wanted in where.conditions:
+            value, test = filterable(wanted, self.state.ledger), dict[str, Any]()
+            if value is None:
+                test["is_empty"] = True
+            elif operator == "in":
+                test["match"] = types.MatchAny(any=value)
+            elif isinstance(value, str):
+                test["match"] = types.MatchValue(value=value)
+            elif isinstance(value, datetime):
+                test["range"] = types.RangeDateTime(**{operator: value.isoformat()})
+            else:
+                bounds: Any = {operator: value} if operator in RANGES else {"gte": value, "lte": value}
+                test["range"] = types.RangeFloat(**bounds)
+            field = types.FieldCondition(key=json_path(path, self.state.ledger), **test)
+            (must_not if operator == "ne" else must).append(field)
         return types.Filter(must=must, must_not=must_not)
-
-    def _condition(self, condition: Condition) -> Any:
-        """Return the test of a field; for `ne` it is that of `eq`, and goes into `must_not`."""
-        types, operator, key = self.types, condition.operator, json_path(condition.path, self.state.ledger)
-        value = filterable(condition.value, self.state.ledger)
-        if value is None:
-            return types.FieldCondition(key=key, is_empty=True)
-        if operator == "in":
-            return types.FieldCondition(key=key, match=types.MatchAny(any=value))
-        if isinstance(value, str):
-            return types.FieldCondition(key=key, match=types.MatchValue(value=value))
-        if isinstance(value, datetime):
-            within = types.RangeDateTime(**{operator: value.isoformat()})
-        elif operator in RANGES:
-            within = types.RangeFloat(**{operator: value})
-        else:
-            within = types.RangeFloat(gte=value, lte=value)
-        return types.FieldCondition(key=key, range=within)
 
     def _formula(self, query: Query, ranking: Ranking) -> Any:
         """Return a ranking as a formula; a missing field has the default value, a missing time no age."""

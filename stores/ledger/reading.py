@@ -165,9 +165,12 @@ def versions_in(rows: Iterable[Sequence[Any]], read: Read = version_in) -> list[
     return found
 
 
-def heads_of(cursor: Cursor, records: Iterable[str], read: Read = version_in) -> dict[str, Version]:
-    """Return the latest versions of the records that exist."""
-    rows = each_value(cursor, f"{HEADS} WHERE h.record IN ({{}})", records)
+def heads_of(
+    cursor: Cursor, records: Iterable[str], read: Read = version_in, *, searched: bool = False
+) -> dict[str, Version]:
+    """Return the latest versions of the records that exist, or of the `searched` ones among them."""
+    only = "h.searched = 1 AND " if searched else ""
+    rows = each_value(cursor, f"{HEADS} WHERE {only}h.record IN ({{}})", records)
     return {row[1]: version for row, version in zip(rows, versions_in(rows, read), strict=True)}
 
 

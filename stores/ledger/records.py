@@ -70,7 +70,7 @@ class Change(BaseModel):
 
 
 class NamedRecord(BaseModel):
-    """What names its record by namespace and key."""
+    """A model that names its record by namespace and key."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -238,7 +238,7 @@ def team_namespace(team: str, *below: str) -> Namespace:
 
 
 def thread_root(user: str) -> Namespace:
-    """Return where the root of a user's thread ids is; once it is forgotten, all names get other ids."""
+    """Return the namespace of the root of a user's thread ids; once it is forgotten, all ids change."""
     return check_namespace(("threads", escaped(check_name(user, "user id"))))
 
 

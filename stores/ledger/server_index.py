@@ -194,7 +194,13 @@ class ServerIndex(Engine):
         check_embedder(self.name, state, self.state.embedder, self.state.dimension)
         if state.indexed < state.seq:
             with self._following:
-                self._catch_up()
+                after = self._database.read(state_of).indexed
+                found = self._database.read(changes, after)
+                self._apply(self.name, found)
+                # Never backward: another process may have been faster.
+                followed = "UPDATE ledger_state SET indexed = ? WHERE indexed >= ? AND indexed < ?"
+                with self._database.writing() as cursor:
+                    cursor.execute(followed, (found.state.seq, after, found.state.seq))
         self.state = state
 
     def written(self) -> None:
@@ -204,26 +210,14 @@ class ServerIndex(Engine):
         except StorageFailure as failure:
             log.warning("%s What was written is safe, and is found once the server is back.", failure)
 
-    def erased(self) -> None:
-        self.written()
-
-    def _catch_up(self) -> None:
-        with self._database.reading(snapshot=True) as cursor:
-            after = state_of(cursor).indexed
-            found = changes(cursor, after)
-        self._apply(self.name, found)
-        with self._database.writing() as cursor:  # never backward: another process may have been faster
-            cursor.execute(
-                "UPDATE ledger_state SET indexed = ? WHERE indexed >= ? AND indexed < ?",
-                (found.state.seq, after, found.state.seq),
-            )
+    erased = written
 
     def _apply(self, name: str, found: LogChanges) -> None:
         """Apply changes of the log to a collection, without records forgotten or retired since the read."""
         self._upsert(name, found.points, found.state)
-        heads = self._database.read(heads_of, [point.id for point in found.points])
-        late = [p.id for p in found.points if p.id not in heads or not heads[p.id].is_searched]
-        gone = [*found.gone, *late]
+        ids = [point.id for point in found.points]
+        heads = self._database.read(heads_of, ids, searched=True)
+        gone = [*found.gone, *(each for each in ids if each not in heads)]
         for start in range(0, len(gone), BATCH_SIZE):
             self._call(
                 "POST", "/points/delete", {"points": gone[start : start + BATCH_SIZE]}, name, **ORDERED

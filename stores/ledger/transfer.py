@@ -1,4 +1,4 @@
-"""Bringing exported lines into a ledger: whole records or nothing, each broken line by its number."""
+"""The import of exported lines: each record whole or not at all; broken lines are reported by number."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
