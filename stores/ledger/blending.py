@@ -26,7 +26,7 @@ from mneme.stores.database import Cursor
 from mneme.stores.ledger.index import Scores
 from mneme.stores.ledger.query import DENSE, SPARSE, Query, passes
 from mneme.stores.ledger.reading import Read, heads_of, neighbours_of, vectors_by_ids
-from mneme.stores.ledger.records import Hit, Version, microseconds
+from mneme.stores.ledger.records import Hit, Version
 from mneme.stores.ledger.words import words_in
 
 WORDS_WEIGHT = 0.5
@@ -137,7 +137,7 @@ class Own(NamedTuple):
     """
 
     score: float
-    changed: int
+    changed: float
     record: str
     thread: str
     parts: dict[str, float]
@@ -168,12 +168,12 @@ def blended(cursor: Cursor, read: Read, pool: Mapping[str, Scores], query: Query
                 break
             rise = (lender.score - every[record].score) / (1 + distance)
             lent[record] = max(lent.get(record, 0.0), rise)
-    scored = [every[record]._replace(score=every[record].score + rise) for record, rise in lent.items()]
+    scored = [(every[record].score + rise, every[record].changed, record) for record, rise in lent.items()]
     least = -math.inf if query.min_score is None else query.min_score
-    ranked = sorted((each for each in scored if each.score >= least), reverse=True)
+    ranked = sorted((each for each in scored if each[0] >= least), reverse=True)
     return [
-        Hit(each.head, each.score, each.parts | {"lent": lent[each.record]})
-        for each in ranked[query.offset : query.offset + query.limit]
+        Hit(every[record].head, score, every[record].parts | {"lent": lent[record]})
+        for score, _, record in ranked[query.offset : query.offset + query.limit]
     ]
 
 
@@ -234,7 +234,7 @@ class _Scoring:
             score = cosines.get(record, 0.0) + parts["words"] + sum(hinted.values())
             # Rounded, since the engine's cosines are single-precision: noise would rank texts that are alike.
             score, thread = round(score, SCORE_DIGITS), thread if isinstance(thread, str) else ""
-            found.append(Own(score, microseconds(head.at), record, thread, parts, head))
+            found.append(Own(score, head.at.timestamp(), record, thread, parts, head))
         return found
 
     def _computed(self, records: Sequence[str]) -> Scores:

@@ -219,6 +219,7 @@ def transact(database: Database, works: Sequence[Work[Any]]) -> list[Any]:
                 result, transaction.state = failure, before
                 if isinstance(failure, database.errors):
                     result = database.refusal(failure)
+                    result.__cause__ = failure
                 try:
                     cursor.execute("ROLLBACK TO SAVEPOINT work")
                 except Exception:  # noqa: BLE001  (the database has ended the transaction, or is gone)
