@@ -289,20 +289,21 @@ def call(
         except NotFound as error:
             error.hint = error.hint or (versions and f"`{versions.format(**given)}` lists the versions.")
             raise
-        result = named(told)(result, given) if told else result
-        print_result(result, named(shows), called)
+        print_result(named(told)(result, given) if told else result, named(shows), called)
         return int(bool(fails) and named(fails)(result))
 
     async def look(given: Values, whose: str = "local") -> bool:
-        operation = operation_of(calls).kind.OFFERED[looks]
-        meant = {name: given[name] for name in operation.parameters}
-        found = await _called(operation, meant, {declared["owner"]: whose}, searching=False)
-        return bool(named(asks)(found, given)) if asks else True
+        look_up = operation_of(calls).kind.OFFERED[looks]
+        meant = {name: given[name] for name in look_up.parameters}
+        found = await _called(look_up, meant, {declared["owner"]: whose})
+        return not asks or bool(named(asks)(found, given))
 
     return Command(run, asks=declared["erases"], looks=look if looks else None)
 
 
-async def _called(operation: "Operation", given: Values, owner: dict[str, str], searching: bool) -> Any:
+async def _called(
+    operation: "Operation", given: Values, owner: dict[str, str], searching: bool = False
+) -> Any:
     """Return an operation's result; warn of unknown teams, for a change only once it is done."""
     from mneme.client.home import absent_teams, opened, operations_at, warn
 
