@@ -294,8 +294,7 @@ def call(
 
     async def look(given: Values, whose: str = "local") -> bool:
         look_up = operation_of(calls).kind.OFFERED[looks]
-        meant = {name: given[name] for name in look_up.parameters}
-        found = await _called(look_up, meant, {declared["owner"]: whose})
+        found = await _called(look_up, {n: given[n] for n in look_up.parameters}, {declared["owner"]: whose})
         return not asks or bool(named(asks)(found, given))
 
     return Command(run, asks=declared["erases"], looks=look if looks else None)
