@@ -49,7 +49,9 @@ def bytes_on_disk(folder: Path) -> int:
 
     Sparse files use less than their length, and short ones less than a disk block.
     """
+    # A write-ahead log's size depends on when the last checkpoint was, not on what is stored.
     stats = [path.stat() for path in folder.rglob("*") if path.is_file() and not path.name.endswith("-wal")]
+    # `st_blocks` counts 512 bytes, whatever the file system's block.
     return sum(min(512 * each.st_blocks, each.st_size) for each in stats)
 
 
@@ -99,10 +101,12 @@ def processes(
     if count == 1:
         yield one
         return
+    # Spawned: a fork would copy locks that threads of the models hold.
     opened = ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_end_with_parent)
     try:
         yield lambda case: asyncio.get_running_loop().run_in_executor(opened, _in_process, one, case)
     finally:
+        # A finished pool waits for nothing; after Ctrl-C its cases would take minutes.
         opened.shutdown(wait=False, cancel_futures=True)
 
 
@@ -114,7 +118,7 @@ def _end_with_parent() -> None:
     def wait() -> None:
         if parent := parent_process():
             parent.join()
-            os._exit(1)
+            os._exit(1)  # without clean-up: threads of the models never end by themselves
 
     Thread(target=wait, daemon=True).start()
 
@@ -151,8 +155,8 @@ def holm(p: Mapping[str, float | None]) -> dict[str, float]:
 
 def interval_of_mean(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:
     """Return the 95 % bootstrap interval of a mean; a point if all values are equal."""
-    data: Any = (np.asarray(values, dtype=float),)
-    if np.ptp(data[0]) == 0:
+    data: Any = (np.asarray(values, dtype=float),)  # `bootstrap` takes a sequence of samples
+    if np.ptp(data[0]) == 0:  # `bootstrap` refuses a single value
         return float(data[0][0]), float(data[0][0])
     found = bootstrap(data, np.mean, rng=np.random.default_rng(1), method="percentile", n_resamples=2000)
     return float(found.confidence_interval.low), float(found.confidence_interval.high)
@@ -180,6 +184,7 @@ def interval(of: dict[str, Any]) -> str:
 
 def share(right: int, count: int) -> dict[str, Any]:
     """Return a share of cases with its 95 % Wilson interval."""
+    # Wilson's interval stays within 0 to 1 and has a width at 0 and n right, unlike the normal one.
     interval = binomtest(right, count).proportion_ci(0.95, method="wilson") if count else None
     return {
         "right": right,

@@ -38,7 +38,7 @@ async def identify(who: str) -> Identity:
 
     Raises `ModelUnavailable` if Ollama is chosen and cannot answer.
     """
-    responder = await resolve(who)
+    responder = await resolve(who)  # `auto` would name two models in one run if Ollama starts midway
     provider, _, model = responder.partition(":")
     if provider != "ollama":
         await check(responder)
@@ -46,6 +46,7 @@ async def identify(who: str) -> Identity:
     url = settings().ollama_url
     await catalogue.facts(url, model)
     digests = await catalogue.digests(url)
+    # Ollama lists a model that is named without a tag as `:latest`.
     return Identity(responder=responder, digest=digests.get(model) or digests.get(f"{model}:latest", ""))
 
 
@@ -76,6 +77,7 @@ Jobs = Annotated[
 
 def jobs_of(given: int, uses_model: bool) -> int:
     """Return the number of processes: the given one, or one that fits the responder."""
+    # A model waits for its server, rules for a core.
     return given or (settings().parallel if uses_model else os.cpu_count() or 1)
 
 

@@ -34,6 +34,7 @@ class LangMem:
 
     def __init__(self, embedder: Embedder, folder: Path, who: str = RULES) -> None:
         self.store, self._chat = searched_store(embedder), None if who == RULES else _chat_model(who)
+        self._managers = dict[Scope, Any]()
 
     async def _manage(self, scope: Scope, **said: str) -> str:
         make: Any = import_module(self.NAME).create_manage_memory_tool
@@ -42,10 +43,12 @@ class LangMem:
     async def add(self, scope: Scope, text: str, who: str = "") -> list[str]:
         """Store a text; return the ids of the stored memories, if the package reports them."""
         if self._chat is None:
+            # The tool answers "created memory <id>".
             return [(await self._manage(scope, content=text, action="create")).rsplit(" ", 1)[-1]]
-        make: Any = import_module(self.NAME).create_memory_store_manager
-        manager = make(self._chat, namespace=scope, store=self.store, enable_deletes=True)
-        await manager.ainvoke({"messages": [{"role": "user", "content": text}]})
+        if scope not in self._managers:
+            make: Any = import_module(self.NAME).create_memory_store_manager  # by name: optional, not typed
+            self._managers[scope] = make(self._chat, namespace=scope, store=self.store, enable_deletes=True)
+        await self._managers[scope].ainvoke({"messages": [{"role": "user", "content": text}]})
         return []
 
     async def update(self, scope: Scope, key: str, text: str) -> None:
@@ -74,10 +77,12 @@ class Mem0:
     NAME, UPDATES, infers = "mem0", True, False
 
     def __init__(self, embedder: Embedder, folder: Path, who: str = RULES) -> None:
+        # `from_config` wants one even if nothing is inferred.
         self.chat = FakeListChatModel(responses=["{}"]) if who == RULES else _chat_model(who)
         self.infers |= who != RULES
+        # Read when the package is imported.
         os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder / "mem0")}
-        embed = _Embeddings(embedder, asyncio.get_running_loop())
+        embed = _Embeddings(embedder, asyncio.get_running_loop())  # the embedder belongs to this loop
         qdrant = {"path": str(folder / "qdrant"), "embedding_model_dims": embedder.dimension, "on_disk": True}
         self.memory = import_module(self.NAME).Memory.from_config({
             "embedder": {"provider": "langchain", "config": {"model": embed}},
@@ -92,6 +97,7 @@ class Mem0:
         return [each["id"] for each in made["results"]]
 
     async def update(self, scope: Scope, key: str, text: str) -> None:
+        # It embeds through our loop, which has to be free meanwhile.
         await asyncio.to_thread(self.memory.update, key, text)
 
     async def delete(self, scope: Scope, key: str) -> None:

@@ -30,7 +30,11 @@ Progress = Callable[[int, int, str], None]
 BY_RULES = "Answered by rules: docs/measurements.md says what that cannot tell."
 MEND = "Make room, or give another folder with --out; finished cases are kept."
 SOURCE_ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = (*("environments", "evals", "graphs", "library", "models", "nodes", "prompts", "rules", "stores"),)
+# A checkout has the doors that evaluations call in `mneme/`, an installation has them beside the rest.
+FOLDERS = (
+    *("environments", "evals", "graphs", "library", "models", "nodes", "prompts", "rules", "stores"),
+    *("api", "client", "core", "mneme/api", "mneme/client", "mneme/core"),
+)
 SOURCES = {".py", ".pddl", ".yaml"}
 LIBRARIES = (
     "mneme-agents",
@@ -117,6 +121,7 @@ class Journal:
         kept = {"case": case, "at": datetime.now(UTC).isoformat(timespec="milliseconds"), **row}
         try:
             with self.path.open("a", encoding="utf-8") as file:
+                # One write: a kill leaves at most one torn line, the last.
                 file.write(json.dumps(kept, ensure_ascii=False) + "\n")
         except OSError as error:
             raise StorageFailure(f"Cannot write to {self.path}: {error.strerror}.", MEND) from error
@@ -171,7 +176,7 @@ async def together(work: Iterable[Coroutine[Any, Any, None]]) -> None:
             for each in work:
                 group.create_task(each)
     except ExceptionGroup as failed:
-        raise failed.exceptions[0] from None
+        raise failed.exceptions[0] from None  # as from a loop; the others were cancelled because of it
 
 
 def open_journal(folder: Path, name: str, configuration: Row, *, fresh: bool = False) -> Journal:
@@ -191,7 +196,7 @@ def open_journal(folder: Path, name: str, configuration: Row, *, fresh: bool = F
 def _finished(path: Path) -> list[Row]:
     """Read every whole line after the first, and cut off an interrupted one."""
     text = path.read_text(encoding="utf-8")
-    whole = text[: text.rfind("\n") + 1]
+    whole = text[: text.rfind("\n") + 1]  # what a killed run was writing has no line end
     if whole != text:
         path.write_text(whole, encoding="utf-8")
     rows = []
@@ -278,6 +283,7 @@ def _cell(value: object) -> str:
 
 def draw(path: Path, title: str, answered_by: str, *plots: "Callable[[Axes], None]") -> Path:
     """Draw plots side by side into a PNG whose title names the responder."""
+    # The Agg canvas needs no display, and a Figure of one's own no global state of pyplot.
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  (a process that plays draws nothing)
     from matplotlib.figure import Figure  # noqa: PLC0415
 

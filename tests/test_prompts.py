@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, JsonValue, RootModel
 
-from mneme.prompts.prompt import Prompt
-from mneme.prompts.shape import shape
+from mneme.prompts.prompt import Prompt, shape
 
 
 class Slots(RootModel[dict[str, JsonValue]]):

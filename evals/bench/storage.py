@@ -71,6 +71,7 @@ class Corpus:
 
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         """Return the vectors of texts, or of their last lines."""
+        # A pool embeds a pair as its prompt and its answer, a line each.
         known = (text if text in self._known else text.splitlines()[-1] for text in texts)
         return [await self.embed_query(text) for text in known]
 
@@ -83,6 +84,7 @@ class Corpus:
 async def with_vectors(texts: Sequence[str], asked: Sequence[str], embedder: Embedder) -> Corpus:
     """Embed the questions and the first texts, and move the vectors of these for the others."""
     real = np.array(await embedder.embed_documents(list(texts[:EMBEDDED])), dtype=np.float32)
+    # 0.02 a component moves a unit vector of 384 components by some 0.4: near its source, and no duplicate.
     noise = np.random.default_rng(0).normal(0, 0.02, (len(texts), real.shape[1])).astype(np.float32)
     moved = real[np.arange(len(texts)) % len(real)] + noise
     moved[: len(real)] = real
@@ -107,6 +109,7 @@ class EdgeAlone:
         dense = {"dense": edge.EdgeVectorParams(size=corpus.dimension, distance=edge.Distance.Cosine)}
         words = {WORDS: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)}
         self.shard = edge.EdgeShard.create(str(folder), edge.EdgeConfig(vectors=dense, sparse_vectors=words))
+        # As the ledger's: keeps a user's points together.
         index = edge.UpdateOperation.create_field_index(USER, edge.KeywordIndexParams(is_tenant=True))
         self.shard.update(index)
 
@@ -128,6 +131,7 @@ class EdgeAlone:
         for name, vector in parts.items():
             nearest, count = edge.Query.Nearest(vector, name), CANDIDATES_PER_LEG if words else limit
             asked = edge.QueryRequest(count, query=nearest, filter=within, with_payload=True)
+            # Two queries, as a blended search makes: Edge has no fusion that weighs as the ledger does.
             await asyncio.to_thread(self.shard.query, asked) if in_thread else self.shard.query(asked)
 
     def _point(self, row: int, user: str) -> edge.Point:
@@ -187,6 +191,7 @@ async def on_server(corpus: Corpus, url: str) -> AsyncIterator[tuple[ServerAlone
             with TemporaryDirectory() as log:
                 yield ServerAlone(corpus, client, path), f"{log}|{url}?collection={name}-ledger"
         finally:
+            # The ledger makes collections of its own beside the name.
             for each in (await client.get("/collections")).json()["result"]["collections"]:
                 if each["name"].startswith(name):
                     await client.delete(f"/collections/{each['name']}")
@@ -255,6 +260,7 @@ async def _ledger_beside(
                 mine = ("users", users[number % size], "memories")
                 return ledger.search(mine, corpus.asked[number], limit=HITS_PER_SEARCH, mode=mode)
 
+            # Records read before are cached: other questions for each way.
             for way, (name, alone_search) in enumerate(others.items()):
 
                 def plain(
@@ -274,6 +280,7 @@ async def _in_turn(
     """Ask QUESTION_COUNT questions of both, from `first` on; return the milliseconds, without a warm-up."""
     times = [
         (1000 * await seconds_of(ours(number)), 1000 * await seconds_of(theirs(number)))
+        # The first is asked twice: once as a warm-up.
         for number in (first, *range(first, first + QUESTION_COUNT))
     ]
     return [here for here, _ in times[1:]], [there for _, there in times[1:]]
@@ -325,6 +332,7 @@ async def retriever(size: int, embedder: Embedder) -> list[Row]:
     """Measure a training step in a pool, graded by rules, and questions during it and without it."""
     corpus = await memories(size, embedder)
     some = corpus.texts[:EMBEDDED]
+    # Extrapolated: embedding is linear in the number of texts, and all of them would take minutes.
     anew = await seconds_of(embedder.embed_documents(some)) * size / len(some)
     asked = random.Random(0).sample(corpus.texts, size)  # noqa: S311  (a corpus, no secret)
     pairs = [
@@ -340,6 +348,7 @@ async def retriever(size: int, embedder: Embedder) -> list[Row]:
         waiting = (pairs[start : start + A_STEP] for start in range(0, size, A_STEP))
         await _train(pool, next(waiting))
         steps = [await seconds_of(_train(pool, next(waiting))) for _ in range(count)]
+        # A second of questions with nothing else to do.
         alone = await _questions(pool, corpus, asyncio.sleep(1))
         beside = [
             ms for _ in range(count) for ms in await _questions(pool, corpus, _train(pool, next(waiting)))

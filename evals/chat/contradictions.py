@@ -124,13 +124,14 @@ def pair(expected: Sequence[Expectation], done: Sequence[Done]) -> list[Pairing]
     """
     if not expected and not done:
         return [Pairing(expected="discard", accepted=["discard"], actual="discard")]
-    updates = max(1, len(expected))
+    updates = max(1, len(expected))  # one update may merge several facts: it may answer for all of them
     columns = [n for n, op in enumerate(done) for _ in range(updates if op.operation == "update" else 1)]
     first = _assign(expected, [done[n] for n in columns], _exactly)
     pairs = {row: columns[column] for row, column in first.items()}
     rows = [n for n in range(len(expected)) if n not in pairs]
     free = [n for n in range(len(done)) if n not in pairs.values()]
     second = _assign([expected[n] for n in rows], [done[n] for n in free], _roughly)
+    # A wrong operation stands beside what it most resembles.
     pairs |= {rows[row]: free[column] for row, column in second.items()}
     found = [_pairing(entry, done[pairs[n]] if n in pairs else None) for n, entry in enumerate(expected)]
     more = [op.operation for n, op in enumerate(done) if n not in pairs.values()]
@@ -142,6 +143,7 @@ def _assign(
 ) -> dict[int, int]:
     """Return the assignment of maximum weight, without pairs of weight 0."""
     weights = np.array([[weigh(entry, op) for op in done] for entry in expected], dtype=float)
+    # No expectation or no operation: numpy makes one dimension.
     weights = weights.reshape(len(expected), len(done))
     rows, columns = linear_sum_assignment(weights, maximize=True)
     return {int(r): int(c) for r, c in zip(rows, columns, strict=True) if weights[r, c] > 0}
@@ -150,10 +152,11 @@ def _assign(
 def _exactly(entry: Expectation, op: Done) -> float:
     if op.operation not in entry.operation or not _on_target(entry, op):
         return 0.0
-    return 1.0 + says_right(entry, op)
+    return 1.0 + says_right(entry, op)  # right words decide between two of the same kind
 
 
 def _roughly(entry: Expectation, op: Done) -> float:
+    # The kind weighs more than the words; 0.1 pairs even unlike ones.
     return 0.1 + 2.0 * (op.operation in entry.operation) + says_right(entry, op)
 
 
@@ -179,6 +182,7 @@ def _pairing(entry: Expectation, op: Done | None) -> Pairing:
     actual: Operation = op.operation if op else "discard"
     accepted: list[Operation] = list(entry.operation)
     return Pairing(
+        # Of several accepted ones that which was chosen, so tables show it as right.
         expected=actual if actual in accepted else accepted[0],
         accepted=accepted,
         actual=actual,
@@ -229,6 +233,7 @@ def _conflicts(scored: Sequence[CaseScore]) -> dict[str, Any]:
     found = touched = spared = untouched = 0
     for one in scored:
         targets = [(e.target, e.operation) for e in one.case.expect if e.target is not None]
+        # ["insert", "update"] permits an update without obliging.
         must = {target for target, operation in targets if operation in (["update"], ["retire"])}
         updated = {op.target for op in one.done if op.target is not None}
         others = set(range(len(one.case.memories))) - {target for target, _ in targets}

@@ -94,8 +94,10 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
             return await measured(case[1], ledger, who.responder, options.trials)
 
         rows = await journal.play(cases, measure, progress)
-    chats = _medians(rows)
-    single = float(chats["single"].iloc[0])
+    trials = pd.DataFrame([{**row, **trial} for row in rows for trial in row["trials"]])
+    chats = trials.groupby(["what", "pending"], sort=False).median(numeric_only=True).reset_index()
+    single = float(chats["single"].iloc[0])  # the hot path has no bare calls of its own
+    chats = chats.fillna({"single": single}).assign(ratio=lambda of: of["seconds"] / of["single"])
     missed = chats[(chats["what"] == CHAT) & (chats["ratio"] > TARGET)]["pending"].tolist()
     return journal.report(
         who,
@@ -128,7 +130,7 @@ class _Calls(AsyncCallbackHandler):
 
 async def _chat(pending: int, ledger: Ledger, who: str, trials: int) -> Row:
     """Time bare calls, then chats while memory agents work; the first of each only warms up."""
-    single = [await _single(who) for _ in range(trials + 1)][1:]
+    single = [await _single(who) for _ in range(trials + 1)][1:]  # the first loads the model
     user = f"chatting-{uuid4().hex}"
     await _seed(ledger, [user])
     chat = chatbot.builder.compile(checkpointer=InMemorySaver(), store=LedgerStore(ledger))
@@ -136,7 +138,7 @@ async def _chat(pending: int, ledger: Ledger, who: str, trials: int) -> Row:
     await _reply(chat, context)
     async with _load(pending, ledger, who) as tasks:
         replies = [await _reply(chat, context) for _ in range(trials)]
-        left = sum(not task.done() for task in tasks)
+        left = sum(not task.done() for task in tasks)  # 0 means that the load had ended before the chats did
     timed = [row | {"single": one} for row, one in zip(replies, single, strict=True)]
     return {"what": CHAT, "pending": pending, "left": left, "trials": timed}
 
@@ -171,12 +173,14 @@ async def _load(pending: int, ledger: Ledger, who: str) -> AsyncIterator[Sequenc
 
     def begun() -> int:
         """Count the tasks that have a call at the gate or behind it, and those that are done."""
+        # A task between two calls is in neither: so the load may look smaller.
         calls = entrance.waiting("background") + entrance.running("background")
         return calls + sum(task.done() for task in tasks)
 
     tasks = [asyncio.create_task(work(f"pending-{n}")) for n in range(pending)]
     try:
         async with asyncio.timeout(SETTLING):
+            # The gate has no event for "somebody waits"; a poll of 10 ms is nothing beside a call of seconds.
             while begun() < pending:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         yield tasks
@@ -243,14 +247,6 @@ async def _seed(ledger: Ledger, users: Sequence[str]) -> None:
         memories = UserMemories(ledger, user)
         for number, content in enumerate(MEMORIES):
             await memories.insert(Memory(content=content), change=change, idempotency_key=str(number))
-
-
-def _medians(rows: Sequence[Row]) -> pd.DataFrame:
-    """Return the medians of each chat; a hot path's are beside the single calls of the first load."""
-    trials = pd.DataFrame([{**row, **trial} for row in rows for trial in row["trials"]])
-    chats = trials.groupby(["what", "pending"], sort=False).median(numeric_only=True).reset_index()
-    chats = chats.fillna({"single": float(chats["single"].iloc[0])})
-    return chats.assign(ratio=chats["seconds"] / chats["single"])
 
 
 def _plot_chats(chats: pd.DataFrame, single: float, axes: Axes) -> None:

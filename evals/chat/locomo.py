@@ -167,6 +167,7 @@ async def _look_up(case: Case, mode: Mode, setup: Setup) -> Row:
     asked, hits, started = case.question.question, list[Hit](), perf_counter()
     for namespace in case.namespaces:
         hits += await setup.ledger.search(namespace, asked, limit=DEPTHS[-1], mode=mode)
+    # Each speaker's memories were searched by themselves.
     seconds, hits = perf_counter() - started, sorted(hits, key=lambda hit: -hit.score)[: DEPTHS[-1]]
     texts, of_memories = [hit.version.text for hit in hits], setup.options.search_in == "memories"
     return {
@@ -189,7 +190,7 @@ async def _answer(case: Case, setup: Setup) -> Row:
     started, row = perf_counter(), {"category": case.question.category}
     try:
         answered = await ask(reply, given, setup.who.responder)
-    except BadAnswer as bad:
+    except BadAnswer as bad:  # counts as 0, as the benchmark counts an empty answer
         return row | {"answer": "", "score": 0.0, "refused": str(bad)}
     return row | {
         "answer": answered.value,

@@ -27,7 +27,7 @@ NOT_MENTIONED = "Not mentioned in the conversation"
 REQUEST = "Answer with a short phrase, in exact words of the memories whenever possible. Short answer:"
 
 _TURN_ID = re.compile(r"D\d+:\d+")
-_LETTER = re.compile(r"(?:\(|^)([ab])(?:\)|\W*$)")
+_LETTER = re.compile(r"(?:\(|^)([ab])(?:\)|\W*$)")  # "(a)", "a)", or a reply that is the letter alone
 _SESSION = re.compile(r"session_(\d+)")
 
 
@@ -100,6 +100,7 @@ class Conversation(BaseModel):
         sessions, turns = raw["conversation"], list[Any]()
         for number in sorted(int(found[1]) for name in sessions if (found := _SESSION.fullmatch(name))):
             said, date = sessions[f"session_{number}"], sessions.get(f"session_{number}_date_time", "")
+            # The data is unchecked here, and Pydantic reports a ValueError; a TypeError would be a crash.
             if not isinstance(said, list) or not all(isinstance(turn, dict) for turn in said):
                 raise ValueError(f"session_{number} is not a list of turns")
             turns += [turn | {"date": date} for turn in said]
@@ -108,6 +109,7 @@ class Conversation(BaseModel):
     def evidence_of(self, question: Question) -> list[str]:
         """Return the turns that answer a question; none where one of them is not in the conversation."""
         known = {turn.dia_id for turn in self.turns}
+        # Partial evidence would make a recall of 1 too easy.
         return question.evidence if known.issuperset(question.evidence) else []
 
 
@@ -181,7 +183,7 @@ def chosen(name: str, question: Question, answer: str) -> str:
     if question.category != 5:
         return answer
     letters = set(_LETTER.findall(answer.lower()))
-    if len(letters) != 1:
+    if len(letters) != 1:  # none or both: judged as free text
         return answer
     return _options(name, question)["ab".index(letters.pop())]
 
@@ -203,7 +205,7 @@ def answer_score(question: Question, prediction: str) -> float:
         said = prediction.lower()
         return float("no information available" in said or "not mentioned" in said)
     if question.category == 1:
-        given, wanted = prediction.split(","), question.answer.split(",")
+        given, wanted = prediction.split(","), question.answer.split(",")  # multi-hop answers are lists
         return fmean(max(_f1(part, answer) for part in given) for answer in wanted)
     if question.category == 3:
         return _f1(prediction, question.answer.split(";")[0])

@@ -41,17 +41,22 @@ async def keep(
             started = perf_counter()
             report = await graph.ainvoke({"messages": [message]}, context=context)
             failed = [each["error"] for each in report["failed"]]
+            # Without a refused answer the model was not reached: an outage is no loss of memory.
             if failed and not report["asked"]["refused"]:
                 raise ModelUnavailable(failed[0], "The same command goes on with the turns that are left.")
             if failed:
+                # Else the next turn's run would try it again.
                 await Inbox(ledger).drop(user, message["message_id"])
             row = {"failed": failed, "asked": report["asked"], "seconds": perf_counter() - started}
             journal.add(name, row)
             progress(done, len(conversation.turns), f"{whole}: remembering")
     if f"{whole}/kept" not in journal:
         memories = [await ledger.count(namespace) for namespace in _namespaces(conversation)]
-        behind = await _turns_behind(conversation, ledger)
-        journal.add(f"{whole}/kept", {"memories": sum(memories), "turns": behind})
+        behind = set[str]()  # the turns that any memory came from: no search finds another
+        for namespace, count in zip(_namespaces(conversation), memories, strict=True):
+            for memory in await ledger.records(namespace, limit=count):
+                behind.update(await turns_of(memory, ledger))
+        journal.add(f"{whole}/kept", {"memories": sum(memories), "turns": sorted(behind)})
 
 
 def asked_of(conversation: Conversation, question: Question) -> list[Namespace]:
@@ -73,15 +78,6 @@ async def turns_of(memory: Version, ledger: Ledger) -> list[str]:
     return sorted({message for version in history for message in version.change.source.messages})
 
 
-async def _turns_behind(conversation: Conversation, ledger: Ledger) -> list[str]:
-    """Return the turns that any memory came from: no search finds another."""
-    turns: set[str] = set()
-    for namespace in _namespaces(conversation):
-        for memory in await ledger.records(namespace, limit=await ledger.count(namespace)):
-            turns.update(await turns_of(memory, ledger))
-    return sorted(turns)
-
-
 def _speakers(conversation: Conversation) -> list[str]:
     return sorted({turn.speaker for turn in conversation.turns})
 
@@ -100,6 +96,7 @@ def _messages(conversation: Conversation, speaker: str) -> Iterator[Message]:
                 preceding=[
                     f"{'user' if each.speaker == speaker else each.speaker}: {each.said}"
                     for each in before
+                    # A new session begins without the last one's turns, as a chat does.
                     if each.session == turn.session
                 ],
                 time=f"{turn.day}T00:00:00+00:00" if turn.day else "",

@@ -31,7 +31,7 @@ def report(
     searched = pd.DataFrame(_measured(mode, row) for mode in SEARCH_MODES for row in _rows(journal, mode))
     searches: dict[str, Any] = {mode: _figures(searched[searched["mode"] == mode]) for mode in SEARCH_MODES}
     recall = searched.pivot(index=["question", "category"], columns="mode", values=f"recall {CHATBOT_DEPTH}")
-    gain = (recall["blend"] - recall["bm25"]).dropna()
+    gain = (recall["blend"] - recall["bm25"]).dropna()  # paired: both searched for the same questions
     searches["blend"]["gain"] = {name: _spread(own) for name, own in _by_category(gain)}
     asked = _rows(journal, "answer")
     answers, refused = _answered(asked), sum("refused" in row for row in asked)
@@ -115,7 +115,7 @@ def _answered(rows: Sequence[Row]) -> dict[str, Any]:
     scores = pd.Series([row["score"] for row in rows], [QUESTION_CATEGORIES[row["category"]] for row in rows])
     scores.index.name = "category"
     groups = dict(_by_category(scores))
-    others = scores[scores.index != QUESTION_CATEGORIES[5]]
+    others = scores[scores.index != QUESTION_CATEGORIES[5]]  # adversarial ones are scored 0 or 1, not by F1
     groups |= {"all but adversarial": others} if len(others) else {}
     return {name: {"questions": len(own), **_spread(own)} for name, own in groups.items()}
 

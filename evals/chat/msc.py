@@ -193,12 +193,13 @@ async def _contradict(case: Case, *, name: Name, setup: Setup) -> Row:
 async def _remember(name: Name, message: Message, user: str, setup: Setup) -> Row:
     """Run a memory agent on a message, and read from the ledger what it did."""
     context = MemoryContext(user=user, memory_agent=setup.memory_agent.responder)
-    before = await _memories(setup, user)
+    before = await _memories(setup, user)  # the ledger is compared, not the agent's own report
     outcome: dict[str, Any] = {}
     failed, run_id, started = "", uuid7(), perf_counter()
     try:
         agent = VERSIONS[name].compile(store=setup.store)
         outcome = await agent.ainvoke(message, {"run_id": run_id}, context=context)
+    # A fault of the model is a result; any other fault stops the run.
     except (BadAnswer, PromptTooLong) as error:
         failed = str(error)
     seconds = perf_counter() - started
@@ -226,7 +227,7 @@ async def _memories(setup: Setup, user: str) -> dict[str, str]:
 
 
 def _changes(before: dict[str, str], after: dict[str, str]) -> list[Done]:
-    numbers = {key: number for number, key in enumerate(before)}
+    numbers = {key: number for number, key in enumerate(before)}  # oldest first, as the case numbers them
     retired = [
         Done(operation="retire", target=numbers[key], before=text, content="")
         for key, text in before.items()

@@ -100,7 +100,7 @@ def ran(code: str, data: str, seed: str) -> tuple[Any, int]:
     tools = (bisect_left, bisect_right, cache, costly, Counter, heapq.heapify, heapq.heappop, heapq.nsmallest)
     names: dict[str, Any] = {each.__name__: each for each in tools} | told
     exec(f"def solve(a, b): {code}", names)  # noqa: S102  (code of this package)
-    Value.compared = 0
+    Value.compared = 0  # the counter is the class's: it has the last run's comparisons
     return names["solve"](a, b), Value.compared
 
 
@@ -119,7 +119,7 @@ def _jobs(kind: Kind, seed: int, chance: Random) -> Iterator[Job]:
     while True:
         name, said = chance.choice(TABLE_NAMES), chance.choice([*kind.shapes])
         shape, key = kind.shapes[said], f"{kind.noun} {seed} {name} {said}"
-        data = drawing(key).choice(shape.data)
+        data = drawing(key).choice(shape.data)  # drawn by name, so the same in the whole course
         task = f"A {kind.noun} of the {name} is slow. It has {said} ({data}): def solve(a, b): {shape.code}"
         yield Job(task, said, data, name, partial(cost, shape, data, key))
 

@@ -42,6 +42,7 @@ USER_CHATTER = (
     "Remind me how many grams an ounce has.",
     "Somebody on the train talked about {sport} for an hour.",
 )
+CHATTER_WORDS = {"city": CITIES, "firm": FIRMS, "drink": DRINKS, "sport": SPORTS}
 CHANGE_SHARE, FORGET_SHARE, MAX_CHATTER, FORGOTTEN_TOPICS = 0.35, 0.05, 6, 2
 
 
@@ -105,30 +106,28 @@ def conversation(seed: int, size: int) -> Course:
     for number in range(2 * size):
         today = len(about) + 6 * number
         for _ in range(chance.randrange(MAX_CHATTER)):
-            yield Event(day(today), USER_SPEAKER, _chatter(chance))
+            words = {name: chance.choice(each) for name, each in CHATTER_WORDS.items()}
+            yield Event(day(today), USER_SPEAKER, chance.choice(USER_CHATTER).format(**words))
         topic = chance.choice(about)
         happens = chance.random()
         is_left = sum(each.is_forgotten for each in about) < FORGOTTEN_TOPICS
+        # At most two of six are forgotten: else "not known" would be a good guess.
         if happens < FORGET_SHARE and is_left and len(topic.known) > 1 and not topic.is_forgotten:
             topic.is_forgotten = True
             yield Event(day(today + 1), USER_SPEAKER, f"Forget what I told you about this: {topic.asked}")
         elif happens < CHANGE_SHARE and not topic.is_forgotten:
             yield _say(topic, today + 1, chance)
-        if number % 2:
+        if number % 2:  # every second day a question: facts come first
             yield from _ask(chance.choice(about), today + 2, chance)
 
 
 def _say(topic: Topic, today: int, chance: Random) -> Event:
     used = {value for _, value in topic.known}
+    # A value that held before would make an outdated memory right by accident.
     value = chance.choice([each for each in topic.values if each not in used] or list(topic.values))
     text = (topic.changed if topic.known else topic.said).format(value)
     topic.known.append((today, value))
     return Event(day(today), USER_SPEAKER, text)
-
-
-def _chatter(chance: Random) -> str:
-    words = {"city": CITIES, "firm": FIRMS, "drink": DRINKS, "sport": SPORTS}
-    return chance.choice(USER_CHATTER).format(**{name: chance.choice(each) for name, each in words.items()})
 
 
 def _ask(topic: Topic, today: int, chance: Random) -> Course:
@@ -137,7 +136,7 @@ def _ask(topic: Topic, today: int, chance: Random) -> Course:
     if len(topic.known) > 1 and not topic.is_forgotten and chance.random() < 0.3:
         place = chance.randrange(len(topic.known) - 1)
         right = topic.known[place][1]
-        until = then = day(topic.known[place + 1][0] - 1)
+        until = then = day(topic.known[place + 1][0] - 1)  # the last day on which the value held
     question = topic.asked_then.format(then) if then else topic.asked
     text = f"{question} (Today is {day(today)}. If it is not known, or was to be forgotten: {UNKNOWN}.)"
     answer = yield Situation(text, lambda lines: topic.read(lines, until))

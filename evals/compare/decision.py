@@ -45,6 +45,7 @@ def _meeting(chance: Random, today: str) -> Course:
     points, shared = _profile(chance)
     said = [*points, *(each for each in points if each[1] in shared for _ in range(TIMES_REPEATED))]
     chance.shuffle(said)
+    # The final value is the right one; an earlier one was said before it.
     corrected = dict(chance.sample([*points.items()], round(CORRECTED_SHARE * len(points))))
     before = {
         each: chance.choice([other for other in RANGE if other != value]) for each, value in corrected.items()
@@ -65,6 +66,7 @@ def _profile(chance: Random) -> tuple[Points, list[str]]:
         points = {(site, aspect): chance.choice(RANGE) for site in sites for aspect in aspects}
         shared = aspects[:SHARED]
         known = {each: value for each, value in points.items() if each[1] in shared}
+        # The profile is hidden: what all know misleads.
         if _best(points) and _best(known) and _best(points) != _best(known):
             return points, shared
 

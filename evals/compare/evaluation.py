@@ -64,13 +64,15 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     for each in memories:
         memory_named(each)
     codes = {each: code_of(each) for each in memories}
-    families = await asyncio.to_thread(_families, options)
+    there = await asyncio.to_thread(families_with, options.data)
+    if unknown := [each for each in options.work if each not in there]:
+        raise BadInput(f"There is no work {unknown[0]!r}.", f"There is: {', '.join(there)}.")
     who, embedder = await identify(options.agents), options.embedder or settings().embedder
     seeds, size = (QUICK_SEEDS, QUICK_SIZE) if options.quick else (options.courses, options.tasks)
     given = (size, who.responder, embedder, str(options.data or ""))
     cases = {
         case.name: case
-        for family in families
+        for family in options.work or there
         for seed in range(1, seeds + 1)
         for budget in options.tokens
         for memory in memories
@@ -85,13 +87,6 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     return _report(rows, journal, str(who))
 
 
-def _families(options: Options) -> list[str]:
-    there = families_with(options.data)
-    if unknown := [each for each in options.work if each not in there]:
-        raise BadInput(f"There is no work {unknown[0]!r}.", f"There is: {', '.join(there)}.")
-    return options.work or [*there]
-
-
 def _report(rows: list[Row], journal: Journal, who: str) -> Report:
     tasks = tasks_of(rows)
     tables = [
@@ -99,6 +94,7 @@ def _report(rows: list[Row], journal: Journal, who: str) -> Report:
         for (family, budget), part in tasks.groupby(["family", "budget"], sort=False)
     ]
     summary = tasks.groupby(["family", "budget", "memory"], sort=False)[["success", "steps", "stale"]].mean()
+    # One bar chart a family, at the budget that favours no short memory.
     largest = tasks[tasks["budget"] == tasks["budget"].max()].groupby("family", sort=False)
     made = journal.report(
         who,
@@ -132,18 +128,21 @@ def tasks_of(rows: Sequence[Row]) -> pd.DataFrame:
 def table_of(tasks: pd.DataFrame) -> pd.DataFrame:
     """Return a line for each memory: its results compared with those without memory, and its cost."""
     keyed = tasks.set_index(["seed", "number"])
+    # Aligned by seed and number: the same tasks without memory.
     beside = keyed[keyed["memory"] == BASELINE]["success"].astype(float)
     lines, p = dict[str, Row](), dict[str, float | None]()
     for memory, of in keyed.groupby("memory", sort=False):
         gains = of["success"].astype(float) - beside
         low, high = interval_of_mean(gains.to_numpy())
         courses = of.groupby("seed").first()
+        # By course, not by task: tasks of one course are not independent.
         p[str(memory)] = wilcoxon_p(gains.groupby("seed").mean().to_numpy())
         lines[str(memory)] = {
             "done %": round(100 * of["success"].mean()),
             "gain": f"{100 * gains.mean():+.0f} ± {50 * (high - low):.0f}",
             "steps": round(of["steps"].mean(), 1),
             "misled": round(of["stale"].mean(), 2),
+            # A course's costs stand on each of its tasks: `first` counts them once.
             "shown": round(courses["shown"].sum() / max(1, courses["recalls"].sum())),
             "asked": round(courses["questions"].sum() / len(of), 1),
             "read": courses["prompt_tokens"].sum() / len(of),
@@ -175,5 +174,6 @@ def _page(rows: Sequence[Row], who: str) -> bytes:
     ]
     for row in kept:
         row["misled"] = sum(each["stale"] for each in row.pop("tasks"))
+    # A recalled "</script>" must not end the page's script.
     data = json.dumps({"who": who, "rows": kept}).replace("</", "<\\/")
     return PAGE_FILE.read_text(encoding="utf-8").replace(ROWS_MARKER, data).encode()

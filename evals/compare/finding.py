@@ -64,7 +64,7 @@ def memory_named(name: str) -> Callable[[Place], Memory]:
 
 def _own(name: str) -> object:
     """Load a class of a module that is in the current folder, or installed."""
-    here = str(Path.cwd())
+    here = str(Path.cwd())  # a console script has its own folder on the path, not the current one
     if here not in sys.path:
         sys.path.insert(0, here)
     try:

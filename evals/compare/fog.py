@@ -74,6 +74,7 @@ def _solve(at: dict[str, str], today: str, chance: Random) -> Course:
         after = _view(world, goal)
         if not after.wanted or step == FOG_STEPS:
             at |= {literal[1]: literal[2] for literal in _literals(world) if literal[0] == "at"}
+            # What is still held is laid down where the robot stands.
             at |= dict.fromkeys(after.held, after.here)
             yield Score(Outcome(f"Bring {task}.", not after.wanted, _lesson(at, goal), today), step, misled)
             return
@@ -132,6 +133,7 @@ def _seen(lines: Sequence[str]) -> dict[str, Sequence[str]]:
     """Return the objects in each room as last seen, the latest room first."""
     told = dict[str, Sequence[str]]()
     sights = {line: found for line in lines if (found := SIGHT_LINE.search(line))}
+    # Steps within a day, then days: `latest` is stable.
     for line in latest(sorted(sights, key=lambda each: int(sights[each][1]), reverse=True)):
         told.setdefault(sights[line][2], re.findall(r"ball\d", sights[line][3]))
     return told

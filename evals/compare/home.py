@@ -61,6 +61,7 @@ def home(seed: int, size: int) -> Course:
     for number in range(size):
         for thing in SOUGHT_OBJECTS:
             if chance.random() < CHANGES:
+                # Habits change without notice: the old lesson misleads.
                 usual[thing] = chance.choice(house.containers)
         lying = {
             thing: usual[thing] if chance.random() < USUAL else chance.choice(house.containers)
@@ -75,6 +76,7 @@ def _search(house: House, lying: dict[str, Container], chance: Random, number: i
     here, left, steps, misled = chance.choice(house.containers), list(house.containers), 0, 0
     task = f"{who} looks for the {thing}."
     for tried in range(1, MAX_OPENED + 1):
+        # Nearest first: without memory the first choice is the sensible one.
         left.sort(key=lambda each: (house.steps(here, each), each.name))
         names = [each.name for each in left]
         text = f"{task} Where is the {thing} most likely? It is {today}."
@@ -85,7 +87,7 @@ def _search(house: House, lying: dict[str, Container], chance: Random, number: i
         seen = ", ".join(f"the {each}" for each in inside) or "nothing that anybody looks for"
         yield Event(today, who, f"In {place.name} there is {seen}.")
         is_found = thing in inside
-        misled += answer != names[0] and not is_found
+        misled += answer != names[0] and not is_found  # only a memory makes anybody pass by the nearest
         if is_found or tried == MAX_OPENED:
             lesson = f"The {thing} was in {place.name}." if is_found else ""
             yield Score(Outcome(task, is_found, lesson, today), steps, misled)
@@ -97,7 +99,7 @@ def looked_for(lines: Sequence[str], thing: str, places: Sequence[str]) -> str:
     seen = dict.fromkeys(places, 0)
     for line in lines:
         for place in (each for each in places if each in line):
-            seen[place] += 1 if says(line, thing) else -1
+            seen[place] += 1 if says(line, thing) else -1  # "nothing there" is knowledge as well
     best = max(places, key=lambda each: seen[each])
     return best if seen[best] > 0 else places[0]
 

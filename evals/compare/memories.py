@@ -54,6 +54,7 @@ class WholeHistory(Memory):
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return the newest events first."""
+        # No ranking chooses among them, and their lines are short: a large budget takes many.
         found = await self.place.ledger.records(self._namespace, limit=4 * MAX_CANDIDATES, newest_first=True)
         return [each.text for each in found]
 
@@ -111,6 +112,7 @@ class Cards(Memory):
     async def end_of_task(self, outcome: Outcome) -> None:
         """Store the lesson as a card, or reinforce an equal card."""
         if outcome.lesson:
+            # The day tells an outdated lesson from the one that replaced it.
             lesson = Lesson(claim=f"[{outcome.day}] {outcome.lesson}")
             await self._cards.create(
                 lesson, TaskOutcome(task=uuid4().hex, success=outcome.success), change=TASK_ENDED
@@ -161,6 +163,7 @@ class StructuredMemory(Memory):
     async def observe(self, event: Event) -> None:
         """Update the memory of the one whose event it is."""
         store = self._stores[event.who]
+        # Each agent updates its own memory alone (§3).
         known = self._known.get(event.who) or await store.begin(empty(TEMPLATE), change=OBSERVED)
         agent = Agent(event.who, TEMPLATE, MEMORY_TOKENS, self.place.who, "background", MEMORY_TASK)
         done = await f_memory_update(agent, known.memory, event.line)
@@ -188,13 +191,13 @@ class SharedPool(Memory):
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return the pairs that the pool's retriever ranks first."""
-        vector = (await look_up(self._pool, situation)).vector
+        vector = (await look_up(self._pool, situation)).vector  # of the trained retriever, once one serves
         found = await self._pool.retrieve(situation, MAX_CANDIDATES, vector=vector)
         return [f"{each.pair.prompt} Answered: {each.pair.answer}" for each in found]
 
     async def end_of_task(self, outcome: Outcome) -> None:
         """Store what worked."""
-        if outcome.success and outcome.lesson:
+        if outcome.success and outcome.lesson:  # a failure would score below the paper's threshold
             answer = f"[{outcome.day}] {outcome.lesson}"
             said = {"agent": self.place.roles[0], "domain": "compared", "score": 100}
             await self._pool.add(Pair(prompt=outcome.task, answer=answer, **said), change=TASK_ENDED)
@@ -220,6 +223,7 @@ class CommonRecall(Memory):
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return the result of the one recall over all kinds."""
         name = self.place.name
+        # User and team share the course's name: all four parts are asked.
         asker = Asker(user=name, teams=(name,))
         found = await recall(self.place.ledger, situation, asker, budget=budget, cost=tokens)
         return [each.line for each in found]

@@ -90,6 +90,7 @@ async def play(case: Case) -> Row:
             place = Place(name, Path(folder), ledger, embedder, case.who, family.roles)
             played = PlayedMemory(memory_named(case.memory)(place), case.budget, case.who)
             await played.through(family, case.seed, case.size)
+        # After the ledger is closed, so that nothing is still buffered.
         used = await asyncio.to_thread(bytes_on_disk, Path(folder))
     return {**case._asdict(), "tasks": played.tasks, **played.costs.model_dump(), "bytes": used}
 
@@ -172,7 +173,7 @@ async def answered(situation: Situation, recalled: Sequence[str], who: str) -> s
             return (await ask(answer, given, who)).value
         return given.choices[(await ask(choose, given, who)).value.choice]
     except BadAnswer:
-        return given.choices[0] if given.choices else UNKNOWN
+        return given.choices[0] if given.choices else UNKNOWN  # as without a memory
 
 
 def fitted(texts: Sequence[str], budget: int) -> list[str]:
@@ -180,7 +181,7 @@ def fitted(texts: Sequence[str], budget: int) -> list[str]:
     shown = list[str]()
     for text in texts:
         budget -= tokens(text)
-        if budget < 0:
+        if budget < 0:  # a later, shorter text must not overtake a better one
             break
         shown.append(text)
     return shown

@@ -70,6 +70,7 @@ class LongMemEval(BaseModel):
             for day, turns in sessions
             for turn in turns
         ]
+        # LongMemEval's abstention questions.
         right = UNKNOWN if self.question_id.endswith("_abs") else str(self.answer)
         return History(
             events=events,
@@ -116,18 +117,15 @@ def of_folder(folder: Path) -> dict[str, Family]:
     """Return a family for each file of a folder, or of a file itself. Raises BadInput."""
     if not (files := files_in(folder)):
         raise BadInput(f"There is no file with conversations in {folder}.", PUBLIC_DATA_HINT)
-    return {each.stem: _family(each) for each in files}
+    people = {
+        each: sorted({event.who for history in read(each) for event in history.events}) for each in files
+    }
+    return {each.stem: Family(each.stem, partial(_play, each), who) for each, who in people.items()}
 
 
 def files_in(folder: Path) -> list[Path]:
     """Return the files that are read: those of a folder, or a file itself."""
     return [folder] if folder.is_file() else sorted([*folder.glob("*.json"), *folder.glob("*.jsonl")])
-
-
-def _family(file: Path) -> Family:
-    return Family(
-        file.stem, partial(_play, file), sorted({e.who for each in read(file) for e in each.events})
-    )
 
 
 @cache

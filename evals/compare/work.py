@@ -77,6 +77,7 @@ class Table(NamedTuple):
             base.execute(f"CREATE TABLE {self.name} (id INTEGER PRIMARY KEY, {columns})")
             base.executemany(f"INSERT INTO {self.name} ({columns}) VALUES (?, ?, ?, ?, ?)", rows)
             base.execute(remedy.format(t=self.name))
+            # SQLite calls it every so many opcodes: no clock, the same everywhere.
             base.set_progress_handler(count, COUNTING_INTERVAL)
             base.execute(sql).fetchall()
         return counted
@@ -124,18 +125,18 @@ def _tune(
 ) -> Course:
     """Try remedies until one helps; one that failed before on this shape and data counts as misled."""
     about, left, before, misled = f"{job.shape} ({job.data})", [*remedies], job.cost(""), 0
-    chance.shuffle(left)
+    chance.shuffle(left)  # without memory every order of remedies is alike
     for tried in range(1, TASK_TRIES + 1):
         text = f"{job.task} Which remedy is tried next? It has to take {REQUIRED_GAIN:.0f} times fewer steps."
         answer = yield Situation(text, partial(chosen, like=(job.shape, about), left=left), tuple(left))
         remedy = answer if answer in left else left[0]
         left.remove(remedy)
-        gain = before / job.cost(remedy)
+        gain = before / job.cost(remedy)  # infinite cost, so no gain, where the test fails
         is_done = gain >= REQUIRED_GAIN
         said = f"{about} in {job.name}: {remedy} made it take {gain:.1f} times fewer steps"
         result = "solved" if is_done else "of no use" if gain else "it fails its test"
         yield Event(today, AGENT, f"{said}: {result}.")
-        misled += (about, remedy) in failed
+        misled += (about, remedy) in failed  # it had been tried and written down
         failed |= set() if is_done else {(about, remedy)}
         if is_done or tried == TASK_TRIES:
             yield Score(Outcome(job.task, is_done, f"{said}." if is_done else "", today), tried, misled)

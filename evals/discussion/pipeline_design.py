@@ -126,6 +126,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     }
     journal = sized.journal("pipeline_design", configuration)
     plan = [Case(*each) for each in product(sized.wordings, ARMS, range(sized.runs))]
+    # Both arms of a repetition one after the other, should the run be interrupted.
     plan.sort(key=lambda case: (case.wording, case.seed))
 
     async def one(case: Case) -> Row:
@@ -158,6 +159,7 @@ async def _held(options: Options, team: Team, task: str, case: Case, who: Identi
         max_turns=team.max_turns,
     )
     async with temporary_ledger(await options.opened_embedder()) as ledger:
+        # The same seed in both arms: they differ in the memory alone.
         with drawn(seed=SEED + case.seed, temperature=options.temperature):
             return await hold(case.name.replace("/", "-"), task, team, context, ledger)
 
@@ -236,7 +238,7 @@ def _figures(row: Row, fields: Sequence[str]) -> dict[str, float]:
 
 def _compared(values: Any) -> Row:
     baseline, intrinsic = (values.get_group(arm) for arm in ARMS)
-    same = len({*baseline, *intrinsic}) == 1
+    same = len({*baseline, *intrinsic}) == 1  # the test is undefined where all values are tied
     p = 1.0 if same else float(ranksums(intrinsic, baseline).pvalue)
     spreads = values.agg(["mean", "median", "std"]).rename(columns={"std": "sd"}).fillna(0.0)
     arms = {arm: {"values": values.get_group(arm).tolist(), **spreads.loc[arm].to_dict()} for arm in ARMS}

@@ -81,6 +81,7 @@ def _shares(sums: pd.DataFrame) -> pd.DataFrame:
         "stale": sums["stale"] / asked,
         "built on it": sums["derived"] / asked,
         "both": sums["both"] / asked,
+        # No division by 0 where nothing was found: 0 %.
         "no origin": sums["nameless"] / sums["found"].clip(lower=1),
         "missed": sums["missed"] / sums["known"].clip(lower=1),
     }
@@ -106,29 +107,20 @@ async def _tell(case: StoryRun, *, events: int, ledger: Ledger, embedder: Embedd
             counts["us"] += round(1e6 * (time.perf_counter() - began))
             counts.update(judged(event, shown, facts.values()))
         else:
-            await _do(memory, event)
+            act = {"share": memory.share, "forget": memory.forget}.get(event.kind, memory.say)
+            await (memory.decide(event.fact, event.text) if event.kind == "decide" else act(event.fact))
     return {"memory": case.memory, "story": case.seed, **counts}
-
-
-async def _do(memory: Memory, event: Event) -> None:
-    match event.kind:
-        case "share":
-            await memory.share(event.fact)
-        case "decide":
-            await memory.decide(event.fact, event.text)
-        case "forget":
-            await memory.forget(event.fact)
-        case _:
-            await memory.say(event.fact)
 
 
 def judged(event: Event, shown: Sequence[Shown], facts: Iterable[Fact]) -> dict[str, int]:
     """Count right and wrong texts among those that a person was shown."""
     said = " ".join(each.text for each in shown)
     fact, person = event.fact, event.person
+    # Of all facts, not only of the asked one: any leak counts.
     forbidden = {each for other in facts for each in {*other.values, *other.plans} - other.allowed(person)}
     old = {each for each in fact.values if each != fact.now}
     plans = {plan for plan, value in fact.plans.items() if value != fact.now}
+    # A plan quotes the value that it rests on; outliving it is `derived`, not `stale`.
     right, plain = fact.known_to(person), " ".join(each.text for each in shown if "plan" not in each.text)
     is_found = bool(right) and right in said
     owners = [each.origin for each in shown if right and right in each.text]

@@ -15,6 +15,7 @@ THINGS = ("database", "supplier", "deadline", "budget", "venue", "password", "co
 PROJECTS = ("harbour survey", "spring fair", "night bus", "archive", "bakery", "choir", "old mill")
 TEAMS = {"ann": "north", "bob": "north", "cid": "south", "dee": "south"}
 """The people, each with their team."""
+# Relative frequencies; questions measure, so they are the most frequent.
 WEIGHTS: dict[Kind, int] = {"say": 6, "share": 5, "change": 4, "decide": 4, "forget": 1, "ask": 10}
 SECRETS = 0.3
 """The share of facts that nobody ever shares."""
@@ -74,18 +75,17 @@ def story(seed: int, events: int, *, changes_are_shared: bool = False) -> Iterat
     """
     chance, facts = Random(f"governed {seed}"), list[Fact]()  # noqa: S311
     topics = [f"{thing} of the {project}" for thing in THINGS for project in PROJECTS]
-    chance.shuffle(topics)
+    chance.shuffle(topics)  # `pop` takes each once: a subject has one fact
     for _ in range(events):
-        while (event := _event(_kind(chance), chance, facts, topics)) is None:
+        # What is impossible now is drawn anew.
+        while (
+            event := _event(chance.choices([*WEIGHTS], [*WEIGHTS.values()])[0], chance, facts, topics)
+        ) is None:
             pass
         if changes_are_shared and event.kind == "change" and event.fact.shared:
             event.fact.shared = event.fact.now
             event.fact.told.add(event.fact.now)
         yield event
-
-
-def _kind(chance: Random) -> Kind:
-    return chance.choices([*WEIGHTS], [*WEIGHTS.values()])[0]
 
 
 def _event(kind: Kind, chance: Random, facts: list[Fact], topics: list[str]) -> Event | None:
@@ -94,9 +94,14 @@ def _event(kind: Kind, chance: Random, facts: list[Fact], topics: list[str]) -> 
         fact = Fact(topics.pop(), chance.choice([*TEAMS]), chance.random() < SECRETS, [_word(chance)])
         facts.append(fact)
         return Event(kind, fact.owner, fact, fact.text)
-    if not facts or not _can(kind, fact := chance.choice(facts)):
+    if not facts:
         return None
-    person, text = fact.owner, fact.text
+    fact = chance.choice(facts)
+    person, text, is_known = fact.owner, fact.text, fact.shared == fact.now
+    # Sharing the same value twice would be no event; a team decides by what holds now.
+    can = {"share": not fact.is_secret and not is_known, "decide": is_known}
+    if kind != "ask" and (fact.is_forgotten or not can.get(kind, True)):
+        return None
     match kind:
         case "share":
             fact.shared = fact.now
@@ -114,14 +119,8 @@ def _event(kind: Kind, chance: Random, facts: list[Fact], topics: list[str]) -> 
     return Event(kind, person, fact, text)
 
 
-def _can(kind: Kind, fact: Fact) -> bool:
-    """Return whether an operation is possible in the present state of a fact."""
-    is_known = fact.shared == fact.now
-    can = {"share": not fact.is_secret and not is_known, "decide": is_known}
-    return kind == "ask" or (not fact.is_forgotten and can.get(kind, True))
-
-
 def _word(chance: Random) -> str:
     """Return an unused word: four syllables of forty."""
+    # 40 ** 4 words: two equal ones are unlikely in a story of 30.
     syllables = [consonant + vowel for consonant in "bdfgklmn" for vowel in "aeiou"]
     return "".join(chance.choice(syllables) for _ in range(4)).capitalize()

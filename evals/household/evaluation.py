@@ -17,7 +17,6 @@ Under `rules` a weaker role is one whose decisions lapse in `LAPSES` of the case
 """
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -102,6 +101,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     jobs = jobs_of(options.jobs, responders.uses_model)
     episodes = await asyncio.to_thread(lambda: {size: _episodes(options, size) for size in options.members})
     runs = journal.path.with_suffix("")
+    # A bound depends on the episode alone: each is computed once, for all arms.
     bounds = [Case(None, episode) for each in episodes.values() for episode in each]
     with processes(jobs, finished) as one:
         play = partial(journal.play, one=one, progress=progress, concurrency=jobs)
@@ -137,19 +137,14 @@ def _plan(options: Options, responders: Responders, setting: Setting) -> Plan:
         for arm in mita
     ]
     narrow = [replace(arm, window=NARROW) for arm in arms if arm.name == "w/o summary"]
+    # The whole first, then the same without the summary (`Plan.compared`).
     narrow = [replace(arm, summary=True) for arm in narrow] + narrow
-    return Plan(arms, mita + models, _weaker(mita[-1:], responders), narrow)
-
-
-def _weaker(mita: Sequence[Arm], responders: Responders) -> list[Arm]:
-    """Return figure 3b's arms: MiTa, weaker members, a weaker manager, both weaker."""
-
-    def weakened(arm: Arm, *roles: str) -> Arm:
+    weaker = list[Arm]()  # figure 3b
+    for roles in ((), ("member",), ("manager",), ("member", "manager")):
         lapsing: Row = {f"{role}_lapses": LAPSES for role in roles}
-        return replace(arm, **dict.fromkeys(roles, responders.weak.responder) if responders.weak else lapsing)
-
-    weaker = ((), ("member",), ("manager",), ("member", "manager"))
-    return [weakened(arm, *roles) for arm in mita for roles in weaker]
+        less = dict.fromkeys(roles, responders.weak.responder) if responders.weak else lapsing
+        weaker += [replace(arm, **less) for arm in mita[-1:]]
+    return Plan(arms, mita + models, weaker, narrow)
 
 
 def _episodes(options: Options, agents: int) -> list[Episode]:

@@ -49,9 +49,10 @@ async def finished(case: Case) -> Row:
     arm, episode, begun = case.arm, case.episode, time.perf_counter()
     if arm is None:
         return {"bound": lower_bound(episode).steps}
+    # File systems allow 255 bytes, and the folder's name is long.
     name = re.sub(r"[^A-Za-z0-9]+", "-", case.key).strip("-").lower()[:150]
     trace = Trace(case.runs / f"{name}.jsonl")
-    trace.path.unlink(missing_ok=True)
+    trace.path.unlink(missing_ok=True)  # a killed run left its beginning
     result = await _played(arm, episode, trace)
     trace.append("end", bound=case.bound, **{name: result[name] for name in ENDING})
     return {
@@ -94,6 +95,6 @@ def _kept(arm: Arm, episode: Episode) -> Row:
     """Return the parameters of a generated episode, if they reproduce it; else the episode."""
     if episode.source == "generated":
         made: dict[str, Any] = {"seed": episode.seed, "category": episode.category, "agents": arm.agents}
-        if generate(**made) == episode:
+        if generate(**made) == episode:  # a later version may generate another episode from the same seed
             return {"generated": made}
     return {"episode": episode.model_dump(mode="json")}

@@ -94,6 +94,7 @@ class Results:
         mine, theirs = self.steps(arm, category), self.steps(base, category)
         if mine is None or theirs is None:
             return None
+        # Symmetric: within -1 and 1 (§4.1).
         return (theirs.value - mine.value) / max(theirs.value, mine.value)
 
     def counts(self, arm: Arm, names: Sequence[str]) -> dict[str, float]:
@@ -103,6 +104,7 @@ class Results:
 
     def difference(self, arm: Arm, rival: Arm, category: str = AVERAGE) -> Difference | None:
         """Compare two arms over the episodes that both have played."""
+        # pandas aligns by episode; one played by only one arm gives nan.
         gaps = (self.cell(arm, category)["steps"] - self.cell(rival, category)["steps"]).dropna()
         if not len(gaps):
             return None

@@ -69,7 +69,14 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     who = await identify(options.agents)
     folder = _folder(options)
     loaded = [] if folder is None else await asyncio.to_thread(load_folder, folder)
-    journal = await _journal(options, who, loaded)
+    configuration = {
+        "problems": [digest(problem.model_dump()) for problem in loaded] or options.problems or PROBLEMS,
+        "agents": who.model_dump(),
+        "rooms": [options.context_tokens, options.memory_tokens],
+        "shown": options.example,
+        "embedder": (await options.opened_embedder()).name,
+    }
+    journal = options.journal("pddl", configuration)
     home = home_beside(journal).absolute()
     home.mkdir(parents=True, exist_ok=True)
     teams = [
@@ -78,6 +85,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         for cases in await asyncio.to_thread(_cases, options, who, home, loaded, seed)
     ]
     jobs = jobs_of(options.jobs, who.is_model)
+    # By turns, so that an interrupted run has the same problems for all.
     turns = {case.name: case for turn in zip_longest(*teams) for case in turn if case}
     if not turns:
         wrong = f"No problem leaves room for turns: the context has {options.context_tokens} tokens."
@@ -119,21 +127,11 @@ def _folder(options: Options) -> Path | None:
     return place / "pddl" if place is not None and (place / "pddl").is_dir() else None
 
 
-async def _journal(options: Options, who: Identity, loaded: Sequence[Problem]) -> Journal:
-    configuration = {
-        "problems": [digest(problem.model_dump()) for problem in loaded] or options.problems or PROBLEMS,
-        "agents": who.model_dump(),
-        "rooms": [options.context_tokens, options.memory_tokens],
-        "shown": options.example,
-        "embedder": (await options.opened_embedder()).name,
-    }
-    return options.journal("pddl", configuration)
-
-
 def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, journal: Journal) -> Report:
     """Return tables, plot and summary of rows, one per memory, seed and problem."""
     played = pd.DataFrame(rows)
     played["success"] = played["success"].astype(float)
+    # AgentBoard's grounding accuracy: valid steps of all.
     played["grounding"] = played["valid_steps"] / played["steps"].clip(lower=1)
     order = {name: at for at, name in enumerate(LABELS)}
     played = played.sort_values("memory", key=lambda each: each.map(order), kind="stable")

@@ -73,8 +73,10 @@ async def play(case: Case) -> Row:
     async with ledger_at(place, embedder) as ledger, open_checkpointer(f"{place}.sqlite") as checkpointer:
         graph = pddl_team.builder.compile(store=LedgerStore(ledger), checkpointer=checkpointer)
         left = await graph.aget_state(config)
+        # Without input LangGraph goes on where the thread was stopped.
         given: Any = None if left.values else {"problem": problem.model_dump(), "task_id": case.name}
         started = perf_counter()
+        # The default writes a step while the next one runs.
         values = await graph.ainvoke(given, config, context=context, durability="sync")
     return {
         "memory": team.memory,

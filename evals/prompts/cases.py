@@ -43,6 +43,7 @@ SENTENCES_PER_TEXT = 3
 """Number of neutral sentences in one text of a list."""
 PATH_STEP = re.compile(r"\[(\d*)\]|([^.\[\]]+)")
 VALUE_PATH = re.compile(r"^$|^[^.\[\]]+(?:\[\d*\]|\.[^.\[\]]+)*$")
+# Models write typographic quotes, dashes and spaces.
 PLAIN_CHARACTERS = str.maketrans("‘’“”–—\u2011\u00a0\u202f", "''\"\"---  ")
 CONDITION_KINDS = ("one_of", "some", "none", "count", "between")
 
@@ -90,6 +91,7 @@ class Property(BaseModel):
             return False
         if self.some is not None and not all(_stands(phrase, found) for phrase in self.some):
             return False
+        # An empty answer may be right where only words are forbidden.
         if self.wanted.keys() <= {"some", "none"}:
             return True
         return bool(found) and all(self._fits(value) for value in found)
@@ -191,7 +193,7 @@ def _lengthened(name: str, value: Any, size: int) -> Any:
     at_once = 1 if isinstance(value, str) else SENTENCES_PER_TEXT
     size -= len(value) if isinstance(value, str) else sum(len(str(each)) for each in value)
     source, texts = _neutral(), list[str]()
-    while sum(map(len, texts)) < size or len(texts) % 2:
+    while sum(map(len, texts)) < size or len(texts) % 2:  # even, so that the content is in the middle
         texts.append(" ".join(next(source) for _ in range(at_once)))
     before, after = texts[: len(texts) // 2], texts[len(texts) // 2 :]
     if isinstance(value, list):
@@ -204,6 +206,7 @@ def _neutral() -> Iterator[str]:
     parts = yaml.safe_load(NEUTRAL.read_text(encoding="utf-8"))
     combined = [*product(parts["things"], parts["towns"], parts["sentences"])]
     for number in count():
+        # 7 shares no factor with 480: all differ, and neighbours have other things.
         thing, town, sentence = combined[number * 7 % len(combined)]
         yield sentence.format(thing=thing, town=town, year=FIRST_YEAR + number * 31 % YEARS)
 
@@ -217,16 +220,12 @@ def values_at(answer: Any, path: str) -> list[Any]:
     """Return the values at a path; a missing index or name has no value."""
     found = [answer]
     for index, name in PATH_STEP.findall(path):
-        found = [inner for value in found for inner in _inner(value, index, name)]
+        if name:
+            found = [value[name] for value in found if isinstance(value, dict) and name in value]
+        else:  # a slice, since an index beyond the end has no value
+            own = slice(int(index), int(index) + 1) if index else slice(None)
+            found = [each for value in found if isinstance(value, list) for each in value[own]]
     return found
-
-
-def _inner(value: Any, index: str, name: str) -> Sequence[Any]:
-    if name:
-        return [value[name]] if isinstance(value, dict) and name in value else []
-    if not isinstance(value, list):
-        return []
-    return value[int(index) : int(index) + 1] if index else value
 
 
 def _stands(phrase: str, found: Sequence[Any]) -> bool:

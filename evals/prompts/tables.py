@@ -3,9 +3,9 @@
 A role's figures are over all cases of all its questions; questions without a rule do not count for `rules`.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import pandas as pd
 import yaml
@@ -58,14 +58,12 @@ class Role(NamedTuple):
         return f"{self.workflow}: {self.field}" + (f" ({self.variant})" if self.variant else "")
 
 
-def _role(written: Row) -> Role:
-    """Return a role as its file has it, each question with its workflow."""
-    names = [each if "/" in each else f"{written['workflow']}/{each}" for each in written["questions"]]
-    return Role(**written | {"questions": names})
-
-
 _WRITTEN = Path(__file__).with_name("roles.yaml").read_text(encoding="utf-8")
-MEASURED_ROLES = [_role(each) for each in yaml.safe_load(_WRITTEN)]
+MEASURED_ROLES = [
+    # The file leaves out the workflow of a question where it is the role's own.
+    Role(**of | {"questions": [q if "/" in q else f"{of['workflow']}/{q}" for q in of["questions"]]})
+    for of in yaml.safe_load(_WRITTEN)
+]
 """Every role, in the order of the tables; memories of tasks serve discussions (`agents`) as well."""
 
 
@@ -76,7 +74,7 @@ class Answers:
         cases = pd.DataFrame(rows, columns=[*Outcome.model_fields, "case"])
         self.who = who
         self.asked = [*dict.fromkeys(cases["prompt"])]
-        cases = cases[cases["came"] != "no rule"]
+        cases = cases[cases["came"] != "no rule"]  # what rules cannot be asked is not wrong
         cases["right"] = (cases["came"] != "refused") & ~cases["wrong"].astype(bool)
         cases["tokens"] = cases["prompt_tokens"] + cases["reply_tokens"]
         self.cases = cases
@@ -111,6 +109,7 @@ class Answers:
             reasons.append(f"{usable} of {cases} usable")
         if (right := whole["right"]["right"]) < RIGHT * cases:
             reasons.append(f"{right} of {cases} right")
+        # A good mean must not hide one question that always fails.
         for name in role.questions if len(role.questions) > 1 else ():
             own = self.figures([name])
             if own["right"]["right"] < RIGHT_OF_EACH * own["cases"]:
@@ -171,30 +170,26 @@ def _line(role: Role, answers: Answers) -> Row:
 
 
 def _by_question(all_answers: Sequence[Answers]) -> Table:
-    cells = {each.who.responder: {name: _right_of(each, name) for name in each.asked} for each in all_answers}
+    def right(of: Row) -> str:
+        usable = of["first"] + of["repaired"]
+        return f"{of['right']['right']} of {of['cases']} ({usable})" if of["cases"] else "no rule"
+
+    cells = {
+        each.who.responder: {name: right(each.figures([name])) for name in each.asked} for each in all_answers
+    }
     title = "Right answers by question; in brackets: usable ones"
     return framed(title, pd.DataFrame(cells).rename_axis("question"))
-
-
-def _right_of(answers: Answers, name: str) -> str:
-    of = answers.figures([name])
-    right = f"{of['right']['right']} of {of['cases']} ({of['first'] + of['repaired']})"
-    return right if of["cases"] else "no rule"
 
 
 def _wrong_of(answers: Answers) -> list[Table]:
     wrong = answers.cases[~answers.cases["right"].astype(bool)].to_dict("records")
     if not wrong:
         return []
-    rows = [
-        [f"{each['prompt']}\n{each['case'].rpartition('/')[2]} ({each['kind']})", _fault(each)]
-        for each in wrong[:MAX_WRONG]
-    ]
+    rows = []
+    for each in wrong[:MAX_WRONG]:
+        fault = "refused: " * (each["came"] == "refused") + "; ".join(each["wrong"])
+        name = f"{each['prompt']}\n{each['case'].rpartition('/')[2]} ({each['kind']})"
+        rows.append([name, fault if len(fault) <= MAX_FAULT_CHARS else f"{fault[: MAX_FAULT_CHARS - 1]}…"])
     more = f", the first {MAX_WRONG} of {len(wrong)}" if len(wrong) > MAX_WRONG else ""
     title = f"What {answers.who.responder} got wrong{more}; its answers stand in the raw results"
     return [table(title, ["case", "what does not hold"], rows, figures=False, lines=True)]
-
-
-def _fault(row: Mapping[Hashable, Any]) -> str:
-    said = "refused: " * (row["came"] == "refused") + "; ".join(row["wrong"])
-    return said if len(said) <= MAX_FAULT_CHARS else f"{said[: MAX_FAULT_CHARS - 1]}…"

@@ -115,7 +115,7 @@ def likenesses(rows: Sequence[Item], columns: Sequence[Item], least: float = 0.0
         process.cdist(
             [" ".join(tokens(getattr(item, side))) for item in rows],
             [" ".join(tokens(getattr(item, side))) for item in columns],
-            scorer=fuzz.token_sort_ratio,
+            scorer=fuzz.token_sort_ratio,  # word order is no difference between two items
             score_cutoff=least,
             dtype=np.float32,
         )
@@ -138,7 +138,7 @@ def split(items: Sequence[Item], seed: int) -> Split:
     groups = near_duplicates(items)
     draw.shuffle(groups)
     made: Split = {part: [] for part in SPLIT_PARTS}
-    for group in sorted(groups, key=len, reverse=True):
+    for group in sorted(groups, key=len, reverse=True):  # large groups first: they fit while there is room
         part = _part_for(group, room, draw)
         made[part].extend(group)
         for item in group:

@@ -130,6 +130,7 @@ async def _run(
 ) -> None:
     """Run the pools side by side: each is its own, and within one the order is fixed."""
     total, done = len(arms) * sum(steps(each) for each in splits.values()), count(1)
+    # Within a pool the order is fixed: other pools keep the server busy.
     beside = asyncio.Semaphore(CONCURRENT_POOLS)
 
     async def go(pool_run: PoolRun) -> None:

@@ -48,15 +48,16 @@ async def judge(item: Item, judging: Judging, trained_answer: str) -> dict[Way, 
     """Return for each way its memories and the answer; the graph has answered for the trained one."""
     ranked = {way: await _ranked(item, way, judging) for way in WAYS}
     grades = await _grades(item, {each.key: each for found in ranked.values() for each in found}, judging)
+    # The key breaks ties, so that all ways are judged alike.
     useful = set(sorted(grades, key=lambda key: (grades[key], key))[: LABELS_PER_QUESTION // 2])
     found = dict[Way, Row]()
     for way, memories in ranked.items():
-        shown = memories[:EXAMPLES_PER_PROMPT]
+        shown, keys = memories[:EXAMPLES_PER_PROMPT], [each.key for each in memories]
         own = trained_answer if way == "trained" else await _answered(item, shown, judging)
         found[way] = {
-            "shown": [each.key for each in shown],
-            "recall@3": _recall(shown, useful),
-            "recall@10": _recall(memories, useful),
+            "shown": keys[:EXAMPLES_PER_PROMPT],
+            "recall@3": fmean(key in keys[:EXAMPLES_PER_PROMPT] for key in useful) if useful else 0.0,
+            "recall@10": fmean(key in keys for key in useful) if useful else 0.0,
             "contradiction": fmean(grades[each.key] for each in shown) if shown else MAX_CONTRADICTION,
             "own agent": own_share(shown, item.agent),
             "answer": own,
@@ -67,6 +68,7 @@ async def judge(item: Item, judging: Judging, trained_answer: str) -> dict[Way, 
 async def _ranked(item: Item, way: Way, judging: Judging) -> list[Pooled]:
     """Return the first memories by one way; no answer twice, as in the graph."""
     found = await _found(item, way, judging)
+    # Reversed: of equal answers the first found stays.
     distinct = {each.pair.answer: each for each in reversed(found)}
     kept = {each.key for each in distinct.values()}
     return [each for each in found if each.key in kept][:JUDGED_DEPTH]
@@ -105,10 +107,6 @@ async def _grades(item: Item, memories: dict[str, Pooled], judging: Judging) -> 
 def own_share(shown: Sequence[Pooled], agent: str) -> float:
     """Return the share of memories that are of the asker's kind."""
     return fmean(each.pair.agent == agent for each in shown) if shown else 0.0
-
-
-def _recall(found: Sequence[Pooled], useful: set[str]) -> float:
-    return len(useful & {each.key for each in found}) / len(useful) if useful else 0.0
 
 
 async def _answered(item: Item, examples: Sequence[Pooled], judging: Judging) -> str:

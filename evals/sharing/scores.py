@@ -71,6 +71,7 @@ class BertScore:
             raise BadInput(f"{self.folder} holds no encoder: {error}", "Give its folder.") from error
         self._device = device()
         self._model = _cut(model, layers).to(self._device).eval()
+        # No idf weighting, as bert-score's default; the ends of a text count nothing.
         self._weights: defaultdict[int, float] = defaultdict(lambda: 1.0)
         self._weights[self._tokenizer.sep_token_id] = self._weights[self._tokenizer.cls_token_id] = 0.0
 
@@ -82,7 +83,10 @@ class BertScore:
     def score(self, answers: Sequence[str], references: Sequence[str]) -> list[Likeness]:
         """Return precision and F1 of each answer with its reference; an answer without a word has 0."""
         said = [
-            at for at, (a, b) in enumerate(zip(answers, references, strict=True)) if a.strip() and b.strip()
+            # bert-score warns of an empty text and scores it by its separators.
+            at
+            for at, (a, b) in enumerate(zip(answers, references, strict=True))
+            if a.strip() and b.strip()
         ]
         scores = [Likeness(0.0, 0.0)] * len(answers)
         if said:

@@ -78,7 +78,7 @@ async def resolve(who: str) -> str:
     if who == "auto":
         if not chosen:
             key = (settings().ollama_url, settings().model)
-            known = _decided.get(key)
+            known = _decided.get(key)  # a model that was found stays: if it fails, that is an error
             if known and (known.responder != "rules" or time.monotonic() - known.at < LOOK_AGAIN_SECONDS):
                 return known.responder
             found = _decided[key] = _Decision(*await _find_responder(*key), time.monotonic())
@@ -182,11 +182,11 @@ async def _find_responder(url: str, model: str) -> tuple[str, str]:
     get = f"Get a model: ollama pull {model}"
     try:
         names = await catalogue.digests(url)
-    except catalogue.Refused:
+    except catalogue.Refused:  # the usual case on a machine without Ollama: its own hint
         return "rules", f"No Ollama at {url}: answering by rules. {get}"
     except ModelUnavailable as error:
         return "rules", f"{str(error).rstrip('.')}: answering by rules. {error.hint}"
-    if model in names or f"{model}:latest" in names:
+    if model in names or f"{model}:latest" in names:  # Ollama lists a model without a tag as `latest`
         return f"ollama:{model}", ""
     return "rules", f"Ollama at {url} has no {model}: answering by rules. {get}"
 
@@ -224,4 +224,5 @@ def as_drawn(options: CallOptions) -> CallOptions:
     if draw is None:
         return options
     seed, temperature = draw
+    # At least: JSON is asked for at 0.0, where all seeds give the same reply.
     return replace(options, seed=seed, temperature=max(options.temperature, temperature))

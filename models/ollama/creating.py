@@ -48,7 +48,7 @@ async def create(url: str, name: str, base: str, adapter: Path) -> None:
             raise meaning(error, url, base) from error
     if done.status != "success":
         raise BadInput(f"Ollama did not make {name} of the adapter.", ADAPTER_HINT)
-    clear_catalogue()  # what it is now may differ from what was asked of it before
+    clear_catalogue()  # the name may have been another model's before
 
 
 ADAPTER_HINT = "Its base must be the model that was tuned, and of a family that Ollama takes adapters for."

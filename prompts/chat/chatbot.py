@@ -8,7 +8,7 @@ from mneme.prompts.prompt import Informed, Line, Prompt
 class Recalled(Line):
     """A memory with the time for which it holds, as far as known, and the day on which the user said it."""
 
-    line = "{content} (told on {told_on})"
+    line = "{content} (told on {told_on})"  # by the day the newer of two that disagree can be told
 
     content: str
     told_on: str = ""

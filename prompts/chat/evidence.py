@@ -17,6 +17,8 @@ YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…)\s*")
 UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 """Letters of scripts that put no space between words: Thai, Lao, Japanese, Chinese."""
+# No sentence ends within `a.m.`, after a title, or after an ordinal (`am 3. Mai`); in Chinese and Japanese no
+# space follows a full stop.
 SENTENCE_END = re.compile(
     r"(?<=[.!?…؟।])(?<![\s.][A-Za-z]\.)(?<!Mrs\.)(?<!Prof\.)(?<!Col\.)(?<!Mr\.)(?<!Ms\.)(?<!Dr\.)(?<!St\.)"
     r"(?!(?<=\d\.)\s+(?:[^\W\dA-ZÄÖÜ_]|(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)))\s+"
@@ -24,15 +26,16 @@ SENTENCE_END = re.compile(
 )
 CLAUSE_END = re.compile(r"[.;!?。！？；](?:\s+|$)|(?<=[。！？；])|,\s+(?:and|but|und|y|et|e|ve|и)\s+")
 TYPING_ERRORS = 0.9
-"""The similarity from which a quote with typing errors is accepted; its numbers must be the same."""
+"""Similarity from which a quote with typing errors is accepted; its numbers must be the same."""
 MAX_AROUND = 300
 """Maximum characters of the sentences around a quote."""
 STEM = 4
-"""Number of first letters that all forms of a word share."""
+"""Number of first letters that are taken for what all forms of a word share."""
 
 
 def folded(text: str) -> str:
     """Return a text without case, accents, vowel signs and variants of one letter."""
+    # Vowel signs (Hindi, Arabic, Thai) go since `\w` does not match them, and they would part a word.
     parted = unicodedata.normalize("NFKD", text.replace("’", "'")).casefold()
     return "".join(each for each in parted if unicodedata.category(each)[0] != "M")
 
@@ -47,7 +50,7 @@ def sentences(text: str) -> list[str]:
     """Return the sentences of a text; a full stop in code, in `a.m.` or after a title ends none."""
     joined = [""]
     for part in SENTENCE_END.split(text):
-        if joined[-1].count("`") % 2:
+        if joined[-1].count("`") % 2:  # the end lies within code
             joined[-1] += f" {part}"
         else:
             joined.append(part)
@@ -65,6 +68,8 @@ def located(quote: str, text: str) -> str:
         (plain, places), (wanted, _) = _spaced(text, max(end, 0)), _spaced(part, 0)
         at = plain.find(wanted)
         if at < 0:
+            # Align with typing errors by the longest run of letters in common. With autojunk, difflib would
+            # leave out every letter that is frequent in a quote of 200 letters or more.
             match = SequenceMatcher(None, plain, wanted, autojunk=False).find_longest_match()
             at = max(match.a - match.b, 0)
         begin, after = plain.rfind(" ", 0, at + 1), plain.find(" ", at + len(wanted) - 1) + 1
@@ -76,7 +81,7 @@ def located(quote: str, text: str) -> str:
     return text[first : end + (text[end : end + 1] in {".", "!", "?", "。"})] if first >= 0 else ""
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=64)  # a message is searched again for each of its quotes
 def _spaced(text: str, start: int) -> tuple[str, list[int]]:
     """Return the folded words of a text with one space around each, and where each letter stands."""
     letters = [
@@ -102,7 +107,7 @@ def left_out(memory: str, outdated: str, content: str) -> str:
     content. One that shares them with `outdated` does not count: an end may take its whole clause with it.
     """
     clauses = [each for each in map(str.strip, CLAUSE_END.split(memory)) if each]
-    for clause in clauses:
+    for clause in clauses:  # judged by the words that it alone has: the others may be kept by another clause
         own = _stems(clause) - _stems(" ".join(each for each in clauses if each is not clause))
         if _stems(outdated).isdisjoint(own) and 2 * len(own - _stems(content)) > len(own):
             return clause
@@ -124,8 +129,9 @@ def changed_number(content: str, quote: str, before: Sequence[str] = ()) -> str:
         return [each for each in numbers if not any(_one_number(each, other) for other in others)]
 
     said, wrote = NUMBER.findall(folded(quote)), NUMBER.findall(folded(content))
-    dated = YEAR.search(content) is not None and YEAR.search(quote) is None
+    dated = YEAR.search(content) is not None and YEAR.search(quote) is None  # "tomorrow" became a date
     new = other_than(wrote, [*said, *NUMBER.findall(folded(" ".join(before)))])
+    # Where all that were said are there, too, a further number replaces none of them.
     return new[0] if new and other_than(said, wrote) and not dated else ""
 
 
@@ -139,6 +145,7 @@ def strange_name(entities: Iterable[str], content: str, sources: Sequence[str]) 
     said = " ".join(map(folded, sources))
     for entity in entities:
         parts = words(entity)
+        # Beginnings, since the end of a name may be inflected; initials, since it may have been spelt out.
         known = [*(each[: STEM - 1] for each in parts), "".join(each[0] for each in parts)]
         if entity[:1].isupper() and entity in content and not any(each in said for each in known):
             return entity

@@ -42,6 +42,7 @@ class Verdict(BaseModel):
     """How a new fact stands to one memory."""
 
     rationale: Reason = Field(description="One sentence, written before deciding.")
+    # The paper's conflict router knows conflict or not; its test 6 then replaced what was to be added to.
     relation: Literal["conflict", "addition", "duplicate", "unrelated"]
     outdated: str = Field(
         "",
@@ -75,7 +76,7 @@ class ToolGiven(Incoming):
 class ToolChoice(BaseModel):
     """One call of `insert_memory(quote)` or `update_memory(index, quote)`; what to write comes later."""
 
-    name: Literal["insert_memory", "update_memory"]
+    name: Literal["insert_memory", "update_memory"]  # the paper's tools (§3.1), without a reason field
     quote: Quote
     index: int = Field(-1, ge=-1, le=99, description="Number of the memory to update; -1 for insert_memory.")
 
@@ -120,6 +121,7 @@ Turns before it (context only):
 )
 
 
+# "never his sister": the paper's insert function made "my sister Emily" into that (table 1, test 4).
 compose_memories = Prompt(
     name="compose_memories",
     given=Composing,
@@ -215,6 +217,7 @@ $memory
 )
 
 
+# A refusal: whether words stand in a memory is certain.
 @check_conflict.check
 def check_verdict(given: Pair, answer: Verdict) -> None:
     """Reject a conflict that does not show what of the memory becomes false."""

@@ -154,13 +154,8 @@ here. {TASK_IS_DATA}""",
 
 How the solution is written: $form
 The approach, when $condition: $pattern""",
+    bounds=[lambda given: some_of("used", ()) | parts_bounds(given)],  # no card supports what is only tried
 )
-
-
-@carry_out.bound
-def can_be_carried_out(given: CarriedApproach) -> Schemas:
-    """Restrict the answer to the allowed parts of a solution, with room for each; no card supports it."""
-    return {**some_of("used", ()), **parts_bounds(given)}
 
 
 def guideline(text: str) -> Guideline | None:

@@ -360,6 +360,7 @@ def test_an_option_of_an_earlier_version_is_refused_with_its_present_name(mneme:
     failed(mneme("eval", "msc", "--at-once", "2"), "--at-once is --jobs now.")
     failed(mneme("contradictions", "list", "--by", "rules"), "--by is --comparer now.")
     failed(mneme("discuss", "memory", "d", "critic", "-n", "2"), "-n is --turn now.")
+    failed(mneme("share", "retriever", "rollback", "--to", "0"), "--to is --to-version now.")
     assert mneme("recall", "--", "--budget").returncode == 0, "a text may be like an option"
 
 

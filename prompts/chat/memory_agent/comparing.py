@@ -7,14 +7,15 @@ from pydantic import BaseModel, Field
 
 from mneme.prompts.chat.evidence import left_out, located
 from mneme.prompts.chat.memory_agent.reading import MAX_MEMORY_CHARS
-from mneme.prompts.prompt import Line, Prompt, Reason, Schemas, one_of
+from mneme.prompts.prompt import Line, Prompt, Reason, one_of
 
 MAX_JUDGEMENTS = 24
 """Maximum number of relations in one answer."""
 PERIOD = re.compile(r" \((from|until) [\d-]+(, until [\d-]+)?\)$")
-"""Validity period of a memory, which follows its text and is not part of it."""
+"""Validity period of a memory, which follows its text: leaving it out of an update loses nothing."""
+# The paper's conflict is a change, now or later, or a correction; each is carried out in another way.
 Relation = Literal["change", "later", "correction", "duplicate", "addition", "unclear"]
-"""Relation of a fact to a memory. A change, now or later, and a correction are the paper's conflict."""
+"""Relation of a fact to a memory."""
 
 
 class Fact(Line):
@@ -53,6 +54,7 @@ class Judgement(BaseModel):
 class Judgements(BaseModel):
     """The pairs of a fact and a memory that have to do with one another; all others are unrelated."""
 
+    # First, so that each memory is looked at before any pair is judged: one fact may change several.
     look: str = Field("", max_length=600, description="Each memory's number, and what changes in it.")
     judgements: list[Judgement] = Field(max_length=MAX_JUDGEMENTS)
 
@@ -101,21 +103,19 @@ $facts
 $memories
 </memories>
 """,
+    bounds=[
+        lambda given: {
+            "judgements[].fact": one_of(range(len(given.facts))),
+            "judgements[].memory": one_of(range(len(given.memories))),
+        }
+    ],
 )
-
-
-@compare_memories.bound
-def judgement_bounds(given: Comparing) -> Schemas:
-    """Restrict the answer to the numbers of the facts and of the memories."""
-    return {
-        "judgements[].fact": one_of(range(len(given.facts))),
-        "judgements[].memory": one_of(range(len(given.memories))),
-    }
 
 
 @compare_memories.doubt
 def doubt_judgements(given: Comparing, answer: Judgements) -> None:
     """Doubt an updated memory that may leave out what is still true."""
+    # No refusal: rules of English that overruled a model were wrong in twelve of twelve cases.
     for each in answer.judgements:
         memory = PERIOD.sub("", given.memories[each.memory])
         if each.updated and (left := left_out(memory, each.outdated, each.updated)):
@@ -129,7 +129,7 @@ def check_judgements(given: Comparing, answer: Judgements) -> None:
     for each, pair in zip(answer.judgements, pairs, strict=True):
         if pairs.count(pair) > 1:
             raise ValueError(f"fact {each.fact}, memory {each.memory} comes twice: give it one relation.")
-        changes = each.relation in {"change", "correction"}
+        changes = each.relation in {"change", "correction"}  # "later" takes no words out of the memory
         if changes and not located(each.outdated, given.memories[each.memory]):
             raise ValueError(
                 f"outdated is not in memory {each.memory}: copy the words of it that are no longer true."

@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from mneme.prompts.chat.memory_agent.reading import MAX_ITEMS, Content, check_content
-from mneme.prompts.prompt import Prompt, Reason, Schemas, one_of, some_of
+from mneme.prompts.prompt import Prompt, Reason, one_of, some_of
 
 
 class Forgetting(BaseModel):
@@ -27,6 +27,7 @@ class Forgotten(BaseModel):
 
     rationale: Reason = Field(description="One sentence, written before deciding.")
     numbers: list[int] = Field(max_length=MAX_ITEMS)
+    # Without it a memory that says other things, too, was retired whole.
     rest: list[Rest] = Field([], max_length=MAX_ITEMS)
 
 
@@ -66,14 +67,13 @@ $message
 $memories
 </memories>
 """,
+    bounds=[
+        lambda given: (
+            some_of("numbers", range(len(given.memories)))
+            | {"rest[].memory": one_of(range(len(given.memories)))}
+        )
+    ],
 )
-
-
-@choose_forgotten.bound
-def offered(given: Forgetting) -> Schemas:
-    """Restrict the answer to the numbers of the memories."""
-    numbers = range(len(given.memories))
-    return some_of("numbers", numbers) | {"rest[].memory": one_of(numbers)}
 
 
 @choose_forgotten.check

@@ -5,7 +5,7 @@ The memory agent's other questions share its limits on written text, and its cer
 
 import re
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
 
@@ -26,19 +26,16 @@ MAX_MEMORY_CHARS = 1000
 MAX_ITEMS = 12
 """Maximum memories that a model writes from one message, and maximum names and relations of one memory."""
 VALID_DAY = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?")
-
-
-def _day(value: Any) -> Any:
-    """Return the date in a text, or "" without one: a wrong date is no reason to ask again."""
-    found = VALID_DAY.search(value) if isinstance(value, str) else None
-    return found[0] if found else "" if isinstance(value, str) else value
-
-
 Name = Annotated[str, Field(max_length=80)]
 Relation = Annotated[str, Field(max_length=200)]
 Content = Annotated[str, Field(max_length=MAX_MEMORY_CHARS)]
 Quote = Annotated[str, Field(max_length=MAX_MEMORY_CHARS)]
-Day = Annotated[str, BeforeValidator(_day), Field(max_length=10)]
+Day = Annotated[
+    str,
+    # The first date of a text, or "": a wrong date is no reason to ask again.
+    BeforeValidator(lambda value: [*VALID_DAY.findall(value), ""][0] if isinstance(value, str) else value),
+    Field(max_length=10),
+]
 """A day, a month or a year: `2026-03-14`, `2026-03`, `2026`; empty where it is not known."""
 
 
@@ -55,7 +52,9 @@ class Candidate(BaseModel):
     """One self-contained memory to be."""
 
     content: Content = Field(description="Third person, pronouns resolved, understandable by itself.")
+    # After the content, which it proves: what a model cannot quote, nobody said.
     quote: Quote = Field(description="The words of the message that say so, copied.")
+    # Kinds, entities and relations are the paper's future work (§4.2).
     kind: Literal["semantic", "episodic"] = Field(description="What lasts, or what happens once.")
     entities: list[Name] = Field(
         [], max_length=MAX_ITEMS, description="Names of people, animals, places and things in it."
@@ -78,6 +77,7 @@ class Read(Candidate):
 class Route(BaseModel):
     """Whether a message says anything worth remembering, or wants something forgotten."""
 
+    # Before the route: a later one would only justify it. The paper's router sent an empty route (§4.2).
     rationale: Reason = Field(description="One sentence, written before deciding.")
     route: Literal["store", "discard", "forget"]
 
@@ -140,7 +140,7 @@ def written_bounds(given: Incoming) -> Schemas:
 
     A script without spaces needs only 5.
     """
-    said = len(given.message)
+    said = len(given.message)  # a small model fills each list and text to its end
     most = {"maxItems": min(MAX_ITEMS, 1 + said // (5 if UNSPACED.search(given.message) else 15))}
     return {
         "memories": most,
@@ -155,6 +155,7 @@ def written_bounds(given: Incoming) -> Schemas:
 @read_message.check
 def check_reading(given: Incoming, answer: Reading) -> None:
     """Check the route against the memories, and every memory against the message."""
+    # Which half of a contradictory answer is meant, only the model knows.
     if answer.route == "discard" and answer.memories:
         raise ValueError("memories must be empty when route is 'discard'; else route is 'store'.")
     if answer.route == "store" and not answer.memories:
@@ -171,10 +172,8 @@ def check_candidate(given: Incoming, memory: Candidate, where: str = "") -> None
 
 @read_message.doubt
 def doubt_reading(given: Incoming, answer: Reading) -> None:
-    """Doubt a number that replaces another one of the message, and a name that the message lacks.
-
-    A doubt is stated once, and may be wrong.
-    """
+    """Doubt a number that replaces another one of the message, and a name that the message lacks."""
+    # Doubts: a number may have been computed, and a name may be known from what nobody shows here.
     sources = [given.message, *given.preceding, *given.known]
     for number, memory in enumerate(answer.memories):
         if name := strange_name(memory.entities, memory.content, sources):

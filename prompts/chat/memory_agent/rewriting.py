@@ -67,6 +67,7 @@ def check_rewritten(given: Pair, answer: Rewritten) -> None:
     check_content(answer.content, "content")
 
 
+# Test 6 of the paper lost a memory so. A doubt: whether a clause still holds is a judgement of language.
 @rewrite_memory.doubt
 def doubt_rewritten(given: Pair, answer: Rewritten) -> None:
     """Doubt a rewrite that may leave out what is still true."""

@@ -61,6 +61,8 @@ class Objections(BaseModel):
     objections: list[Objection] = Field([], max_length=MAX_ANSWER_ITEMS)
 
 
+# The four kinds of objection are the paper's (§3, step 2); the trial is ours: the draft of §7's third task
+# can be challenged only after it has run.
 challenge_draft = Prompt(
     name="challenge_draft",
     given=Review,
@@ -134,6 +136,7 @@ def can_be_objected(given: Review) -> Schemas:
     kinds += ["contradiction"] if given.cards else []
     kinds += ["known_pitfall"] if given.pitfalls else []
     return {
+        # A command checks files, where there is a world that runs it.
         "hidden_check": {"maxLength": MAX_CHECK_CHARS if given.trial and "files" in given.parts else 0},
         "objections": {"maxItems": 6},
         "objections[].kind": {"enum": kinds},

@@ -68,7 +68,7 @@ class Finding(BaseModel):
     )
     success: bool = Field(True, description="For reinforce: whether the card helped.")
     card: int = Field(NONE, description="Number of the used card that it is about, else -1.")
-    event: Literal["create", "reinforce", "dispute", "dead_end"]
+    event: Literal["create", "reinforce", "dispute", "dead_end"]  # last: it decides on what stands above
 
 
 class Findings(BaseModel):
@@ -156,6 +156,7 @@ def can_be_found(given: Experience) -> Schemas:
     """Restrict the answer to the cards that were used, and to the actions allowed on them."""
     events = ["create", "dead_end"]
     events += ["reinforce"] if given.used else []
+    # A conflict with a verified card opens a dispute and never overwrites the card (§3, step 5).
     events += ["dispute"] if any(card.status in DISPUTABLE for card in given.used) else []
     return {
         "findings": {"maxItems": len(given.used) + 2},

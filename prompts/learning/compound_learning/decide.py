@@ -45,6 +45,7 @@ class Resolution(BaseModel):
     promote: list[int] = Field(
         [], max_length=MAX_ANSWER_ITEMS, description="Numbers of the used cards that you approve as verified."
     )
+    # The paper verifies a new card at once from a confidence of 0.8 (§3, step 5), and its §7 does not.
     verify_new: bool = Field(
         False, description="Whether a new card from this task is verified at once: measured, and sure."
     )
@@ -97,7 +98,8 @@ $cards""",
 
 @resolve_task.bound
 def can_be_resolved(given: Case) -> Schemas:
-    """Bind the verdict to the measurement, and offer the cards that may be promoted."""
+    """Bind the verdict to the measurement, and offer the cards that may be promoted (§5)."""
+    # Whether a measured task is solved is no opinion; without a world there is nothing but one.
     measured = {} if given.trial is None else {"solved": {"enum": [given.trial.solved]}}
     failed = given.trial is not None and not given.trial.solved
     may_verify = given.trial is not None and not failed and not given.open_blocking

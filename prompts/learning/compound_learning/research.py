@@ -20,7 +20,7 @@ from mneme.prompts.learning.compound_learning.task import (
     Statement,
     parts_bounds,
 )
-from mneme.prompts.prompt import Prompt, Reason, Schemas, some_of
+from mneme.prompts.prompt import Prompt, Reason, some_of
 
 
 class File(BaseModel):
@@ -34,6 +34,7 @@ class Draft(BaseModel):
     """A solution, in the parts that the task's world takes: words, SQL, files or a diff."""
 
     rationale: Reason = Field(description="Why this approach, in one or two sentences.")
+    # Before the solution: the approach is chosen, then carried out.
     pattern: Pattern = Field(
         "", description="The approach in the pattern language, e.g. INDEX (filter, group); may be empty."
     )
@@ -126,13 +127,8 @@ $facts
 
 What a textbook begins with, or what nobody tried on such a task:
 $textbook""",
+    bounds=[lambda given: some_of("used", range(len(given.cards))) | parts_bounds(given)],
 )
-
-
-@draft_solution.bound
-def can_be_drafted(given: Assignment) -> Schemas:
-    """Restrict the answer to the shown cards and the allowed parts of a solution, with room for each."""
-    return {**some_of("used", range(len(given.cards))), **parts_bounds(given)}
 
 
 @draft_solution.check
@@ -202,14 +198,11 @@ Their remedies, made out for this task where they could be:
 $advice
 
 {KNOWLEDGE_SECTION}""",
+    bounds=[
+        lambda given: (
+            some_of("closed", range(len(given.objections)))
+            | parts_bounds(given)
+            | some_of("used", {*given.draft.used})
+        )  # a patch rests on no card that the draft did not use
+    ],
 )
-
-
-@patch_draft.bound
-def can_be_patched(given: Complaint) -> Schemas:
-    """Restrict the answer to the objections that were raised, and to the cards that the draft uses."""
-    return {
-        **some_of("closed", range(len(given.objections))),
-        **parts_bounds(given),
-        **some_of("used", {*given.draft.used}),
-    }

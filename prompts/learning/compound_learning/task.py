@@ -21,7 +21,7 @@ NO_LANGUAGE = "There is no pattern language here: a pattern is an approach in pl
 NONE = -1
 MAX_ANSWER_ITEMS = 100
 """Maximum items of any list in an answer, whoever answers; a model may give far fewer."""
-MAX_TEXT_CHARS = 1_900
+MAX_TEXT_CHARS = 1_900  # a model's server can enforce at most 1,999
 MAX_SQL_CHARS = 20_000
 """Maximum characters of a statement, as in query tuning; a model's limit follows the given query."""
 MAX_CLAIM_CHARS = 1_000
@@ -31,7 +31,7 @@ Condition = Annotated[str, Field(max_length=500)]
 Statement = Annotated[str, Field(max_length=1_000)]
 Severity = Literal["blocking", "advisory"]
 SERVED_TASKS = 10
-"""Number of the latest tasks served by a card that are shown: more successes cannot outweigh failures."""
+"""Number of the latest tasks served by a card that are shown: only these can outweigh failures."""
 DISPUTABLE = ("verified", "disputed")
 """Statuses of a card that a lesson can dispute."""
 
@@ -139,11 +139,10 @@ def dead_end(pattern: str, cards: Sequence[Known]) -> InVain | None:
 
 
 def is_refuted(end: InVain, cards: Sequence[Known]) -> bool:
-    """Return whether cards served tasks that a dead end covers as often as it failed, or all the latest ones.
-
-    Then its condition does not predict its failures.
-    """
+    """Return whether cards served as many tasks of a dead end as it failed in, or all of the latest ones."""
+    # Then its condition does not predict its failures. The paper does not weigh dead ends against successes.
     followed = [card for card in cards if any(each.pattern == end.approach for each in card.advice)]
+    # A task is covered if it has all features of the condition, whatever else it has.
     covered, tasks = {*end.condition.split("; ")}, [each for card in followed for each in card.served]
     return min(end.failed, SERVED_TASKS) <= sum(covered <= {*each.split("; ")} for each in tasks)
 
@@ -192,7 +191,9 @@ What the task is made of: $features"""
 
 
 def parts_bounds(given: Setting) -> Schemas:
-    """Return the room for each part of a solution; a query may be written anew for each alternative."""
+    """Return the room for each part of a solution; none for one that the world does not take."""
+    # A query may be written anew for each alternative of an OR. The odd number is never 2,000, the one limit
+    # that llama.cpp's grammars refuse.
     room = min(MAX_SQL_CHARS, max(MAX_TEXT_CHARS, 4 * len(given.material) + 1))
     lists = {"statements": 8, "files": 8}
     texts = {"query": room, "diff": MAX_SQL_CHARS, "answer": MAX_TEXT_CHARS}
