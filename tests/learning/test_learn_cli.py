@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from mneme.cli.learning.learn import Given, Place, numbered
-from mneme.environments.sql_tuning.analysis import applies, general
 from mneme.environments.sql_tuning.tasks import tasks
 from mneme.environments.worlds import Task, find_world
 from tests.doubles.command_line import Run, Running
@@ -156,7 +155,7 @@ def test_tasks_of_the_suite_can_all_be_laid_out() -> None:
         world = find_world("sql_tuning").open(Task(given=given))
         assert world.features and made_out(world, world.first_ideas()) and made_out(world, world.remedies())
         assert world.applies("; ".join(world.features)) is True
-        assert applies("; ".join(general(world.features)), world.features) is True
+        assert world.applies("; ".join(world.general)) is True
 
 
 @pytest.mark.long
