@@ -1,7 +1,7 @@
 """One member's judgement by rules: the value of each of its options.
 
 While something is to be found, the member plans its route through the places that may have it
-(`rules/household/search_routes.py`); an option is worth the more, the sooner all would be home if it came
+(`rules/household/routes.py`); an option is worth the more, the sooner all would be home if it came
 first. With one thing in hand it goes on, unless the target lies about on its way. Once all is found, the
 shortest rounds decide (`rules/household/rounds.py`).
 """
@@ -9,7 +9,7 @@ shortest rounds decide (`rules/household/rounds.py`).
 from mneme.prompts.household.household import View, Worker
 from mneme.rules.household.errands import HANDS, Aim, Errands
 from mneme.rules.household.rounds import Rounds
-from mneme.rules.household.search_routes import MIN_STEPS_TO_TURN, Routes
+from mneme.rules.household.routes import MIN_STEPS_TO_TURN, Routes
 
 WAITING = 1e-9
 DETOUR = 3
@@ -40,7 +40,7 @@ def best(view: View) -> int:
 def _merits_of_search(errands: Errands, me: Worker) -> dict[Aim, float]:
     """Weigh each stop by the expected end if it came first, and a delivery by whether it is on the way."""
     routes = Routes(errands, [me])
-    values = {aim: 1 / (1 + MIN_STEPS_TO_TURN + cost) for aim, cost in routes.openings(0).items()}
+    values = {aim: 1 / (1 + MIN_STEPS_TO_TURN + cost) for aim, cost in routes.openings().items()}
     first = routes.first(0)
     for target in errands.targets_of(me):
         on_the_way = first is None or _is_on_the_way(errands, me, target, first.target)

@@ -1,7 +1,7 @@
 """Allocation by rules: the joint action of a whole team (eq. 4).
 
 While something is to be found, fetching, looking and bringing home are shared out in joint routes
-(`rules/household/joint_routes.py`), no two members going for the same. Once all is found, the things
+(`rules/household/routes.py`), no two members going for the same. Once all is found, the things
 are shared out in whole rounds, next-but-one deliveries included, so that the last member is done as early
 as possible (`rules/household/rounds.py`).
 
@@ -16,9 +16,9 @@ from typing import NamedTuple
 from mneme.prompts.household.household import Knowledge
 from mneme.prompts.household.mita import REPEATS, Report
 from mneme.rules.household.errands import HANDS, Aim, Errands
-from mneme.rules.household.joint_routes import JointRoutes
 from mneme.rules.household.judgement import WAITING
 from mneme.rules.household.rounds import Rounds
+from mneme.rules.household.routes import JointRoutes
 
 HEEDING, INSISTING = 1.0, 3.0
 """Maximum cost in steps of following a proposal once, and a proposal made again and again."""

@@ -89,7 +89,8 @@ class CardFiles:
         report = await records.ledger.import_(text.splitlines(), within=records.namespace, check=_check)
         if report.refused:
             first = report.refused[0]
-            raise BadInput(f"Line {first.line}: {first.reason}.", "The cards of other lines were imported.")
+            rest = "The cards of other lines were imported." if report.imported else "Nothing was imported."
+            raise BadInput(f"Line {first.line}: {first.reason}.", rest)
         keys = dict.fromkeys(json.loads(line)["key"] for line in text.splitlines() if line.strip())
         heads = await records.by_keys([*keys])
         return _imported({head.key: before.get(head.key) != head.version for head in heads})
