@@ -28,7 +28,6 @@ the baseline, it keeps for the process.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import resolve_name
@@ -156,6 +155,8 @@ class World(ABC):
     """Format of a solution, described for agents."""
     parts: Sequence[str] = ("answer",)
     """The parts of a solution that this world takes."""
+    snapshot: str = ""
+    """Name of the state in which the task's material was read: later steps of the task are given it."""
     language: Language | None = None
     """The language of its patterns; without one, a rule is text that an agent reads."""
 
@@ -179,11 +180,6 @@ class World(ABC):
     def versions(self) -> Mapping[str, str]:
         """Return the versions of the task's software, by name: cards for other versions are not shown."""
         return {}
-
-    @property
-    def snapshot(self) -> str:
-        """Name the state in which the task's material was read: later steps of the task are given it."""
-        return ""
 
     @property
     def wanted_gain(self) -> float:
@@ -273,14 +269,15 @@ WORLD_SUFFIXES = (".yaml", ".yml")
 
 def find_world(name: str) -> WorldKind:
     """Return the kind of world of a name. Raises BadInput for one that there is not."""
-    if name.endswith(WORLD_SUFFIXES):
-        return _described(Path(name))
-    if name in BUILT_IN:
-        return _built_in(name)
+    shipped = Path(__file__).parent / "workspace" / "worlds" / f"{name}.yaml"
+    if (file := str(shipped) if name in SHIPPED_WORLDS else name).endswith(WORLD_SUFFIXES):
+        described: WorldKind = resolve_name(f"{__package__}.{BUILT_IN_KINDS[WORKSPACE]}").of(Path(file))
+        return described
     points = entry_points(group=WORLD_PLUGINS)
-    if name not in points.names:
+    if name not in (*points.names, *BUILT_IN_KINDS):
         raise BadInput(f"There is no world {name!r}.", f"There are: {', '.join(world_names())}.")
-    made: object = points[name].load()
+    built_in = BUILT_IN_KINDS.get(name)  # loaded by name as a plugin is, since its imports are slow
+    made: object = resolve_name(f"{__package__}.{built_in}") if built_in else points[name].load()
     kind = made() if callable(made) else made
     if not isinstance(kind, WorldKind):
         raise BadInput(
@@ -298,21 +295,3 @@ def world_names() -> list[str]:
 def runs_commands(name: str) -> bool:
     """Return whether the task gives the world commands to run or folders to open, beside its solutions."""
     return name == WORKSPACE or name.endswith(WORLD_SUFFIXES)
-
-
-def _described(file: Path) -> WorldKind:
-    kind: WorldKind = _loaded(WORKSPACE).of(file)
-    return kind
-
-
-@cache
-def _built_in(name: str) -> WorldKind:
-    if name in SHIPPED_WORLDS:
-        return _described(Path(__file__).parent / "workspace" / "worlds" / f"{name}.yaml")
-    made: WorldKind = _loaded(name)()
-    return made
-
-
-def _loaded(name: str) -> Any:
-    """Load the class of a built-in kind by name, as another package's is: only when it is asked for."""
-    return resolve_name(f"{__package__}.{BUILT_IN_KINDS[name]}")

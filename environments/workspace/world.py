@@ -160,6 +160,7 @@ class FilesWorld(World):
     def __init__(self, template: Template, held: Held, described: Described, known: Tactics | None) -> None:
         self._template, self._held, self._described = template, held, described
         self.language = self._tactics = known
+        self.snapshot = template.key
         self.scope = described.scope or (known.scope if known else described.name)
         self.noun = described.noun or (known.noun if known else "tasks")
 
@@ -180,11 +181,6 @@ class FilesWorld(World):
             for path, text in self._files.items()
             if is_changeable(path, self._files, self._held.may_change)
         }
-
-    @property
-    def snapshot(self) -> str:
-        """Return the name of the copy that was made of the files."""
-        return self._template.key
 
     @property
     def start(self) -> float:
