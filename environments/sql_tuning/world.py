@@ -72,7 +72,7 @@ class SqlTuningKind(WorldKind):
             raise BadInput(f"The task of query tuning: {wrong.errors()[0]['msg']}.", "Check it.") from wrong
         query = laid.query.strip().rstrip(";")
         if not query:
-            hint = "Give `query`, or leave the environment out."
+            hint = "Give `query` (--query), or leave the environment (--world) out."
             raise BadInput("The environment sql_tuning needs the slow query.", hint)
         laid, schema = laid.model_copy(update={"query": query}), None
         if laid.is_own:

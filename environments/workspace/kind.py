@@ -57,7 +57,7 @@ class WorkspaceKind(WorldKind):
         folder = given or (str(self._beside / case.workspace) if case and case.workspace else "")
         files = case.files if case and not given else {}
         if not folder and not files:
-            raise BadInput(f"The world {self.name} needs a task: `case` or `workspace`.", self._cases())
+            raise BadInput(f"The world {self.name} needs a task: --case or --workspace.", self._cases())
         template = template_of(folder, files, held, str(task.given.get("snapshot") or ""))
         language: str = described.language
         if not self._described:  # a folder's language is that of most files that may change

@@ -110,6 +110,7 @@ class Abstraction:
                 return said
             if not piece["word"] and {*CARD_WORD.findall(said.casefold())} <= self._public:
                 return said
+            # By its base form, so that a name's singular and plural are one placeholder.
             name = min(_forms(said.strip("`\"'").casefold().replace("’", "'").removesuffix("'s")))
             self.names.add(name)
             return known.setdefault(name, NAME_MARK.format(len(known) + 1))
@@ -179,6 +180,7 @@ def bounded_counts(outcomes: Mapping[str, Outcomes]) -> dict[str, Counts]:
         for task in tasks:
             touched.setdefault(task, []).append(card)
     kept = {
+        # By task and card alone: if other tasks had a part in the choice, one task could change more counts.
         task: sorted(cards, key=lambda card: hashlib.sha256(f"{task}\x1f{card}".encode()).digest())[:A_TASK]
         for task, cards in touched.items()
     }
@@ -199,6 +201,7 @@ def noisy(counts: Mapping[str, Counts], epsilon: float) -> dict[str, Counts]:
         import opendp.prelude as dp  # noqa: PLC0415
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+    # One task changes all published counts together by A_TASK at most: their L1 sensitivity.
     mechanism = dp.m.make_laplace(*space, scale=A_TASK / epsilon)
     spread: list[int] = mechanism([each for pair in counts.values() for each in pair])
     above = [max(each, 0) for each in spread]
@@ -243,7 +246,7 @@ class SharedFiles:
 
         def decide(before: Spending) -> tuple[Spending, str]:
             total = before.epsilon + epsilon
-            if total > budget * (1 + 1e-9):
+            if total > budget * (1 + 1e-9):  # sums of decimals such as 0.1 are not exact
                 raise BadInput(
                     f"With this export ε would be {total:g} in all, over the budget of {budget:g}; "
                     f"{before.exports} exports have spent {before.epsilon:g}.",
@@ -269,6 +272,7 @@ class SharedFiles:
             outcomes.setdefault(lesson.card_id, {}).update(found)
         counts: dict[str, Counts] = {}
         if epsilon is not None:
+            # Drawn first, so that a missing package costs nothing; given out only once it is paid for.
             counts = noisy(bounded_counts(outcomes), epsilon)
             await self._spend(epsilon, budget, change=change)
         made = [_card(lesson, counts.get(key)) for key, lesson in lessons.items()]

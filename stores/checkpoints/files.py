@@ -87,6 +87,7 @@ def open_file(path: Path) -> Sqlite:
             raise BadInput(f"{path} is not an SQLite file.", "Set MNEME_CHECKPOINTS to another file.")
     remedy = f"`mneme verify` lists all damage. Restore a backup, or move {path}* away ({NOTE_SUFFIX} too)."
     with ExitStack() as opened:
+        # Checked before a table of ours is put into what may be another program's.
         database = Sqlite(path, remedy, kept_of(path), ROWS_MADE)
         opened.callback(database.close)
         with database.reading() as cursor:
@@ -120,7 +121,7 @@ def _make_folder(path: Path) -> None:
 
 
 def _check(cursor: Cursor, path: Path, remedy: str) -> None:
-    """Refuse another program's database before a table of ours is put into it, and a damaged one."""
+    """Refuse another program's database, and a damaged one."""
     tables = {name for (name,) in cursor.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if tables and "checkpoints" not in tables:
         raise BadInput(f"{path} is a database of another program.", "Set MNEME_CHECKPOINTS to another file.")
@@ -129,11 +130,11 @@ def _check(cursor: Cursor, path: Path, remedy: str) -> None:
 
 
 def _note_kept(path: Path) -> None:
-    """Note that the file has been made, once its name survives a power cut."""
+    """Note beside the file that it has been made."""
     note = kept_of(path)
     with storage_errors(f"write {note}"):
         if not note.exists():
-            sync(path.parent)
+            sync(path.parent)  # else a power cut could leave the note without the file, which is an error
             make_private_file(note)
 
 
@@ -167,7 +168,7 @@ def accept_missing(path: Path) -> list[str]:
         if not missing_rows(cursor, path, before):
             return []
     with closing(Sqlite(path, CHECKPOINTS_HINT.format(path=path))) as database, database.writing() as cursor:
-        for statement in SET_UP:
+        for statement in SET_UP:  # the counts may be missing, too
             cursor.execute(statement)
         found = missing_rows(cursor, path, before)
         for table in PRIMARY_KEYS:

@@ -121,6 +121,7 @@ class Discussion(BaseModel, frozen=True):
     def agreements(self) -> list[str]:
         """What the document says of the matter, part by part; nothing before it is written."""
         parts = self.document.items()
+        # Earlier versions stored withdrawn agreements without the labels of their fields.
         said = [(_said(*each), _said(*each, is_labelled=False)) for each in parts]
         return [text for text, unlabelled in said if text and not {text, unlabelled} & {*self.withdrawn}]
 
@@ -158,10 +159,7 @@ class AgreementChange(BaseModel, frozen=True):
 
 
 def _said(name: str, part: Any, is_labelled: bool = True) -> str:
-    """Return one part of a document as a line; empty if it says nothing about the matter.
-
-    Without labels it is worded as earlier versions stored withdrawn agreements.
-    """
+    """Return one part of a document as a line; empty if it says nothing about the matter."""
     if isinstance(part, str):
         return f"{name}: {part}" if part not in SAYS_NOTHING else ""
     if not isinstance(part, dict) or "name" not in part:
@@ -215,6 +213,7 @@ class Discussions(Shelf[Discussion, Discussion]):
         change = _made(discussion.ended, discussion)
 
         def decide(now: Discussion) -> tuple[Discussion, str] | None:
+            # These two are not the caller's: agreements may have been withdrawn meanwhile.
             ended = discussion.model_copy(update={"at": now.at, "withdrawn": now.withdrawn})
             return None if ended == now else (ended, discussion.ended)
 
@@ -234,6 +233,7 @@ class Discussions(Shelf[Discussion, Discussion]):
         found = dict[str, AgreementChange]()
         for version in await self.ledger.history(self.namespace, discussion_id):
             texts = texts_in(version.value.get("withdrawn"))
+            # The version that withdrew it last: restored in between, it is not in `found` any more.
             found = {each: found.get(each) or AgreementChange.of(each, version) for each in texts}
         return [*found.values()]
 
@@ -254,6 +254,7 @@ class Discussions(Shelf[Discussion, Discussion]):
 
     async def heads(self, limit: int | None = None, **options: Any) -> list[Version]:
         """Return discussions in the order in which they were begun, without what is below each."""
+        # Cut here: a limit of the ledger would count turns and memories, which are below the same namespace.
         return [each for each in await super().heads(**options) if each.namespace == self.namespace][:limit]
 
     def conversation(self, discussion_id: str) -> "Conversation":

@@ -107,6 +107,7 @@ def test_a_card_is_proposed_by_a_person(mneme: Run) -> None:
         (("learn", "--suite", "chess"), "chess"),
         (("learn", "x", "--query", "SELECT 1", "--schema", "atlantis"), "atlantis"),
         (("learn", "--file", "nowhere.yaml"), "nowhere.yaml"),
+        (("learn", "x", "--world", "sql_tuning"), "Give `query` (--query), or"),
         (("cards", "show", "zz"), "zz"),
         (("cards", "propose", " "), "empty"),
         (("cards", "propose", "x", "--rule", "no colon"), "no colon"),
@@ -119,7 +120,15 @@ def test_what_cannot_be_done_is_said_in_one_line(mneme: Run, words: tuple[str, .
     done = mneme(*words)
     assert done.returncode == 1
     assert said in done.stderr and "Traceback" not in done.stderr
+    assert done.stdout == "", "no task is announced that is not begun"
     assert done.stderr.splitlines()[-1].startswith("  "), "there is a hint"
+
+
+@pytest.mark.parametrize("budget", ["0", "0.001"])
+def test_a_budget_that_is_too_small_is_named_as_an_option(mneme: Run, budget: str) -> None:
+    told = mneme(*LEARN, "--index-budget", budget, "--agents", "rules")
+    assert told.returncode == 1
+    assert "not solved" in told.stdout and "--index-budget SHARE allows larger indexes." in told.stdout
 
 
 def test_a_file_of_tasks_is_learned_from_once(tmp_path: Path, mneme: Run) -> None:
