@@ -21,6 +21,7 @@ from array import array
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -243,13 +244,10 @@ def commit(database: Database, work: Work[T]) -> T:
 
 def write_log(path: Path, made_with: tuple[str, int], work: Work[T]) -> T:
     """Make a new log in a file, and write its first entries."""
-    database = Sqlite(path)
-    try:
+    with closing(Sqlite(path)) as database:
         with database.writing() as cursor:
             make_tables(cursor, database, *made_with)
         return commit(database, work)
-    finally:
-        database.close()
 
 
 def make_tables(cursor: Cursor, database: Database | type[Sqlite], embedder: str, dimension: int) -> None:
