@@ -1,4 +1,4 @@
-"""Compound learning (§2, §3): researcher, devil's advocate, leader and monitor around one shared memory."""
+"""Compound learning (§2, §3): researcher, devil's advocate, leader and monitor share one memory."""
 
 from typing import Any
 
@@ -15,15 +15,16 @@ from mneme.nodes.workflow import Workflow
 
 
 def team(first: Any, criticise: Any, *last: Any) -> Workflow:
-    """Build what the team and its rivals share: a first step, how a draft is criticised, the last steps."""
+    """Build the graph of the team and its rivals from a first step, a step that criticises, and the last."""
     builder = Workflow(State, context_schema=LearningContext, input_schema=Problem, output_schema=Result)
     builder.add_node(first)
     builder.add_sequence([research, criticise])
     builder.add_node(patch)
     builder.add_sequence([verify, decide, *last])
 
-    builder.add_edge(START, first.__name__)
+    builder.add_edge(START, first.__name__)  # the caller adds its way on: the prompt cache may skip all steps
     builder.add_conditional_edges(criticise.__name__, needs_patch, ["patch", "verify"])
+    # An unchanged draft would meet the same objections again.
     builder.add_conditional_edges("patch", is_patched, {True: criticise.__name__, False: "verify"})
     builder.add_edge(last[-1].__name__, END)
     return builder

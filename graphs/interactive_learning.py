@@ -1,4 +1,4 @@
-"""Interactive learning (§3.3): a question for each standard answer, agents answer it, the good is kept."""
+"""Interactive learning (§3.3): find a question for each standard answer; agents answer; keep good pairs."""
 
 from langgraph.graph import END, START
 
@@ -18,9 +18,9 @@ builder.add_node(learning.end)
 builder.add_edge(START, "take_in")
 builder.add_edge("take_in", "choose")
 builder.add_conditional_edges("choose", learning.each_standard, ["ask", "end"])
-builder.add_edge("ask", "pose")
+builder.add_edge("ask", "pose")  # once, when all questions of the round have been found
 builder.add_conditional_edges("pose", learning.each_exchange, ["exchange", "choose"])
-builder.add_edge("exchange", "choose")
+builder.add_edge("exchange", "choose")  # what was stored may be a standard answer of the next round
 builder.add_edge("end", END)
 
 graph = builder.compile(name="interactive_learning")

@@ -1,4 +1,4 @@
-"""Intrinsic Memory Agents (§3, §5): speak, update the speaker's memory, choose who is next."""
+"""Intrinsic Memory Agents (§3, §5): select a speaker, let it speak, update its own memory; repeat."""
 
 from langgraph.graph import END, START
 
@@ -20,10 +20,10 @@ builder.add_node(close)
 builder.add_edge(START, "open")
 builder.add_conditional_edges("select", floor, ["speak", "hear", "document"])
 builder.add_edge("speak", "update")
-builder.add_edge("hear", "update")
+builder.add_edge("hear", "update")  # a person's turn is an output of the role that the person speaks for
 builder.add_edge("update", "select")
 builder.add_conditional_edges("document", approval, ["ask_approval", "close"])
-builder.add_conditional_edges("ask_approval", verdict, ["close", "select"])
+builder.add_conditional_edges("ask_approval", verdict, ["close", "select"])  # remarks are discussed
 builder.add_edge("close", END)
 
 graph = builder.compile(name="intrinsic_memory")

@@ -1,7 +1,9 @@
 """The memory agent: read a message, compare it with similar memories, insert or update (Figure 2).
 
-The paper's own versions are in `graphs/baselines/`.
+The paper's own three versions are in `graphs/baselines/`.
 """
+
+from collections.abc import Hashable
 
 from langgraph.graph import END, START
 
@@ -13,22 +15,22 @@ from mneme.nodes.chat.memory_agent import (
     find_similar,
     left_to_store,
     message_router,
-    routed,
 )
 from mneme.nodes.chat.memory_operations import discard, insert_memory, replace_memory, retire, update_memory
 from mneme.nodes.chat.message_lifecycle import Given, Result, State
 from mneme.nodes.workflow import Workflow
 
 OPERATION_NODES = ["insert_memory", "update_memory", "replace_memory", "retire", "discard", "settle"]
+ROUTES: dict[Hashable, str] = {"store": "find_similar", "forget": "forget", "discard": "settle"}
 
 
 def workflow_from(first: str) -> Workflow:
-    """Build what every version has: a message comes in and goes to `first`, and the operations end it."""
+    """Build the nodes of every version: receive a message, continue at `first`, carry out the operations."""
     builder = Workflow(State, context_schema=MemoryContext, input_schema=Given, output_schema=Result)
     builder.add_node(message.receive)
     for operation in (insert_memory, update_memory, replace_memory, retire, discard):
         builder.add_node(operation)
-        builder.add_edge(operation.__name__, "settle")
+        builder.add_edge(operation.__name__, "settle")  # once, after all operations of the fan-out
     builder.add_node(message.forget)
     builder.add_node(message.settle)
     builder.add_edge(START, "receive")
@@ -43,7 +45,8 @@ builder.add_node(find_similar)
 builder.add_node(conflict_router)
 builder.add_node(decide)
 
-builder.add_conditional_edges("message_router", routed, ["find_similar", "forget", "settle"])
+builder.add_conditional_edges("message_router", lambda state: state["route"], ROUTES)
+# One message may both ask to forget and tell something new.
 builder.add_conditional_edges("forget", left_to_store, ["find_similar", "settle"])
 builder.add_edge("find_similar", "conflict_router")
 builder.add_edge("conflict_router", "decide")

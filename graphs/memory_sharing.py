@@ -1,4 +1,4 @@
-"""Memory Sharing (§3): retrieve, answer after examples, score by the rubric, remember what is good."""
+"""Memory Sharing (§3): retrieve examples, answer after them, score by the rubric, store good pairs."""
 
 from langgraph.graph import END, START
 

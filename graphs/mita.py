@@ -1,4 +1,4 @@
-"""MiTa (§3): members perceive, negotiate and execute; a manager allocates and summarises."""
+"""MiTa (§3, algorithm 1): members perceive, negotiate and execute; a manager allocates and summarises."""
 
 from langgraph.graph import END, START
 
@@ -11,7 +11,7 @@ from mneme.nodes.workflow import Workflow
 builder = Workflow(State, context_schema=HouseholdContext, input_schema=Task, output_schema=Result)
 builder.add_sequence([mita.begin, mita.perceive])
 builder.add_node(mita.summarise)
-builder.add_node(mita.negotiate, input_schema=ProposalRequest)
+builder.add_node(mita.negotiate, input_schema=ProposalRequest)  # one member each, all at once (eq. 2)
 builder.add_node(mita.allocate)
 builder.add_node(mita.follow_proposals)
 builder.add_node(mita.execute)

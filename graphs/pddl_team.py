@@ -12,7 +12,7 @@ builder.add_sequence([solve, act, observe])
 builder.add_node(remember)
 
 builder.add_edge(START, "recall")
-builder.add_conditional_edges("recall", is_over, ["solve", "remember"])
+builder.add_conditional_edges("recall", is_over, ["solve", "remember"])  # a goal may hold from the start
 builder.add_conditional_edges("observe", is_over, ["solve", "remember"])
 builder.add_edge("remember", END)
 

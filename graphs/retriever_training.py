@@ -1,4 +1,4 @@
-"""Memory training (§3.2): grade what is new, train, judge; keep what retrieves no worse; repeat."""
+"""Memory training (§3.2): grade new memories, train and judge a version, keep it if no worse; repeat."""
 
 from langgraph.graph import END, START
 
@@ -16,6 +16,7 @@ builder.add_node(training.keep)
 
 builder.add_edge(START, "begin")
 builder.add_edge("begin", "gather")
+# `train` at once: a training that was killed left graded memories.
 builder.add_conditional_edges("gather", training.each_lesson, ["grade", "train", END])
 builder.add_edge("grade", "train")
 builder.add_edge("train", "keep")

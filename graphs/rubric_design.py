@@ -1,4 +1,4 @@
-"""Rubric design (§3.1): a model drafts the criteria, a person reviews them, they are frozen as a version."""
+"""Rubric design (§3.1): a model drafts criteria, a person reviews them, and a version of them is frozen."""
 
 from langgraph.graph import END, START
 

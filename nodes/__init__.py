@@ -1,1 +1,1 @@
-"""The steps of the workflows."""
+"""The nodes of all graphs: each asks, recalls, remembers, acts or computes."""

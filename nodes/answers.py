@@ -6,8 +6,6 @@
   `reject`. What was edited is in `args`, each changed value as a text.
 - agent-chat-ui, and LangChain's human-in-the-loop middleware: `{"decisions": [{"type": "approve" | "edit" |
   "reject" | "respond", "edited_action": {"name": …, "args": …}, "message": …}]}`.
-
-A schema given to `interrupt` as a class would end the run with a validation error, so it is given as JSON.
 """
 
 import json
@@ -41,8 +39,9 @@ def ask_person(question: dict[str, Any], schema: type[BaseModel], read: Callable
     """
     from langgraph.types import interrupt  # noqa: PLC0415  (slow to import; what only reads an answer needs it not)
 
+    # As a class, the schema would end the run with a validation error where an answer does not fit.
     wrong, form = "", schema.model_json_schema()
-    while True:
+    while True:  # a resumed node starts anew; LangGraph gives its interrupts their answers in the same order
         said = interrupt({**question, "wrong": wrong}, response_schema=form)
         try:
             return read(_from_text(said))
@@ -65,6 +64,7 @@ def action(name: str, about: str, proposed: BaseModel, allowed: Sequence[str]) -
 def client_answer(said: Any) -> PersonAnswer | None:
     """Return an answer in a client's form; None for one in our own. Raises BadInput."""
     given = said["decisions"] if isinstance(said, dict) and said.get("decisions") else said
+    # A question has one action, so that only the first of several answers can be meant.
     first = given[0] if isinstance(given, list) and given else given
     if not isinstance(first, dict) or "type" not in first:
         return None
@@ -76,6 +76,7 @@ def client_answer(said: Any) -> PersonAnswer | None:
     edited = first.get("edited_action") or args
     edited = edited if isinstance(edited, dict) else {}
     text = first.get("message") or (args if isinstance(args, str) else "")
+    # Both clients nest the edited arguments below the action's name; other programs send them alone.
     return PersonAnswer(kind, edited.get("args", edited) if kind == "edit" else {}, str(text).strip())
 
 

@@ -79,6 +79,7 @@ def team_of(runtime: "Runtime[TeamOwned]") -> str:
 def authenticated(runtime: "Runtime[Any]") -> str | None:
     """Return the caller that the server authenticated; None without a server, or without keys."""
     user = runtime.server_info.user if runtime.server_info else None
+    # Without keys the server still names a user, whose permission says that the context may name any.
     return None if user is None or SOLE_PERSON in user.permissions else user.identity
 
 
@@ -91,7 +92,7 @@ def ledger_of(runtime: "Runtime[Any]") -> Ledger:
 
     if isinstance(runtime.store, LedgerStore):
         ledger, who = runtime.store.ledger, authenticated(runtime)
-        return ledger if who is None else StartedLedger(ledger, who)
+        return ledger if who is None else StartedLedger(ledger, who)  # a view: the same log and caches
     raise BadInput(
         "This graph runs without a ledger.",
         "Compile it with `async with mneme.open_store() as store`, or name the store in langgraph.json.",

@@ -34,7 +34,7 @@ def spoken(messages: Sequence[Any]) -> list[BaseMessage]:
     """Return chat messages as LangChain's. Raises BadInput for what is none."""
     try:
         return convert_to_messages(messages)
-    except (ValueError, TypeError, NotImplementedError, AttributeError) as error:
+    except (ValueError, TypeError, NotImplementedError, AttributeError) as error:  # all that LangChain raises
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise BadInput(f"messages: {reason}", MESSAGES_HINT) from error
 

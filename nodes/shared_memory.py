@@ -52,6 +52,7 @@ async def look_up(
         await audit(ledger, who, team, agent)  # its workflow still reads the team's memory
         return []
     user = str(who or getattr(context, "user", LOCAL))
+    # Without keys anybody may be at the machine: then only a team that no roles file shares is private.
     is_private = own_facts and (team not in roles().teams if who is None else is_own(who, team))
     asker = await asker_of(ledger, who, user if is_private else "", [team])
     asker = replace(asker, retrieves=tuple(but))
@@ -59,7 +60,7 @@ async def look_up(
     found = await recall(ledger, question, asker, kinds=kinds, budget=budget, cost=tokens)
     if found:
         own = user_namespace(user, "memories")
-        was_shown(ledger, user, agent, (each.key for each in found if each.is_in(own)))
+        was_shown(ledger, user, agent, (each.key for each in found if each.is_in(own)))  # teams have an audit
         runtime.stream_writer({"step": "shared", "shown": [each.line for each in found]})
     return [each.name for each in found]
 
@@ -75,5 +76,6 @@ async def lines_of(runtime: Runtime[Any], names: Sequence[str], earlier: Sequenc
     if earlier:
         team = own_team(who, runtime.context.team, "read")
         teams = {team, *(each.team for each in roles().opened([team]))}
+    # Rights are checked anew, since they may have been withdrawn after the search.
     found = await read_again(ledger_of(runtime), wanted, lambda place: may_read(who, place))
     return [each.line for each in found if each.name in names or (each.stale and each.owner in teams)]

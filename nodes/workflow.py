@@ -50,27 +50,21 @@ class CompiledWorkflow(CompiledStateGraph[Any, Any, Any, Any]):
         From a context of another type, given or the parent's, this graph's fields are taken.
         """
         kind = self.context_schema
-        if kind is None or isinstance(context, kind | dict):
+        if kind is None or isinstance(context, kind | dict):  # LangGraph makes the context of a dict itself
             return super().astream(*given, context=context, **more)
         if context is None:
             with suppress(RuntimeError, AttributeError):  # there is no parent graph
                 context = get_runtime().context
         if not isinstance(context, kind):
-            fields = _fields_of(context)
-            try:
+            if is_dataclass(context) and not isinstance(context, type):
+                context = asdict(context)
+            fields = dict(context) if isinstance(context, BaseModel | Mapping) else {}
+            try:  # with fields of the same name, since a parent's context has others, too
                 context = kind(**{name: fields[name] for name in kind.model_fields.keys() & fields.keys()})
             except ValidationError as error:
                 wrong = f"The parent's context does not fit {self.name}: {first_fault(error)}"
                 raise BadInput(wrong, "Give this graph a context of its own.") from error
         return super().astream(*given, context=context, **more)
-
-
-def _fields_of(context: Any) -> Mapping[str, Any]:
-    if isinstance(context, BaseModel):
-        return dict(context)
-    if is_dataclass(context) and not isinstance(context, type):
-        return asdict(context)
-    return context if isinstance(context, Mapping) else {}
 
 
 class Workflow(StateGraph[Any, Any, Any, Any]):
@@ -81,11 +75,11 @@ class Workflow(StateGraph[Any, Any, Any, Any]):
         # `StateGraph.compile` takes no class to build, so its parts are copied into one of ours. A wrapper
         # would not be the Pregel that Studio, the server and a parent graph look for.
         parts = vars(super().compile(*args, **more)).items()
-        return CompiledWorkflow(**{name: part for name, part in parts if not name.startswith("_")})
+        return CompiledWorkflow(**{name: part for name, part in parts if not name.startswith("_")})  # caches
 
 
 def counted(node: Node) -> Node:
-    """Decorator: add the counts of a node's questions to its update, as `asked`."""
+    """Add the counts of a node's questions to its update, as `asked`; a decorator."""
 
     @wraps(node)
     async def counting_node(state: Any, runtime: Any) -> dict[str, Any]:
@@ -109,6 +103,7 @@ class Typed(LastValue[Any]):
     """
 
     def update(self, values: Sequence[Any]) -> bool:
+        # Pydantic passes an instance of the annotated model through: only plain values are validated.
         return super().update([adapter_of(self.typ).validate_python(each) for each in values])
 
     def from_checkpoint(self, checkpoint: Any) -> Self:
@@ -119,7 +114,8 @@ class Typed(LastValue[Any]):
 
     def checkpoint(self) -> Any:
         if not self.is_available():
-            return self.value
+            return self.value  # LangGraph's mark of an empty channel, which is no value of the type
+        # Without warnings: what passed `update` may still differ from the annotation, such as a subclass.
         return adapter_of(self.typ).dump_python(self.value, mode="json", warnings=False)
 
 
@@ -135,6 +131,7 @@ def read_input(kind: type, state: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises BadInput for the first field at fault; its hint is the field's description.
     """
+    # Studio sends null for a field that was left open.
     adapter, given = adapter_of(kind), {name: each for name, each in state.items() if each is not None}
     try:
         read: dict[str, Any] = adapter.validate_python(given)
@@ -158,7 +155,7 @@ async def traced(runtime: Runtime[Any]) -> Traced:
     first one waits for LangSmith.
     """
     config = get_config()
-    manager = cast(BaseCallbackManager, config["callbacks"])
+    manager = cast(BaseCallbackManager, config["callbacks"])  # inside a node a manager, never a list
     step = str(manager.parent_run_id)
     for handler in manager.handlers:
         if isinstance(handler, BaseTracer) and (run := handler.run_map.get(step)):
@@ -183,6 +180,7 @@ async def _project_page(tracer: BaseTracer, name: str) -> str:
 
 def _look_up(client: Any, place: tuple[str, str]) -> str:
     """Ask LangSmith for a project, with one request at a time; a late answer is cached for the next call."""
+    # A daemon thread of its own: the process would wait at its end for one of an executor.
     asking = _lookups.get(place)
     if asking is None or not asking.is_alive():
         asking = _lookups[place] = Thread(target=_ask, args=(client, place), daemon=True)

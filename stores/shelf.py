@@ -9,7 +9,7 @@ end read records that other programs may have written.
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -18,7 +18,7 @@ from mneme.core.errors import BadInput, Conflict, NotFound, first_fault
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.log import retry_on_conflict
 from mneme.stores.ledger.reading import heads_of, vectors_by_ids
-from mneme.stores.ledger.records import Change, Hit, Namespace, Value, Version, Write, make_write, record_id
+from mneme.stores.ledger.records import Change, Namespace, Value, Version, Write, make_write, record_id
 
 log = logging.getLogger(__name__)
 Model = TypeVar("Model", bound=BaseModel)
@@ -59,6 +59,10 @@ class Shelf(Generic[Stored, Record]):
 
     def __init__(self, ledger: Ledger, namespace: Namespace, kind: RecordKind[Stored, Record]) -> None:
         self.ledger, self.namespace, self.kind = ledger, namespace, kind
+        self.search = partial(ledger.search, namespace)
+        """Returns the live records that fit best; its other arguments are those of `Ledger.search`."""
+        self.count = partial(ledger.count, namespace)
+        """Returns the number of records; its other arguments are those of `Ledger.count`."""
 
     def read(self, versions: Iterable[Version]) -> list[Record]:
         return [self.kind.read(version) for version in versions]
@@ -102,10 +106,6 @@ class Shelf(Generic[Stored, Record]):
         named = {record_id(self.namespace, key): key for key in keys}
         found = await self.ledger.read(vectors_by_ids, [*named])
         return {named[record]: vector for record, vector in found.items()}
-
-    async def count(self, **options: Any) -> int:
-        """Return the number of records; `options` are those of `Ledger.count`."""
-        return await self.ledger.count(self.namespace, **options)
 
     async def versions(self, key: str) -> Sequence[Record]:
         """Return all versions of a record, oldest first. Raises NotFound."""
@@ -228,10 +228,6 @@ class Shelf(Generic[Stored, Record]):
             expected_version=expected_version,
             idempotency_key=idempotency_key,
         )
-
-    async def search(self, query: str, **options: Any) -> Sequence[Hit]:
-        """Return the live records that fit best; `options` are those of `Ledger.search`."""
-        return await self.ledger.search(self.namespace, query, **options)
 
     async def _written(self, write: Write) -> Record:
         return self.kind.read((await self.ledger.write([write]))[0])

@@ -1,1 +1,1 @@
-"""What the papers compare with: earlier versions and rival methods, as graphs of the same worlds."""
+"""Baselines of the papers, earlier versions and rival methods, as graphs in the same worlds."""

@@ -12,6 +12,6 @@ builder.add_node("compose", compose_quoted)
 builder.add_edge("find_similar", "manage")
 builder.add_edge("manage", "compose")
 builder.add_conditional_edges("compose", each_decision, OPERATION_NODES)
-builder.add_edge("forget", "settle")
+builder.add_edge("forget", "settle")  # never reached: version 1 has no router that could say "forget"
 
 graph = builder.compile(name="memory_agent_v1")

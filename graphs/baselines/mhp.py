@@ -1,4 +1,4 @@
-"""MHP (Puig et al., ICLR 2021): a hierarchical planner, tree search over subgoals on a sampled belief."""
+"""MHP (Puig et al., ICLR 2021): a hierarchical planner; tree search over subgoals on a sampled belief."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from mneme.nodes.workflow import Workflow
 
 
 def decentralised(state: type, *steps: Any) -> Workflow:
-    """Build what MHP, CoELA and ProAgent share: all perceive, each decides in these steps, all execute."""
+    """Build the graph of MHP, CoELA and ProAgent: all perceive, each decides in `steps`, all execute."""
     builder = Workflow(state, context_schema=HouseholdContext, input_schema=Task, output_schema=Ending)
     builder.add_sequence([begin, perceive])
     builder.add_sequence([*steps, execute])

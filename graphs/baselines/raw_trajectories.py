@@ -1,4 +1,4 @@
-"""Retrieval of raw trajectories (§1, §9): the team without cards, shown how earlier tasks went."""
+"""Retrieval of raw trajectories (§1, §9): the team is shown how earlier tasks went, in place of cards."""
 
 from mneme.graphs.compound_learning import team
 from mneme.nodes.learning.compound_learning.devils_advocate import challenge

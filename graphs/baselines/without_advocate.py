@@ -1,4 +1,4 @@
-"""Compound learning without the devil's advocate: trials alone say what is wrong with a draft."""
+"""Compound learning without the devil's advocate: only trials say what is wrong with a draft."""
 
 from mneme.graphs.compound_learning import team
 from mneme.nodes.learning.compound_learning.monitor import compile, keep

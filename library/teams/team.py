@@ -125,12 +125,12 @@ def shipped() -> list[str]:
     return sorted(path.stem for path in TEAMS_FOLDER.glob("*.yaml"))
 
 
-def load_team(name_or_path: str) -> Team:
+def load_team(name_or_path: str, option: str = "--experts") -> Team:
     """Return a shipped team by its name, or one of your own by its file's path. Raises BadInput."""
     known = name_or_path in shipped()
     path = TEAMS_FOLDER / f"{name_or_path}.yaml" if known else Path(name_or_path).expanduser()
     if not known and path.suffix not in {".yaml", ".yml", ".json"}:
-        hint = f"One of {', '.join(shipped())}, or a YAML file. Whose memories are used: --team."
+        hint = f"{option}: one of {', '.join(shipped())}, or a YAML file."
         raise BadInput(f"No team that discusses is called {name_or_path!r}.", hint)
     try:
         return read_team(yaml.safe_load(text_of(path)), str(path))

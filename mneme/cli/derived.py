@@ -6,7 +6,9 @@ and Python give the same error.
 
 import inspect
 import json
+import signal
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
 from importlib import import_module
@@ -201,9 +203,9 @@ class Command:
         own = {name: each for name, each in given.items() if name in self._own}
         models = {name: fields.values(given, path) for name, fields in self._fields.items()}
         with printing(given.get("as_json", False)):
-            if self._looks:
-                _done(self._looks(**own, **models))
-            if self._asks and not confirmed(given["yes"]):
+            # what is not there is said before anybody is asked: the call itself refuses it
+            is_there = _done(self._looks(**own, **models)) if self._looks else True
+            if self._asks and is_there and not confirmed(given["yes"]):
                 return
             done = _done(self._function(**own, **models))
         raise typer.Exit(done or 0)
@@ -216,6 +218,13 @@ def _done(work: Any) -> Any:
     import asyncio  # `--help` needs none
 
     with asyncio.Runner() as runner:
+        # Python calls a handler only between two bytecodes: a signal that comes after the last one before
+        # select() would be heard when the loop next wakes. For a handler of its own the loop sets the wake-up
+        # descriptor, to which every signal writes at once; the handler that Runner.run installs still acts.
+        if (before := signal.getsignal(signal.SIGINT)) is signal.default_int_handler:
+            with suppress(RuntimeError):  # in another thread; on Windows, where the loop does so by itself
+                runner.get_loop().add_signal_handler(signal.SIGINT, lambda: None)
+                signal.signal(signal.SIGINT, before)
         try:
             return runner.run(work)
         except KeyboardInterrupt:
@@ -251,6 +260,7 @@ def call(
     fails: str = "",
     versions: str = "",
     looks: str = "",
+    asks: str = "",
     searching: bool = False,
 ) -> Command:
     """Return a command that calls an operation and prints what it returns.
@@ -260,7 +270,7 @@ def call(
     is printed from the result and the arguments; `called` is the result's name in JSON if it is no object;
     `fails` says whether a result is a failure; `versions` is the command that lists versions; `searching`
     says whether vectors are searched. A person confirms an erasure after `looks`, an operation of the same
-    class, has found the record.
+    class, has found the record, and `asks` says whether anything in it is to be erased.
     """
     declared = json.loads(DECLARED_FILE.read_text(encoding="utf-8"))[calls]
     owner = OWNER_TYPES[declared["owner"]]
@@ -279,19 +289,20 @@ def call(
         except NotFound as error:
             error.hint = error.hint or (versions and f"`{versions.format(**given)}` lists the versions.")
             raise
-        result = named(told)(result, given) if told else result
-        print_result(result, named(shows), called)
+        print_result(named(told)(result, given) if told else result, named(shows), called)
         return int(bool(fails) and named(fails)(result))
 
-    async def look(given: Values, whose: str = "local") -> None:
-        operation = operation_of(calls).kind.OFFERED[looks]
-        meant = {name: given[name] for name in operation.parameters}
-        await _called(operation, meant, {declared["owner"]: whose}, searching=False)
+    async def look(given: Values, whose: str = "local") -> bool:
+        look_up = operation_of(calls).kind.OFFERED[looks]
+        found = await _called(look_up, {n: given[n] for n in look_up.parameters}, {declared["owner"]: whose})
+        return not asks or bool(named(asks)(found, given))
 
     return Command(run, asks=declared["erases"], looks=look if looks else None)
 
 
-async def _called(operation: "Operation", given: Values, owner: dict[str, str], searching: bool) -> Any:
+async def _called(
+    operation: "Operation", given: Values, owner: dict[str, str], searching: bool = False
+) -> Any:
     """Return an operation's result; warn of unknown teams, for a change only once it is done."""
     from mneme.client.home import absent_teams, opened, operations_at, warn
 

@@ -204,7 +204,7 @@ async def _pools() -> AsyncIterator[Finding]:
     async with open_operations(Pools, os.environ.get("MNEME_TEAM", "local"), reading=True) as shared:
         for pool in await shared.list():
             if problem := await shared.serving_problem(pool.pool):
-                fix = f"mneme share retriever rollback --pool {pool.pool} --to 0"
+                fix = f"mneme share retriever rollback --pool {pool.pool} --to-version 0"
                 yield _found(f"pool {pool.pool}", problem, fix)
                 continue
             versions = f"retriever {pool.serving} of {len(pool.versions)}"

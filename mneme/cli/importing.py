@@ -182,8 +182,9 @@ def _announce(program: str, reading: Reading, how: How, cost: str) -> None:
 
 
 def _print_written(report: MemoryCounts, passed_over: dict[str, Any]) -> int:
+    rest = "The others are." if report.imported else "Nothing is imported."
     for reason in report.refused[:MAX_PRINTED_FAILURES]:
-        print_error(BadInput(f"Not imported: {reason}", "The others are."))
+        print_error(BadInput(f"Not imported: {reason}", rest))
     emit(report.model_dump() | passed_over)
     say(
         f"{count_of(report.memories, 'memory')}: {report.imported} imported, {report.known} here before "

@@ -69,7 +69,10 @@ async def setup(
 ) -> None:
     """Find what this machine has, and set up model, embedder, settings and editors; safe to run again."""
     if not (yes or dry_run or sys.stdin.isatty()):
-        raise BadInput("Nobody is here to answer.", "Say --yes to do everything, or --dry-run to see it.")
+        raise BadInput(
+            "Setup asks before each step, and there is no terminal to ask at.",
+            "Add --yes to do every step, or --dry-run to only list them.",
+        )
     memory, where = await asyncio.to_thread(_memory_for_models)
     say(f"{memory:.0f} GB for models, {where}.")
     for step in await _steps(model.strip(), memory, where):

@@ -38,8 +38,6 @@ if TYPE_CHECKING:  # slow to import
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters except tab and newline; without them the rest of a control sequence is plain text."""
-HEARING_SECONDS = 0.5
-"""Maximum seconds until Ctrl-C is heard while a person is asked."""
 MIN_WIDTH = 20
 """Minimum width of a text beside its label, in columns, even in a narrower window."""
 KEY, SHORT = re.compile(r"\b[0-9a-f]{8}(?:[0-9a-f]{24}|(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b"), 8
@@ -195,10 +193,17 @@ async def from_person(read: Callable[[], T]) -> T:
             taken.set_exception(error)
 
     Thread(target=take, args=(sys.stdin,), daemon=True).start()
-    result = asyncio.wrap_future(taken)
-    while not result.done():  # Ctrl-C just before the loop falls asleep is heard when it wakes
-        await asyncio.wait([result], timeout=HEARING_SECONDS)
-    return result.result()
+    return await asyncio.wrap_future(taken)
+
+
+@contextmanager
+def resumable(how: str) -> Iterator[None]:
+    """Where Ctrl-C ends the work inside, print what is kept and which command goes on."""
+    try:
+        yield
+    except asyncio.CancelledError:  # nothing but Ctrl-C cancels a command
+        say(f"\nStopped. {how}", errors)
+        raise
 
 
 def must_be_unicode(text: str, name: str, hint: str) -> None:

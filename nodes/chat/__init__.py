@@ -1,1 +1,1 @@
-"""Steps of the chatbot and of its memory agent."""
+"""Nodes of the chatbot and of its memory agent."""

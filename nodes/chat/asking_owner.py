@@ -1,7 +1,7 @@
 """Ask a memory's owner whether a team may know it, as a policy says, if somebody is there to answer.
 
-What is asked stands in the ledger, in the memory itself: a run that nobody answers leaves nothing undone, and
-what was decided elsewhere meanwhile is not asked.
+The open questions are stored in the memories themselves: a run that nobody answers leaves nothing undone, and
+a question that was decided elsewhere meanwhile is not asked.
 """
 
 from typing import Any
@@ -48,17 +48,18 @@ async def next_question(asked: list[Asking], runtime: MemoryRuntime) -> Asking |
         for each in await memories_of(runtime).all()
         for team in each.memory.asks
     )
+    # A question names a version: if the memory has changed since, its owner is asked anew.
     return next((each for each in waiting if each not in asked), None)
 
 
 async def ask_owner(state: Questions, runtime: MemoryRuntime) -> None:
-    """Wait for the owner's word on one memory, and do as it says; of one that was changed it says nothing."""
+    """Wait for the owner's answer about one memory, and carry it out; ignore it if the memory has changed."""
     memories, asking = memories_of(runtime), state["asked_about"][-1]
     key, team = asking["key"], asking["team"]
-    found = await memories.find(key)
+    found = await memories.find(key)  # read again, since a resumed node starts anew after any time
     if not (found and found.live and found.version == asking["version"] and team in found.memory.asks):
         return
-    if not may(authenticated(runtime), team, "write"):  # any more
+    if not may(authenticated(runtime), team, "write"):  # the owner may have left the team
         return
     about = f"May {team} know this? {found.memory.attention}\n\n{found.memory.timed}"
     question = answers.action(ACTION, about, Answer(share=True), ("approve", "edit", "reject", "ignore"))
@@ -72,7 +73,7 @@ async def ask_owner(state: Questions, runtime: MemoryRuntime) -> None:
 
 
 def _read(said: Any) -> Answer:
-    """Read an answer; who ignores the question leaves it open."""
+    """Read an answer; to ignore the question leaves it open."""
 
     def fields_of(given: PersonAnswer) -> dict[str, Any]:
         return given.args if given.kind == "edit" else {"share": CONSENTS.get(given.kind)}

@@ -31,7 +31,7 @@ from mneme.stores.audit import was_shown
 from mneme.stores.users.inbox import PRECEDING, Inbox, Message, is_new
 
 MAX_EARLIER_RECORDS = 20
-"""Records of the team that earlier replies were shown, the latest: those that hold no longer are named."""
+"""Maximum records of the team shown in earlier replies, the latest first: outdated ones are pointed out."""
 
 
 class Conversation(TypedDict):
@@ -65,7 +65,7 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
     if not isinstance(message, HumanMessage) or not message.text.strip():
         raise BadInput("There is no message to answer.", "Send a user message with some text in it.")
     context = runtime.context
-    must_fit(message.text, context.window)
+    must_fit(message.text, context.window)  # before it is handed over: what is refused is not remembered
     memories, inbox, user = memories_of(runtime), Inbox(ledger_of(runtime)), user_of(runtime)
     # Messages of this thread that are not remembered yet are shown to the model, oldest first.
     thread = (runtime.execution_info and runtime.execution_info.thread_id) or ""
@@ -85,7 +85,7 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
         "said": [each["message"] for each in waiting if each.get("thread") == thread and is_new(each)],
         "shared": shared,
         "shown": list(dict.fromkeys([*shared, *state.get("shown", [])]))[:MAX_EARLIER_RECORDS],
-        "asked": Overwrite(NOTHING),
+        "asked": Overwrite(NOTHING),  # the reducer would add to the counts of the turn before
     }
     if context.recall == 0:
         return begun | {"recalled": [], "keys": []}
@@ -95,7 +95,7 @@ async def recall(state: State, runtime: ChatRuntime) -> Update:
         for each in found
     ]
     keys = [each.key for each in found]
-    was_shown(memories.ledger, user, "chatbot", keys)
+    was_shown(memories.ledger, user, "chatbot", keys)  # in the background: the reply does not wait for it
     return begun | {"recalled": recalled, "keys": keys}
 
 
@@ -113,7 +113,7 @@ async def hand_over(state: State, runtime: ChatRuntime) -> Update:
     """Put the user's message into the inbox, where it is safe even if the reply fails."""
     thread = (runtime.execution_info and runtime.execution_info.thread_id) or ""
     inbox, user, said = Inbox(ledger_of(runtime)), user_of(runtime), last_of(state["messages"], thread)
-    await inbox.must_have_room(user, [said])
+    await inbox.must_have_room(user, [said])  # raises: a reply would hide that the message is not kept
     await inbox.add(user, said)
     return {}
 
@@ -137,18 +137,19 @@ async def respond(state: State, runtime: ChatRuntime) -> Update:
         max_tokens=runtime.context.window,
         token_counter=count_tokens_approximately,
         strategy="last",
-        start_on="human",
+        start_on="human",  # a reply without the message that it answers is no turn
         include_system=True,
     )
     asked = Turn(
         message=state["messages"][-1].text,
         memories=state["recalled"],
-        today=f"{datetime.now():%A, %Y-%m-%d}",
+        today=f"{datetime.now():%A, %Y-%m-%d}",  # with the weekday, for "next Friday"
         unclear=state.get("unclear", []),
         said=state.get("said", []),
         shared=await lines_of(runtime, state.get("shared", []), state.get("shown", [])),
     )
     answered = await ask(reply, asked, runtime.context.chatbot, history=history[:-1])
+    # With the id of the streamed tokens, so that a client does not show the reply twice.
     return {"messages": [AIMessage(answered.value, id=answered.message_id)]}
 
 
@@ -156,6 +157,6 @@ async def wake(state: State, runtime: ChatRuntime) -> Update:
     """Let the LangGraph server remember waiting messages; without it, the caller runs `remember`."""
     if runtime.server_info is not None:
         context = runtime.context.model_dump(include=set(MemoryContext.model_fields))
-        context["user"] = user_of(runtime)
+        context["user"] = user_of(runtime)  # the server's own run will have no authenticated user
         await remember_later(ledger_of(runtime), context, runtime.context.debounce)
     return {}

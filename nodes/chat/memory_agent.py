@@ -66,7 +66,7 @@ async def message_router(state: State, runtime: MemoryRuntime) -> Update:
     if state.get("rereads") and own is None:
         gone = "The memory was changed or erased meanwhile."
         return {"route": "discard", "rationale": gone, "model": "", "own": None}
-    shown, room = list[MemoryRecord](), KNOWN_CHARS  # they may tell whom the message means
+    shown, room = list[MemoryRecord](), KNOWN_CHARS  # memories may tell whom the message means
     for each in await memories_of(runtime).related(state["message"], "", (), MAX_KNOWN):
         if each.key != state.get("rereads") and len(each.memory.content) <= room:
             shown.append(each)
@@ -76,6 +76,8 @@ async def message_router(state: State, runtime: MemoryRuntime) -> Update:
     is_empty = reading.route == "store" and not reading.memories
     nothing = " But nothing of it could be written down." if is_empty else ""
     return {
+        # A memory that is read again must be replaced or retired. And a reply that writes memories down, yet
+        # discards the message, contradicts itself: what it wrote is not lost.
         "route": "store" if own or (reading.memories and reading.route == "discard") else reading.route,
         "rationale": reading.rationale + nothing,
         "model": await resolve(who),
@@ -88,25 +90,18 @@ async def message_router(state: State, runtime: MemoryRuntime) -> Update:
 async def _read_again(state: State, runtime: MemoryRuntime) -> MemoryRecord | None:
     """Return the memory to be read again, if it has not changed since rules wrote it.
 
-    If an interrupted run has already written it for this message, return the version before that write: the
-    run's writes are replayed without effect, and the missing ones are done.
+    If an interrupted run has already written it for this message, return the version before that write.
     """
     key = state["rereads"]
     found = await memories_of(runtime).find(key)
     if found is None or (found.live and found.memory.read_by == RULES):
         return found
+    # From the older version the run decides alike: writes that were done are replayed without effect.
     history, written_for = await memories_of(runtime).history(key), f"{state['message_id']}:"
     before = [
         older for older, newer in pairwise(history) if (newer.idempotency_key or "").startswith(written_for)
     ]
     return MemoryRecord.of(before[-1]) if before else None
-
-
-def routed(state: State) -> Literal["find_similar", "forget", "settle"]:
-    """Return the next node for the route."""
-    if state["route"] == "store":
-        return "find_similar"
-    return "forget" if state["route"] == "forget" else "settle"
 
 
 def left_to_store(state: State) -> Literal["find_similar", "settle"]:
@@ -129,6 +124,7 @@ async def find_similar(state: State, runtime: MemoryRuntime) -> Update:
             [
                 each
                 for each in some
+                # found by words alone, or without an embedder, a memory has no similarity
                 if each.key != own and (each.similarity is None or each.similarity >= least)
             ]
             for some in found
@@ -139,7 +135,7 @@ async def find_similar(state: State, runtime: MemoryRuntime) -> Update:
 def worth_comparing(fact: str, similar: Sequence[MemoryRecord]) -> list[MemoryRecord]:
     """Return the memories above the similarity floor, and those that share a word with the fact."""
     held = [{*words_of(each.memory.content).indices} for each in similar]
-    counts = Counter(chain.from_iterable(held))
+    counts = Counter(chain.from_iterable(held))  # a word that many of the memories have tells nothing
     said = {each for each in words_of(fact).indices if counts[each] <= max(1, COMMON_WORD_SHARE * len(held))}
     return [
         each
@@ -152,10 +148,10 @@ def worth_comparing(fact: str, similar: Sequence[MemoryRecord]) -> list[MemoryRe
 async def conflict_router(state: State, runtime: MemoryRuntime) -> Update:
     """Judge how each new fact relates to memories that it may change (conflict router); others are unrelated.
 
-    A question has as many facts as there is room for their memories. The memories that the router was shown
-    are added, since a fact may change a memory that shares no word with it and, in a language that the
-    embedder does not know, no similarity. Raises `BadAnswer` if no reply can be read as judgements.
+    Raises `BadAnswer` if no reply can be read as judgements.
     """
+    # A fact may change a memory that shares no word with it and, in a language that the embedder does not
+    # know, no similarity. So each question has the memories, too, that the router was shown.
     shown = {each.key: each for each in state.get("shown", [])}
     batches: list[Batch] = []
     for number, (fact, similar) in enumerate(zip(state["candidates"], state["similar"], strict=True)):
@@ -188,7 +184,7 @@ async def _judged(batch: Batch, state: State, who: str) -> list[Judged]:
     judged = list[Judged]()
     for each in answer.judgements:
         if each.fact >= len(numbers) or each.memory >= len(memories):
-            continue
+            continue  # a last reply that failed its checks may name pairs that were not offered
         memory = memories[each.memory]
         outdated = located(each.outdated, memory.memory.content)
         is_unclear = each.relation in {"change", "correction"} and not outdated
@@ -200,7 +196,7 @@ async def _judged(batch: Batch, state: State, who: str) -> list[Judged]:
                 rationale=each.reason,
                 outdated=outdated,
                 updated=each.updated.strip(),
-                doubt=doubt if f"memory {each.memory} " in doubt else "",
+                doubt=doubt if f"memory {each.memory} " in doubt else "",  # as `compare_memories` words it
             )
         )
     return judged
@@ -209,7 +205,7 @@ async def _judged(batch: Batch, state: State, who: str) -> list[Judged]:
 def decide(state: State) -> Update:
     """Decide on each candidate by its verdicts (§3.1); link it with memories that it may contradict."""
     decisions, candidates = list[Decision](), list[Memory]()
-    said_on = days_of(state.get("time", ""))
+    said_on = days_of(state.get("time", ""))  # not the day of the run: imported messages may be years old
     today = said_on[0] if said_on else datetime.now(UTC).date()
     for number, candidate in enumerate(state["candidates"]):
         verdicts = [each for each in state["verdicts"] if each.candidate == number]
@@ -232,7 +228,7 @@ def _in_place_of(own: MemoryRecord, decisions: Sequence[Decision], why: str) -> 
     """Replace the memory that was read again by the first new memory; retire it if there is none."""
     again = [Judged(memory=own)]
     new = next((each for each in decisions if each.action == "insert_memory"), None)
-    others = [each for each in decisions if each is not new]
+    others = [each for each in decisions if each is not new]  # further new memories are inserted beside it
     if new is None:
         why = f"Read again by a model, nothing of it stands by itself. {why}"
         return [*others, Decision(candidate=-1, action="retire", touched=again, rationale=why)]
@@ -243,10 +239,7 @@ def _in_place_of(own: MemoryRecord, decisions: Sequence[Decision], why: str) -> 
 def _decisions_on(
     number: int, verdicts: Sequence[Judged], candidate: Memory, begins_for_good: bool
 ) -> list[Decision]:
-    """Update each memory in conflict; discard a duplicate; append to the most similar; else insert.
-
-    A fact for later or for a time is inserted; a memory that it replaces completely holds until then.
-    """
+    """Update each memory in conflict; discard a duplicate; append to the most similar; else insert."""
 
     def decided(action: Action, touched: Sequence[Judged], why: Sequence[Judged] = ()) -> Decision:
         reasons = " ".join(dict.fromkeys(each.rationale for each in why or touched))
@@ -255,10 +248,11 @@ def _decisions_on(
     of: dict[Relation, list[Judged]] = {name: [] for name in get_args(Relation)}
     for each in verdicts:
         of[each.relation].append(each)
+    # A conflict goes first: the changed memory takes the fact in, also where another one repeats it.
     if present := [each for each in verdicts if each.relation in {"change", "correction"}]:
         return [decided("update_memory", present)]
     if of["later"]:
-        replaced = [  # memories that the fact replaces completely
+        replaced = [  # memories that the fact replaces completely: they hold until it begins
             each
             for each in of["later"]
             if begins_for_good and each.outdated
@@ -269,7 +263,7 @@ def _decisions_on(
     if of["duplicate"]:
         return [decided("discard", of["duplicate"][:1])]
     additions = [each for each in of["addition"] if len(each.memory.memory.statements) < MAX_STATEMENTS]
-    if additions and not (candidate.since or candidate.until):
+    if additions and not (candidate.since or candidate.until):  # a memory has one period for all it says
         return [decided("update_memory", additions[:1])]
     unclear = " ".join(dict.fromkeys(each.rationale for each in of["unclear"]))
     kept = f"{unclear} Both are kept, and linked."

@@ -78,8 +78,7 @@ async def _inserted(task: Task, new: Memory, runtime: MemoryRuntime) -> Operatio
 async def update_memory(state: Update, runtime: MemoryRuntime) -> Update:
     """Update a memory with what corrects, changes or extends it: the paper's update function.
 
-    The update is repeated if another writer was first. The comparison's new text was based on the older
-    memory, so a repetition ignores it.
+    Raises Conflict if another writer was first at each attempt.
     """
     (task,) = tasks_of(state)
     for _ in range(REWRITES - 1):
@@ -87,6 +86,7 @@ async def update_memory(state: Update, runtime: MemoryRuntime) -> Update:
             return {"operations": await _updated(task, runtime)}
         except Conflict:
             now = await memories_of(runtime).get(task.touched.key)
+            # `updated` was worded from the older memory: used again, it would undo the other write.
             again = [each.model_copy(update={"memory": now, "updated": ""}) for each in task.judged]
             task = task.model_copy(update={"judged": again})
     return {"operations": await _updated(task, runtime)}
@@ -95,13 +95,14 @@ async def update_memory(state: Update, runtime: MemoryRuntime) -> Update:
 async def _updated(task: Task, runtime: MemoryRuntime) -> list[OperationNote]:
     """Work the facts into the memory, one after the other, and write the result.
 
-    What no rewrite could take in, or has no room, is kept beside the memory, linked with it. Beside it goes
-    also a fact whose outdated words an earlier one has replaced, unless the new text has that fact, too.
+    A fact that no rewrite could take in, or that has no room, is kept beside the memory, linked with it.
     """
     key = task.touched.key
     memory = (await memories_of(runtime).get(key)).memory
     aside = list[OperationNote]()
     for number, (new, how) in enumerate(zip(task.new, task.judged, strict=True)):
+        # An earlier fact of the task has replaced the words that this one would change: it stands by itself,
+        # unless the comparison's text has both.
         is_gone = how.outdated and not located(how.outdated, memory.content)
         if number and is_gone and memory.content != how.updated:
             aside.append(await _inserted(task, new, runtime))
@@ -110,7 +111,7 @@ async def _updated(task: Task, runtime: MemoryRuntime) -> list[OperationNote]:
             memory = await _with_fact(memory, new, how, task, runtime)
         except BadAnswer as bad:
             if not bad.raw.strip():
-                raise
+                raise  # the model gave nothing at all: the message is tried again later
             linked = {"flag": f"It belongs to {key}: {bad}", "may_contradict": [key]}
             aside.append(await _inserted(task, new.model_copy(update=linked), runtime))
     if len(aside) == len(task.new):
@@ -125,6 +126,7 @@ async def _with_fact(memory: Memory, new: Memory, how: Judged, task: Task, runti
         return _appended(memory, new)
     if how.relation == "later":
         return memory.model_copy(update={"until": day_before(new.since), "is_change": False})
+    # The comparison's text is good only for the memory that it was shown, or that it has already become.
     if how.updated and memory.content in {task.touched.memory.content, how.updated}:
         new = new.model_copy(update=_as_updated(memory, new, how.updated))
     elif rest(memory.content, how.outdated, new.content):
@@ -137,6 +139,7 @@ async def _with_fact(memory: Memory, new: Memory, how: Judged, task: Task, runti
         )
         answered = await ask(rewrite_memory, pair, runtime.context.memory_agent, lane="background")
         new, doubt = new.model_copy(update=dict(answered.value)), answered.doubt
+    # A statement that the new text no longer contains is no source of it any more.
     said = [each for each in statements_of(memory) if not left_out(each.content, "", new.content)]
     is_put_off = bool(new.since) and new.since == new.until  # it never took place on its first day
     is_change, since = how.relation == "change" and not is_put_off, new.since or told_at
@@ -173,8 +176,11 @@ def _appended(memory: Memory, new: Memory) -> Memory:
         "may_contradict": list(dict.fromkeys([*memory.may_contradict, *new.may_contradict])),
         "flag": " ".join(filter(None, [memory.flag, new.flag])),
         "unclear": memory.unclear or new.unclear,
-        "past": memory.past,
-        **memory.model_dump(include={"kind", "since", "until", "is_change"}),
+        "past": memory.past,  # an addition changes neither what was nor from when it holds
+        "kind": memory.kind,
+        "since": memory.since,
+        "until": memory.until,
+        "is_change": memory.is_change,
     }
     return new.model_copy(update=joined)
 
@@ -196,6 +202,7 @@ async def replace_memory(state: Update, runtime: MemoryRuntime) -> Update:
 async def _replace(task: Task, renewed: Memory, runtime: MemoryRuntime) -> OperationNote:
     before = task.touched
     says_so = (before.memory.content, before.memory.until) == (renewed.content, renewed.until)
+    # The same words are written all the same where a model has now read what rules had.
     if says_so and (before.memory.read_by != RULES or renewed.read_by == RULES):
         why = f"The memory says so already. {task.change.reason}"
         return OperationNote(event="discard", key=before.key, version=before.version, reason=why)
@@ -238,6 +245,7 @@ async def retire_on_request(
     memory: MemoryRecord, rest: str, change: Change, once: str, runtime: MemoryRuntime
 ) -> OperationNote:
     """Retire a memory, or remove a part of it. Raises Conflict if another writer was first."""
+    # No retry for a part: `rest` was worded from this version, and might leave out what the other wrote.
     if not rest:
         return await retire_memory(memory, change, once, runtime)
     old = memory.memory
@@ -264,5 +272,5 @@ def discard(state: Update) -> Update:
 
 
 def write_id(message_id: str, subject: str) -> str:
-    """Return a write's idempotency key, made of its message and subject."""
+    """Return a write's idempotency key, made of its message and subject (hashed: it may be any text)."""
     return f"{message_id}:{sha256(subject.encode()).hexdigest()[:16]}"

@@ -63,12 +63,13 @@ async def manage(state: State, runtime: MemoryRuntime) -> Update:
         queries = [call for call in turn.tool_calls if call["name"] == search_memories.name]
         if not queries:
             break
+        # Its writing calls are left out: it decides anew, and providers refuse a call without a result.
         messages.append(turn.model_copy(update={"tool_calls": queries}))
         for call in queries:
             found = await similar_to(call["args"]["query"], runtime)
             messages.append(ToolMessage(_numbered(found, similar), tool_call_id=call["id"]))
         given = given.model_copy(update={"memories": [each.memory.content for each in similar]})
-        turn = await turn_of(prompt, given, messages, who, searches=left > 0)
+        turn = await turn_of(prompt, given, messages, who, searches=left > 0)  # the last one must decide
     calls = calls_of(turn)
     rationale = f"The agent called no tool. It wrote: {turn.text}"
     if turn.tool_calls:
@@ -108,7 +109,7 @@ async def turn_of(  # noqa: PLR0913  (as `call_tools`)
             query = tool_call(name=search_memories.name, args={"query": given.message}, id="rule-search")
             return AIMessage("", tool_calls=[query])
         made = [
-            tool_call(name=call.name, args=call.model_dump(exclude={"name"}), id=f"rule-{number}")
+            tool_call(name=call.name, args={"quote": call.quote, "index": call.index}, id=f"rule-{number}")
             for number, call in enumerate((await by_rules(prompt, given)).calls)
         ]
         return AIMessage("" if made else "There is nothing to remember.", tool_calls=made)

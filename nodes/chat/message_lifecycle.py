@@ -102,7 +102,7 @@ async def receive(state: State, runtime: MemoryRuntime) -> Update:
         said = said_in(state["messages"])
         given = {**cast(Message, state), "message": said.text, "preceding": said.before[-PRECEDING:]}
     message = complete(given)
-    known = await Inbox(ledger_of(runtime)).add(user_of(runtime), message)
+    known = await Inbox(ledger_of(runtime)).add(user_of(runtime), message)  # nothing if `remember` did
     outcome: Update = {**(known or {})}
     outcome.pop("operations", None)  # the reducer would add them to its own
     return {**INITIAL_FIELDS, **message, **outcome}
@@ -162,11 +162,8 @@ async def similar_to(text: str, runtime: MemoryRuntime) -> list[MemoryRecord]:
 
 
 def each_decision(state: State) -> list[Send] | Literal["settle"]:
-    """Fan out to the operations: one for all new memories, and one per memory that changes.
-
-    New memories share one, since they are listed in the order in which they were written; all changes of one
-    memory share one, since two concurrent updates would race. Each candidate names the message that told it.
-    """
+    """Fan out to the operations: one for all new memories, and one for each memory that changes."""
+    # All changes of one memory share a task, since two concurrent updates of it would race.
     grouped = defaultdict[tuple[str, str], list[tuple[Decision, Judged | None]]](list)
     for decision in state["decisions"]:
         node = decision.action
@@ -193,27 +190,27 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
             inserted.append(task)
         else:
             sends.append(Send(operation, {"tasks": [task]}))
-    if inserted:
+    if inserted:  # in one step, since memories are listed in the order in which they were written
         sends.insert(0, Send("insert_memory", {"tasks": inserted}))
     return sends or "settle"
 
 
 def change_of(state: State, reason: str) -> Change:
     """Return the change of a memory operation: reason, message, and deciding model."""
-    told_in = state.get("told_in") or state["message_id"]
+    told_in = state.get("told_in") or state["message_id"]  # of a message read again: the user's own one
     source = Source(thread=state.get("thread", ""), messages=[told_in])
     return Change(reason=reason, actor="memory_agent", source=source, model=state["model"])
 
 
 @counted
 async def forget(state: State, runtime: MemoryRuntime) -> Update:
-    """Retire the memories that the user wants forgotten; their history stays until a person erases it.
+    """Retire the memories that the user wants forgotten, or remove the forgotten part of a memory.
 
-    A memory with other content keeps the rest. Candidates of this message that would say the forgotten
-    content again are left out.
+    Their history stays until a person erases it.
     """
-    candidates = state["candidates"]
+    candidates = state["candidates"]  # shown, too: one that says the forgotten content again is left out
     told = " ".join(each.quote for each in candidates)
+    # Beside other statements a wish is a small part of the message, so each such sentence is searched, too.
     wishes = [each for each in sentences(state["message"]) if each not in told] if told else []
     found = [await similar_to(each, runtime) for each in (state["message"], *wishes[:MAX_WISHES])]
     similar = [*{each.key: each for some in found for each in some}.values()]
@@ -239,7 +236,7 @@ async def forget(state: State, runtime: MemoryRuntime) -> Update:
 
 
 async def settle(state: State, runtime: MemoryRuntime) -> Update:
-    """Close the message in the inbox; clear its fields, or the thread's next message would inherit them."""
+    """Close the message in the inbox with its outcome."""
     run = await traced(runtime)
     outcome = MessageOutcome(
         route=state["route"],
@@ -249,5 +246,6 @@ async def settle(state: State, runtime: MemoryRuntime) -> Update:
         **run,
     )
     await Inbox(ledger_of(runtime)).close(user_of(runtime), state["message_id"], outcome)
+    # The input of the thread's next message may leave these out, and would inherit them.
     cleared = dict.fromkeys(("message_id", "time", "thread", "rereads", "told_in"), "")
     return {**run, **cleared, "preceding": []}

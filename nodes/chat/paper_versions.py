@@ -40,15 +40,13 @@ async def message_router(state: State, runtime: MemoryRuntime) -> Update:
 
 @counted
 async def compose(state: State, runtime: MemoryRuntime) -> Update:
-    """Write the message down as self-contained memories-to-be (the paper's insert function).
-
-    Where none is found in what the router stored, it is looked at once more with the router's reason.
-    """
+    """Write the message down as self-contained memories-to-be (the paper's insert function)."""
     who, given = runtime.context.memory_agent, incoming(state, Composing)
     noticed = given.model_copy(update={"noticed": state["rationale"]})
+    # The router saw something to store: if nothing is found, its reason is given in a second attempt.
     found = await composed_of(given, who) or await composed_of(noticed, who)
     nothing = "" if found else " But nothing of it could be written down."
-    decided = state["decisions"][:1]
+    decided = state["decisions"][:1]  # version 2 has decided on the message; in version 3 there is none yet
     return {
         "candidates": found,
         "decisions": [
@@ -90,7 +88,7 @@ async def _judged(number: int, memory: MemoryRecord, state: State, who: str) -> 
     return Judged(
         candidate=number,
         memory=memory,
-        relation="change" if verdict.relation == "conflict" else verdict.relation,
+        relation="change" if verdict.relation == "conflict" else verdict.relation,  # the paper's one word
         rationale=verdict.rationale,
         outdated=located(verdict.outdated, content),
     )

@@ -110,15 +110,14 @@ async def take_in(state: State, runtime: MemoryRuntime) -> dict[str, Any]:
 async def take(state: State, runtime: MemoryRuntime) -> Next:
     """Take the oldest waiting message that has not failed in this run, else the oldest to be read again.
 
-    While another process works on that message, wait: the next one may repeat it. If none is left, ask the
-    owner what a team may know (where somebody can answer), and end.
+    If none is left, ask the owner what a team may know (where somebody can answer), and end.
     """
     inbox, user, rereads = Inbox(ledger_of(runtime)), user_of(runtime), runtime.context.reread
     failed = {failure["message_id"] for failure in state["failed"]}
     while True:
         waiting = [each for each in await inbox.pending(user) if each["message_id"] not in failed]
         again = [each for each in waiting if each.get("rereads") and rereads]
-        oldest = next(iter([*filter(is_new, waiting), *again]), None)
+        oldest = next(iter([*filter(is_new, waiting), *again]), None)  # what the user said goes first
         if oldest is None and rereads and not failed:
             oldest = await _read_by_rules(runtime)
         if oldest is None:
@@ -127,8 +126,9 @@ async def take(state: State, runtime: MemoryRuntime) -> Next:
                 return Command(goto="ask_owner", update={"asked_about": [*asked, question]})
             return Command(goto="__end__")
         if await inbox.claim(user, oldest["message_id"]):
+            # New messages lack both fields, and would inherit those of the message before.
             return Command(goto="memory_agent", update={"rereads": "", "told_in": "", **oldest})
-        await asyncio.sleep(PAUSE)
+        await asyncio.sleep(PAUSE)  # another process has claimed it: the next message may repeat this one
 
 
 async def _read_by_rules(runtime: MemoryRuntime) -> Message | None:
@@ -141,7 +141,7 @@ async def _read_by_rules(runtime: MemoryRuntime) -> Message | None:
         again = complete(
             Message(
                 message="\n".join(dict.fromkeys(each.quote for each in statements_of(memory))),
-                message_id=f"reread-{known.key}-{known.version}",
+                message_id=f"reread-{known.key}-{known.version}",  # each version is read again once
                 time=memory.time,
                 thread=memory.thread,
                 rereads=known.key,
@@ -162,15 +162,13 @@ def count(state: State) -> dict[str, int]:
 
 
 async def keep(state: State, error: NodeError, runtime: MemoryRuntime) -> Command[Literal["take"]]:
-    """Keep a message on which the memory agent failed for another attempt, with the reason; never drop it.
-
-    Only a failure due to the message counts towards setting it aside, not a server that is down.
-    """
+    """Keep a message on which the memory agent failed for another attempt, with the reason; never drop it."""
     if not isinstance(error.error, BaseException):
         return Command(goto="take")  # a checkpoint of a stopped run has only the text
     if not isinstance(error.error, MnemeError):
-        raise error.error
+        raise error.error  # a fault of the program: the run ends, and the message waits
     asked = NOTHING.copy()
+    # A server that is down must not set a message aside: only what may be due to the message counts.
     counts = isinstance(error.error, BadAnswer | PromptTooLong)
     if counts:
         asked["questions"] = asked["refused"] = 1  # the subgraph's own count is lost

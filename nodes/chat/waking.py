@@ -39,9 +39,7 @@ RESTART_SECONDS = 5.0
 class Agenda:
     """The schedule of users whose messages the server's process remembers.
 
-    The server serves runs in the order of their creation, so a hundred users' runs would all be before the
-    next reply, and one more run of somebody who is being remembered would stop the queue. So only half of
-    its workers remember, each for another user, and the others' runs are not created before their turn.
+    Only half of the workers remember, each for another user; the others' runs are created in their turn.
     Nothing is lost with the process: what waits is in the inbox.
     """
 
@@ -53,10 +51,8 @@ class Agenda:
 
     @asynccontextmanager
     async def held(self, threads: Collection[str]) -> AsyncIterator[None]:
-        """Start no run on these threads meanwhile; who is due on them is remembered afterwards.
-
-        A run that begins while its thread is erased would go with it, and its message would wait for ever.
-        """
+        """Start no run on these threads meanwhile; users who are due on them are remembered afterwards."""
+        # A run that begins while its thread is erased would be erased, too, and its message wait for ever.
         self._held.update(threads)
         try:
             while self._starting in threads:  # noqa: ASYNC110  (whoever looks from here on sees that run)
@@ -67,7 +63,7 @@ class Agenda:
 
     def note(self, context: dict[str, Any], after_seconds: float = 0) -> None:
         """Schedule a user's messages to be remembered after so many seconds of silence."""
-        self._due[context["user"]] = (monotonic() + after_seconds, context)
+        self._due[context["user"]] = (monotonic() + after_seconds, context)  # anew with each message
 
     async def serve(self, ledger: Ledger) -> None:
         """Start the runs as they become due, for ever; begin with messages left by the last server."""
@@ -93,6 +89,8 @@ class Agenda:
             metadata={"graph_id": "remember"}, status="busy", limit=MAX_THREADS
         )
         busy = {thread["thread_id"] for thread in found}
+        # The server takes runs in the order of their creation: all users' at once would stand before the next
+        # reply, and a second run on a busy thread would stop the queue.
         room = min(4, max(1, int(os.environ.get("N_JOBS_PER_WORKER", "1")) // 2))
         for user in due:
             if len(busy) >= room:
@@ -101,6 +99,7 @@ class Agenda:
             if thread in busy or self._held[thread]:
                 continue
             busy.add(thread)
+            # Before the request, so that a user whose run the server refuses is due again.
             later = self._due[user] = (monotonic() + RESTART_SECONDS, self._due[user][1])
             self._starting = thread
             try:
@@ -124,12 +123,7 @@ async def remember_later(ledger: Ledger, context: dict[str, Any], after_seconds:
 
 
 async def start_remembering(ledger: Ledger, context: dict[str, Any], after_seconds: int = 0) -> None:
-    """Start a background run for a user, debounced, on the user's one memory thread.
-
-    The run gets no message but reads the inbox, because the input of a debounced run is lost when the next
-    run replaces it. A run that has begun is not interrupted: otherwise the messages of a user who writes
-    faster than the model reads would never be remembered.
-    """
+    """Start a background run for a user, debounced, on the user's one memory thread."""
     warn_of_a_single_worker()
     client, user = get_client(api_key=None), context["user"]
     name = MEMORY_THREAD.format(user=user)
@@ -139,10 +133,12 @@ async def start_remembering(ledger: Ledger, context: dict[str, Any], after_secon
     await client.runs.create(
         thread,
         "remember",
-        input={},
+        input={},  # it reads the inbox: the input of a debounced run is lost when the next one replaces it
         context=context,
         metadata=owner | {THREAD_NAME: name},
         config={"recursion_limit": RECURSION_LIMIT},
         after_seconds=after_seconds,
+        # "interrupt" drops a run that still waits out its silence, which "enqueue" would not. A run at work
+        # goes on: else the messages of a user who writes faster than the model reads would never be read.
         multitask_strategy="enqueue" if works else "interrupt",
     )

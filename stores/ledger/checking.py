@@ -12,7 +12,7 @@ from typing import Any
 from mneme.core.errors import MnemeError
 from mneme.stores.database import Cursor, Database, Sqlite, kept_of, noted_size
 from mneme.stores.ledger.log import LOG_COLUMNS, Transaction
-from mneme.stores.ledger.reading import DIGEST_BYTES, chained, is_intact, state_of
+from mneme.stores.ledger.reading import DIGEST_BYTES, chained, digest_of, state_of
 from mneme.stores.ledger.records import Version, gaps
 
 READ = {table: f"SELECT {', '.join(columns)} FROM ledger_{table}" for table, columns in LOG_COLUMNS.items()}
@@ -45,7 +45,7 @@ def replay(transaction: Transaction, entries: Iterable[tuple[Any, ...]]) -> LogR
         if missing:
             found.problems.append(f"entries {seq - missing} to {seq - 1} are missing")
             found.gone += missing
-        if not isinstance(digest, bytes) or not (is_erased or is_intact(nonce, body, digest)):
+        if not digest or not isinstance(digest, bytes) or not (is_erased or digest_of(nonce, body) == digest):
             found.problems.append(f"entry {seq} is damaged")
             found.broken.append((record, number))
             continue

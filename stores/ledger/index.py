@@ -10,11 +10,9 @@ names that build requests of Qdrant's REST interface.
 """
 
 import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
-from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
 from mneme.stores.database import Cursor, Database
@@ -51,8 +49,6 @@ from mneme.stores.ledger.words import Words, words_of
 BATCH_SIZE = 500
 STAMP_ID = str(LEDGER)
 """The id of the point that holds the stamp."""
-ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ][\d:.,]+)?(Z|[+-][\d:]+)?")
-"""Pattern of texts that are compared as times, and therefore not hashed."""
 
 
 class Point(NamedTuple):
@@ -115,21 +111,12 @@ def points_of(cursor: Cursor, records: Iterable[str], state: State, read: Read =
     heads = heads_of(cursor, (row[0] for row in each_value(cursor, searched, records)), read)
     vectors, points = vectors_by_ids(cursor, heads), list[Point]()
     for record, version in heads.items():
-        fields = {name: _concealed(filterable(each), state.ledger) for name, each in version.value.items()}
+        fields = {name: filterable(each, state.ledger) for name, each in version.value.items()}
         changed = version.at.timestamp() / 86_400
         payload = {"scope": scope_of(version), "n": version.version, UPDATED_FIELD: changed, "value": fields}
         dense = vectors[record].tolist() if record in vectors else None
         points.append(Point(record, payload, dense, words_of(version.text)))
     return points
-
-
-def _concealed(value: Any, key: str) -> Any:
-    """Return a value with keyed hashes in place of its texts and of the names of nested fields."""
-    if isinstance(value, str) and not ISO_TIME.fullmatch(value):
-        return blake2b(value.encode(), key=key.encode(), digest_size=9).hexdigest()
-    if isinstance(value, dict):
-        return {_concealed(name, key): _concealed(each, key) for name, each in value.items()}
-    return [_concealed(each, key) for each in value] if isinstance(value, list) else value
 
 
 def stamp_in(payload: Payload) -> State | None:
@@ -284,8 +271,8 @@ class Engine(ABC):
 
     def _condition(self, condition: Condition) -> Any:
         """Return the test of a field; for `ne` it is that of `eq`, and goes into `must_not`."""
-        types, operator, key = self.types, condition.operator, self._path(condition)
-        value = _concealed(condition.value, self.state.ledger)
+        types, operator, key = self.types, condition.operator, json_path(condition.path, self.state.ledger)
+        value = filterable(condition.value, self.state.ledger)
         if value is None:
             return types.FieldCondition(key=key, is_empty=True)
         if operator == "in":
@@ -299,11 +286,6 @@ class Engine(ABC):
         else:
             within = types.RangeFloat(gte=value, lte=value)
         return types.FieldCondition(key=key, range=within)
-
-    def _path(self, condition: Condition) -> str:
-        """Return the path of a field; the names of nested fields are hashed, as texts are."""
-        first, *below = condition.path
-        return json_path([first, *(_concealed(name, self.state.ledger) for name in below)])
 
     def _formula(self, query: Query, ranking: Ranking) -> Any:
         """Return a ranking as a formula; a missing field has the default value, a missing time no age."""
@@ -337,7 +319,7 @@ class Engine(ABC):
     def _index(self, query: Query, ranking: Ranking) -> None:
         """Index the fields of a ranking and its filter: else payloads are read, or a server refuses."""
         texts = [
-            self._path(condition)
+            json_path(condition.path, self.state.ledger)
             for condition in query.where.conditions
             if isinstance(condition.value[0] if isinstance(condition.value, list) else condition.value, str)
         ]

@@ -210,16 +210,17 @@ def transact(database: Database, works: Sequence[Work[Any]]) -> list[Any]:
             before = transaction.state
             cursor.execute("SAVEPOINT work")
             try:
-                with database.failures():
-                    result = work(transaction)
-                    for table, rows in transaction.rows.items():
-                        cursor.executemany(UPSERTS[table], rows)
+                result = work(transaction)
+                for table, rows in transaction.rows.items():
+                    cursor.executemany(UPSERTS[table], rows)
             except Exception as failure:  # noqa: BLE001  (it is raised to the caller who waits for this job)
                 result, transaction.state = failure, before
+                if isinstance(failure, database.errors):
+                    result = database.refusal(failure)
                 try:
                     cursor.execute("ROLLBACK TO SAVEPOINT work")
                 except Exception:  # noqa: BLE001  (the database has ended the transaction, or is gone)
-                    raise failure from None
+                    raise result from None
             transaction.rows.clear()
             cursor.execute("RELEASE SAVEPOINT work")
             results.append(result)

@@ -29,7 +29,7 @@ from mneme.stores.ledger.folder import (
 )
 from mneme.stores.ledger.log import Log, make_tables, write_log
 from mneme.stores.ledger.query import LEDGER_FORMAT
-from mneme.stores.ledger.reading import check_embedder, current_state
+from mneme.stores.ledger.reading import check_embedder, state_of
 from mneme.stores.ledger.upgrading import JOURNAL, is_older, remove_older, upgrade
 
 FOLDER_ATTEMPTS = 50
@@ -88,7 +88,7 @@ def open_store(location: str, embedder: str, dimension: int, api_key: str = "") 
             store = _opened(place, embedder, dimension, api_key)
             opened.callback(store._shut)
         if embedder:
-            check_embedder(place.shown, current_state(store.log.database), embedder, dimension)
+            check_embedder(place.shown, store.log.database.read(state_of), embedder, dimension)
         opened.pop_all()
         _OPEN[place] = store
         store.users += 1
@@ -118,7 +118,7 @@ def _opened(place: Place, embedder: str, dimension: int, api_key: str) -> Store:
             server: Any = import_module("mneme.stores.ledger.server_index")  # its client is slow to import
             index = server.ServerIndex(place.index, database, api_key)
             opened.callback(index.close)
-            if not current_state(database).seq:  # imports an older ledger from the server
+            if not database.read(state_of).seq:  # imports an older ledger from the server
                 index.opened()
         else:
             index = EdgeIndex(Path(place.log), database, check_space)
@@ -153,7 +153,7 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
     with ExitStack() as opened:
         database = _log_in(folder)
         opened.callback(database.close)
-        is_trusted = is_trusted and current_state(database).seq >= noted_size(database.kept)
+        is_trusted = is_trusted and database.read(state_of).seq >= noted_size(database.kept)
         if not is_trusted and (wrong := problems_of(database)):
             more = f" and {len(wrong) - 1} more" if wrong[1:] else ""
             raise Damaged(f"The ledger's log {database.place} is damaged: {wrong[0]}{more}.", REPAIR)

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from mneme.core.errors import Damaged, LedgerMismatch
-from mneme.stores.database import REPAIR, Cursor, Database
+from mneme.stores.database import REPAIR, Cursor
 from mneme.stores.ledger.query import LAST_CHAR, LEDGER_FORMAT, Where, passes, scope_of
 from mneme.stores.ledger.records import Version, gaps, microseconds, tombstone_id
 
@@ -96,12 +96,6 @@ def state_of(cursor: Cursor, locked: str = "") -> State:
     return State(*row)
 
 
-def current_state(database: Database) -> State:
-    """Return the current state of the log. Raises Damaged."""
-    with database.reading() as cursor:
-        return state_of(cursor)
-
-
 def check_format(place: object, format: int, oldest: int = LEDGER_FORMAT) -> None:
     """Refuse a ledger that this version cannot read or upgrade. Raises LedgerMismatch."""
     if format > LEDGER_FORMAT:
@@ -137,14 +131,12 @@ def each_value(cursor: Cursor, statement: str, values: Iterable[str], *given: An
     return found
 
 
-def digest_of(nonce: bytes, body: str) -> bytes:
-    """Return the digest of a body; without the nonce, which is erased with it, nobody can guess the body."""
+def digest_of(nonce: bytes | None, body: str | None) -> bytes:
+    """Return the digest of a body; empty if it or its nonce is erased, or damaged to another type."""
+    if not isinstance(nonce, bytes) or not isinstance(body, str):
+        return b""
+    # Without the nonce, which is erased with the body, nobody can find a short body by trying.
     return hashlib.sha256(nonce + body.encode()).digest()[:DIGEST_BYTES]
-
-
-def is_intact(nonce: bytes | None, body: str | None, digest: bytes) -> bool:
-    """Return whether a body is as it was written."""
-    return isinstance(nonce, bytes) and isinstance(body, str) and digest_of(nonce, body) == digest
 
 
 def chained(before: bytes, entry: tuple[int, str, str, int], digest: bytes) -> bytes:
@@ -155,7 +147,7 @@ def chained(before: bytes, entry: tuple[int, str, str, int], digest: bytes) -> b
 
 def version_in(nonce: bytes, body: str, digest: bytes) -> Version | None:
     """Return the version in an entry; None if it is damaged."""
-    return Version.model_validate_json(body) if is_intact(nonce, body, digest) else None
+    return Version.model_validate_json(body) if digest and digest_of(nonce, body) == digest else None
 
 
 def versions_in(rows: Iterable[Sequence[Any]], read: Read = version_in) -> list[Version]:

@@ -6,7 +6,7 @@ import threading
 import uuid
 from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
@@ -31,17 +31,13 @@ REFERENCE = r"[\w-]+@[0-9]{1,9}"  # a number that Postgres takes, too
 SEPARATOR = "\x1f"  # cannot occur inside a part: control characters are refused
 
 
-def _nested(value: Any, depth: int = 0) -> Iterator[tuple[Any, int]]:
-    """Yield a value and all that is nested in it, in their order, each with its depth."""
-    yield value, depth
-    if isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _nested(each, depth + 1)
-
-
 def texts_in(value: Any) -> Iterator[str]:
     """Yield all texts in a value, in their order."""
-    return (each for each, _ in _nested(value) if isinstance(each, str))
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from texts_in(each)
 
 
 class Source(BaseModel):
@@ -269,7 +265,11 @@ def check(record: Write | Version) -> None:
         check_name(record.idempotency_key, "idempotency key")
     if unnamed := [each for each in record.change.source.records if not re.fullmatch(REFERENCE, each)]:
         raise BadInput(f"A source is named by its record and version, not {unnamed[0]!r}.")
-    for each, depth in _nested(record.value):
+    nested = [(cast(Any, record.value), 0)]
+    while nested:
+        each, depth = nested.pop()
+        if isinstance(each, dict | list):
+            nested += ((item, depth + 1) for item in (each.values() if isinstance(each, dict) else each))
         if depth > MAX_VALUE_DEPTH:
             raise BadInput(f"A value may be nested {MAX_VALUE_DEPTH} levels deep.")
         if isinstance(each, int) and not -(2**63) <= each < 2**63:  # a reader may round it

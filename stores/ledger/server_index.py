@@ -41,14 +41,7 @@ from mneme.stores.ledger.index import (
 )
 from mneme.stores.ledger.log import commit
 from mneme.stores.ledger.query import DENSE, SPARSE, ClusterLayout
-from mneme.stores.ledger.reading import (
-    State,
-    check_embedder,
-    check_format,
-    current_state,
-    heads_of,
-    state_of,
-)
+from mneme.stores.ledger.reading import State, check_embedder, check_format, heads_of, state_of
 from mneme.stores.ledger.upgrading import FORMER_FORMAT, Manifest, bring_in
 
 OLDEST = (1, 19)  # the first version with conditional upserts and IDF per scope
@@ -179,7 +172,7 @@ class ServerIndex(Engine):
         self.name = f"{self._address.collection}-index"
         self._following, self._connecting = threading.Lock(), threading.Lock()
         self._is_connected = False
-        self.state = current_state(database)
+        self.state = database.read(state_of)
 
     def _call(self, method: str, path: str, body: Any = None, name: str = "", **params: str) -> Any:
         """Send a request about this collection, or about the one of the given name."""
@@ -206,7 +199,7 @@ class ServerIndex(Engine):
         self._follow()
 
     def _follow(self) -> None:
-        state = current_state(self._database)
+        state = self._database.read(state_of)
         check_embedder(self.name, state, self.state.embedder, self.state.dimension)
         if state.indexed < state.seq:
             with self._following:
@@ -237,8 +230,7 @@ class ServerIndex(Engine):
     def _apply(self, name: str, found: LogChanges) -> None:
         """Apply changes of the log to a collection, without records forgotten or retired since the read."""
         self._upsert(name, found.points, found.state)
-        with self._database.reading() as cursor:
-            heads = heads_of(cursor, [point.id for point in found.points])
+        heads = self._database.read(heads_of, [point.id for point in found.points])
         late = [p.id for p in found.points if p.id not in heads or not heads[p.id].is_searched]
         gone = [*found.gone, *late]
         for start in range(0, len(gone), BATCH_SIZE):
@@ -279,9 +271,7 @@ class ServerIndex(Engine):
         wrong: list[str] = []
         for _ in range(CREATE_ATTEMPTS):  # others may be writing
             self.follow()
-            with self._database.reading(snapshot=True) as cursor:
-                wrong = differences(cursor, self.points())
-            if not wrong:
+            if not (wrong := self._database.read(differences, self.points())):
                 break
         return wrong
 
@@ -292,10 +282,9 @@ class ServerIndex(Engine):
 
     def _build(self, *, only_where_unusable: bool = False) -> None:
         new = f"{self.name}-{uuid4().hex[:8]}"
-        self._make(new, (before := current_state(self._database)).dimension)
+        self._make(new, (before := self._database.read(state_of)).dimension)
         state = build(self._database, lambda points: self._upsert(new, points, before))
-        with self._database.reading(snapshot=True) as cursor:  # unlocked: most of the writes since
-            found = changes(cursor, state.seq)
+        found = self._database.read(changes, state.seq)  # unlocked: most of the writes since
         self._apply(new, found)
         with self._following, self._database.writing() as cursor:
             state_of(cursor, self._database.locked)
@@ -382,7 +371,7 @@ class ServerIndex(Engine):
 
     def _take_over(self) -> None:
         """Import a ledger that an older version kept on this server into a log that is still empty."""
-        state = current_state(self._database)
+        state = self._database.read(state_of)
         older = self._resolve(self._address.collection)
         if state.seq or older is None:
             return

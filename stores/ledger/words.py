@@ -54,7 +54,7 @@ def stems_of(text: str) -> frozenset[int]:
 
 def is_english(text: str) -> bool:
     """Return whether many words of a text are English stop words."""
-    return len(stems_of(text)) <= STOP_WORDS_LEAVE * len(INDEXED_WORD.findall(text))
+    return len(_bm25().embed_query(text).indices) <= STOP_WORDS_LEAVE * len(INDEXED_WORD.findall(text))
 
 
 @lru_cache(maxsize=4096)  # the same names are on many records

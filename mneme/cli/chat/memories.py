@@ -173,8 +173,9 @@ async def import_(
     text = read_file(file, "Give a file that `export` wrote.")
     async with open_operations(Memories, user) as memories:
         report = await memories.import_(text.split("\n"))
+    rest = "The other lines are imported." if report.imported else "Nothing is imported."
     for each in () if prints_json() else report.refused:
-        print_error(BadInput(f"{file}, line {each.line}: {each.reason}.", "The other lines are imported."))
+        print_error(BadInput(f"{file}, line {each.line}: {each.reason}.", rest))
     counted = {name: len(each) if isinstance(each, list) else each for name, each in dict(report).items()}
     print_fields(report.model_dump() if prints_json() else counted)
     return 1 if report.refused else 0

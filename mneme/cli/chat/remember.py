@@ -54,8 +54,9 @@ async def remember(
     else:
         must_be_unicode(source, "What you gave", "Nothing of it is kept.")
         conversation, thread = Conversation([ChatMessage(role="user", content=source)]), ""
+    rest = "The other lines are remembered." if conversation.turns else "Nothing is remembered."
     for number, reason in conversation.broken:
-        print_error(BadInput(f"{source}, line {number}: {reason}.", "The other lines are remembered."))
+        print_error(BadInput(f"{source}, line {number}: {reason}.", rest))
     messages = [complete(each) for each in to_remember(conversation.turns, thread)]
     await get_ready({"memory_agent": agents})
     report = MessageCounts(messages=len(messages))

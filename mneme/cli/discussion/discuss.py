@@ -4,6 +4,7 @@ import json
 import os
 import re
 import sys
+from asyncio import CancelledError
 from collections.abc import Sequence
 from contextlib import suppress
 from difflib import get_close_matches
@@ -22,12 +23,13 @@ from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.discussion.show import WAITING_STATUS, print_end, print_step, write_files
 from mneme.cli.options import by_role
-from mneme.cli.show import console, emit, from_person, print_code, prints_json, read_file, say
+from mneme.cli.show import console, emit, errors, from_person, print_code, prints_json, read_file, say
 from mneme.client.workflows import GraphRun, Workflows, open_workflows
 from mneme.core.errors import BadAnswer, BadInput, ModelUnavailable, NotFound
 from mneme.library.teams.team import load_team, shipped
 from mneme.nodes.discussion.context import DiscussionContext
 from mneme.stores.discussions.discussions import Discussion, check_id
+from mneme.stores.ledger.records import LOCAL
 
 DISCUSSION_GRAPH = "intrinsic_memory"
 TASK_FILES = {".md", ".txt"}
@@ -87,16 +89,22 @@ async def _discuss(
         with suppress(NotFound):
             (await done.get(known)).must_be_of(given["task"].strip(), given["team"])
     known = known or uuid4().hex[:12]
+    whose = "" if context["team"] == LOCAL else f" --team {context['team']}"
+    goes_on = f"mneme discuss --id {known}{whose}"
     config = await flows.thread(f"discuss/{await done.whose()}/{known}", DISCUSSION_GRAPH)
     try:
         values = await _run(flows, config, {**given, "discussion_id": known}, context)
     except (BadAnswer, ModelUnavailable) as error:
-        kept = f"What was said is kept: `mneme discuss --id {known}` goes on."
-        error.hint = f"{error.hint} {kept}".strip()
+        error.hint = f"{error.hint} What was said is kept: `{goes_on}` goes on.".strip()
+        raise
+    except CancelledError:  # Ctrl-C
+        with suppress(NotFound):  # before its first step a discussion is not kept
+            await done.get(known)
+            say(f"\nStopped. What was said is kept: `{escape(goes_on)}` goes on.", errors)
         raise
     if values is None:
         emit({"discussion": known, "waits": True})
-        console.print(f"\nThe discussion waits for you: mneme discuss --id {known}")
+        console.print(f"\nThe discussion waits for you: {goes_on}", markup=False)
         return WAITING_STATUS
     ended = await done.get(known)
     files = await write_files(done, ended, out)

@@ -46,7 +46,7 @@ async def new_team(
         raise BadInput(f"{path} exists already.", "Choose another name, or another file with --out FILE.")
     await show_notice(agents)
     if like:
-        model = load_team(like)
+        model = load_team(like, "--like")
         fields = {"name", "title", "description"}
         experts = experts or [model.role(each).model_dump(include=fields) for each in model.deciders]
     else:

@@ -36,7 +36,7 @@ from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.household.replay import ending, print_decision
 from mneme.cli.household.screen import Screen
-from mneme.cli.show import console, emit, print_shared, prints_json, say
+from mneme.cli.show import console, emit, print_shared, prints_json, resumable, say
 from mneme.client.remote import api_key
 from mneme.client.workflows import GraphRun, Workflows, open_workflows, server_errors
 from mneme.core.errors import BadInput, Conflict
@@ -104,7 +104,8 @@ async def _play(request: Request, wanted: str | None, named: str, watch: bool) -
         with found.played_alone():
             found = await to_play(found.name, named, request)  # another process may have just gone on with it
             say(f"[bold]{escape(found.name)}[/] {'continues' if found.lines else 'begins'}")
-            with Screen(request.episode, found.lines, console) if watch else nullcontext() as screen:
+            live = Screen(request.episode, found.lines, console) if watch else nullcontext()
+            with resumable("The steps so far are kept: the same command goes on."), live as screen:
                 found = await _Playing(found, flows, request, screen).to_the_end()
     ended = found.first("end")
     if ended is None:

@@ -19,11 +19,11 @@ from mneme.cli.chat.responders import show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.learning.disputes import LEARNING_GRAPHS, Session, print_dispute, run_dispute
 from mneme.cli.options import Agents, Team
-from mneme.cli.show import console, emit, print_beside, print_result, read_file
+from mneme.cli.show import console, emit, print_beside, print_result, read_file, resumable
 from mneme.client.workflows import GraphRun, open_team
 from mneme.core.errors import BadInput, first_fault
 from mneme.environments.sql_tuning.tasks import story, tasks
-from mneme.environments.worlds import SHIPPED_WORLDS, find_world
+from mneme.environments.worlds import SHIPPED_WORLDS, find_world, stated
 from mneme.models.asking.counting import in_words
 from mneme.models.asking.responders import resolve
 from mneme.nodes.learning.context import LearningContext
@@ -43,6 +43,7 @@ EVENT_SIGNS = {
 LEARNING_ROLES = ("researcher", "devils_advocate", "leader", "monitor")
 DDL = ".sql"
 """Suffix of a schema file; a schema that comes with Mneme has a name without it."""
+GOES_ON = "What is solved, and each step of the task under way, is kept: the same command goes on."
 TASKS_PER_PAGE = 1000
 """Number of finished tasks that are read at once."""
 
@@ -115,7 +116,8 @@ async def learn(
     async with open_team(Cards, context["team"], *LEARNING_GRAPHS) as session:
         done = await finished(session)
         given = [numbered(each, done) for each in given]
-        failed = [not await solve(session, each, context) for each in given if each.id not in done]
+        with resumable(GOES_ON):
+            failed = [not await solve(session, each, context) for each in given if each.id not in done]
     skipped = len(given) - len(failed)
     if len(given) > 1 or skipped:
         console.print(f"{len(failed) - sum(failed)} solved, {sum(failed)} not solved, {skipped} done before.")
@@ -145,7 +147,7 @@ async def finished(session: Session) -> set[str]:
 
 def tasks_of(words: str, file: Path | None, suite: str, size: tuple[int, int], where: Context) -> list[Place]:
     """Return the tasks that the options name. Raises BadInput."""
-    where = {name: value for name, value in where.items() if value}
+    where = stated(where)
     if (case := where.get("case")) and not words:  # a world's own task
         if not (world := where.get("world", "")):
             raise BadInput(f"The task {case} names no world.", "Name its world with --world.")
@@ -212,11 +214,12 @@ async def solve(session: Session, given: Place, context: Context) -> bool:
     schema = given.schema_name if not given.schema_name.endswith(DDL) else ""
     own = context | {"environment": given.environment, "schema_name": schema or "events"}
     left, _ = await session.flows.left_at("compound_learning", config)
-    console.print()
-    print_beside("[bold]task[/] ", escape(given.told["task"]))
     posed = None if left else problem_of(given)
-    run = GraphRun(session.flows, "compound_learning", posed, config, own)
+    run, is_begun = GraphRun(session.flows, "compound_learning", posed, config, own), False
     async for event in run:
+        if not is_begun:  # not before: the first step refuses a task that its world cannot lay out
+            print_beside("\n[bold]task[/] ", escape(given.told["task"]))
+            is_begun = True
         _print_step(event)
     values = run.values
     emit({key: values[key] for key in ("task_id", "packet", "learned", "iterations", "answered_by", "asked")})
@@ -268,6 +271,9 @@ def _print_result(values: dict[str, Any]) -> None:
         f"{metrics['tokens']} tokens)",
     )
     print_beside("    ", escape(packet["answer"]))
+    for each in metrics.get("measured", ()):
+        if each["name"] == "index_share" and each["value"] > each["limit"]:
+            print_beside("    ", "--index-budget SHARE allows larger indexes.")
     for each in values["learned"]:
         sign = EVENT_SIGNS.get(each["event"], each["event"])
         print_beside(
@@ -300,8 +306,9 @@ async def intake(
     async with open_team(Cards, team, *LEARNING_GRAPHS) as session:
         done = await finished(session)
         new = [each for each in parts if each.id not in done]
-        for each in new:
-            await solve(session, each, context)
+        with resumable(GOES_ON):
+            for each in new:
+                await solve(session, each, context)
     console.print(f"{len(new)} read, {len(parts) - len(new)} read before.")
 
 
