@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 SMALLEST = 1e-9  # a value of 0 divides nothing
 NOISE = 0.15
-"""The share by which two measurements of the same may differ."""
+"""Relative difference of two measurements that counts as noise."""
 
 
 class Solution(BaseModel):

@@ -34,7 +34,7 @@ class Scene:
 
 
 def scenes(episode: Episode, frames: Sequence[Frame]) -> list[Scene]:
-    """Rebuild the start and what each step left. Raises BadInput for steps of another team."""
+    """Return the scenes of the start and of each step. Raises BadInput for steps of another team."""
     if any(len(frame.positions) != len(episode.starts) for frame in frames):
         raise BadInput("The steps are not of this episode's team.", "Give the trace of one run.")
     world, played = World(episode), list[Scene]()

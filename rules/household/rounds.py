@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from mneme.environments.household.walking import Corner
+from mneme.environments.household.world import HANDS
 from mneme.prompts.household.household import Worker
-from mneme.rules.household.errands import HANDS, Aim, Errands
+from mneme.rules.household.errands import Aim, Errands
 
-MAX_EXACT_ITEMS = 6
+MAX_EXACT_ITEMS = 6  # each worker but the first makes 3 ** 6 divisions more to weigh
 """Maximum things whose rounds are searched exactly; of more, the nearest."""
 Held = tuple[int, ...]
 """Targets of the things in hand, sorted."""
