@@ -150,7 +150,7 @@ def blended(cursor: Cursor, read: Read, pool: Mapping[str, Scores], query: Query
     The cosine and BM25 propose their best records, the `pool`, and the best of these are scored in full. A
     record that BM25 did not propose counts as sharing no word.
     """
-    words = pool.get(SPARSE, {})
+    words = pool.get(SPARSE, {})  # missing if the query has only stop words
     best = max(words.values(), default=0.0) or 1.0
     shares = {record: WORDS_WEIGHT * score / best for record, score in words.items()}
     scoring = _Scoring(cursor, read, query, hints, pool.get(DENSE, {}), words, shares)

@@ -87,6 +87,7 @@ class Import:
         texts = [line.text for *_, (_, line) in records if line.live]
         vectors = await vectors_of(self.embedder, texts)
         works = (partial(_brought_in, lines=[line for _, line in each], vectors=vectors) for each in records)
+        # One record that fails must not leave the outcome of the others unknown.
         outcomes = await asyncio.gather(*map(self.write, works), return_exceptions=True)
         for record, added in zip(records, outcomes, strict=True):
             if isinstance(added, MnemeError):
