@@ -38,11 +38,11 @@ DERIVED_FIELDS = ("success", "standing", "proven", "renewed", "expires")
 
 
 class Frozen(BaseModel, frozen=True):
-    """A record that does not change."""
+    """An immutable model."""
 
 
 class Part(Frozen, extra="forbid"):
-    """A part of a card, strict about its fields: what YAML misspells is refused."""
+    """A part of a card, strict about its fields: one that YAML misspells is refused."""
 
 
 class Rule(Part):
@@ -166,7 +166,7 @@ class Lesson(Part):
 
 
 def flags_of(lesson: Lesson) -> list[str]:
-    """Return the doubts about the texts that an agent may read, as "where: what: the words"."""
+    """Return the doubts about the texts that an agent may read, as "field: doubt: the words"."""
     said = lesson.model_dump(include={*Lesson.model_fields, "deprecated_because"})
     return [f"{where}: {doubt}" for where, text in _texts("", said) for doubt in CARD_GATE.doubts(text)]
 
@@ -409,7 +409,7 @@ class CardRecords(Shelf[Card, Card]):
         *,
         idempotency_key: str | None = None,
     ) -> Write:
-        """Return the write of a card, with what its words are flagged for now, less what a person cleared."""
+        """Return the write of a card, flagged with the doubts about its texts that no person has cleared."""
         # At each write, whoever makes it: a change can bring in what an earlier version did not say.
         flags = [flag for flag in flags_of(value) if flag not in value.cleared]
         checked = value.model_copy(update={"flags": flags})
