@@ -34,6 +34,7 @@ class LangMem:
 
     def __init__(self, embedder: Embedder, folder: Path, who: str = RULES) -> None:
         self.store, self._chat = searched_store(embedder), None if who == RULES else _chat_model(who)
+        self._managers = dict[Scope, Any]()
 
     async def _manage(self, scope: Scope, **said: str) -> str:
         make: Any = import_module(self.NAME).create_manage_memory_tool
@@ -44,9 +45,10 @@ class LangMem:
         if self._chat is None:
             # The tool answers "created memory <id>".
             return [(await self._manage(scope, content=text, action="create")).rsplit(" ", 1)[-1]]
-        make: Any = import_module(self.NAME).create_memory_store_manager  # by name: optional, and not typed
-        manager = make(self._chat, namespace=scope, store=self.store, enable_deletes=True)
-        await manager.ainvoke({"messages": [{"role": "user", "content": text}]})
+        if scope not in self._managers:
+            make: Any = import_module(self.NAME).create_memory_store_manager  # by name: optional, not typed
+            self._managers[scope] = make(self._chat, namespace=scope, store=self.store, enable_deletes=True)
+        await self._managers[scope].ainvoke({"messages": [{"role": "user", "content": text}]})
         return []
 
     async def update(self, scope: Scope, key: str, text: str) -> None:

@@ -47,7 +47,8 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     embedder = await options.opened_embedder()
     configuration: Row = {"embedder": embedder.name, "qdrant": options.qdrant}
     journal = options.journal("bench", configuration)
-    wanted = [(part, size) for part in options.parts for size in _sizes(part, options)]
+    sizes = {"chat": [options.messages], "server": options.sizes if options.qdrant else []}
+    wanted = [(part, size) for part in options.parts for size in sizes.get(part, options.sizes)]
 
     async def one(case: tuple[Part, int]) -> Row:
         measure = partial(served, url=options.qdrant) if case[0] == "server" else BENCH_PARTS[case[0]]
@@ -61,13 +62,6 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     if "server" in options.parts and not options.qdrant:
         notes.append("No server was measured: --qdrant names none.")
     return journal.report("rules", {"rows": rows}, tables, notes, rows)
-
-
-def _sizes(part: Part, options: Options) -> list[int]:
-    """Return the sizes of a part: memories, cards or pairs; messages."""
-    if part == "server" and not options.qdrant:
-        return []
-    return [options.messages] if part == "chat" else options.sizes
 
 
 async def chat(messages: int, embedder: Embedder) -> list[Row]:

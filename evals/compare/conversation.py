@@ -42,6 +42,7 @@ USER_CHATTER = (
     "Remind me how many grams an ounce has.",
     "Somebody on the train talked about {sport} for an hour.",
 )
+CHATTER_WORDS = {"city": CITIES, "firm": FIRMS, "drink": DRINKS, "sport": SPORTS}
 CHANGE_SHARE, FORGET_SHARE, MAX_CHATTER, FORGOTTEN_TOPICS = 0.35, 0.05, 6, 2
 
 
@@ -105,7 +106,8 @@ def conversation(seed: int, size: int) -> Course:
     for number in range(2 * size):
         today = len(about) + 6 * number
         for _ in range(chance.randrange(MAX_CHATTER)):
-            yield Event(day(today), USER_SPEAKER, _chatter(chance))
+            words = {name: chance.choice(each) for name, each in CHATTER_WORDS.items()}
+            yield Event(day(today), USER_SPEAKER, chance.choice(USER_CHATTER).format(**words))
         topic = chance.choice(about)
         happens = chance.random()
         is_left = sum(each.is_forgotten for each in about) < FORGOTTEN_TOPICS
@@ -128,11 +130,6 @@ def _say(topic: Topic, today: int, chance: Random) -> Event:
     return Event(day(today), USER_SPEAKER, text)
 
 
-def _chatter(chance: Random) -> str:
-    words = {"city": CITIES, "firm": FIRMS, "drink": DRINKS, "sport": SPORTS}
-    return chance.choice(USER_CHATTER).format(**{name: chance.choice(each) for name, each in words.items()})
-
-
 def _ask(topic: Topic, today: int, chance: Random) -> Course:
     """Ask about now, or about the time before the last change."""
     then, right, until = "", topic.now, "9999"
@@ -144,7 +141,6 @@ def _ask(topic: Topic, today: int, chance: Random) -> Course:
     text = f"{question} (Today is {day(today)}. If it is not known, or was to be forgotten: {UNKNOWN}.)"
     answer = yield Situation(text, lambda lines: topic.read(lines, until))
     old = {value for _, value in topic.known} - {right}
-    # Naming all values ever said is no answer.
     is_right = says(answer, right) and not any(says(answer, each) for each in old)
     misled = any(says(answer, each) for each in old)
     yield Score(Outcome(question, is_right, "", day(today)), stale=int(misled))

@@ -109,7 +109,6 @@ def _decide(points: Points, today: str) -> Course:
 def added(lines: Sequence[str], site: str, today: str) -> str:
     """Add up today's points of a site, for each aspect the latest one."""
     known = dict[str, int]()
-    # Corrections last, so that they replace.
     for line in sorted(lines, key=lambda each: "wrong before" in each):
         if today in line:
             known |= {aspect: int(value) for aspect, of, value in POINTS_SENTENCE.findall(line) if of == site}

@@ -60,18 +60,19 @@ class Options(RunOptions):
 
 async def run(options: Options, progress: Progress = lambda done, of, what: None) -> Report:
     """Play all courses, going on where a run stopped."""
-    # Every table compares with no memory.
     memories = [*dict.fromkeys([*options.memories, BASELINE])] if options.memories else [*NAMED_MEMORIES]
     for each in memories:
         memory_named(each)
     codes = {each: code_of(each) for each in memories}
-    families = await asyncio.to_thread(_families, options)
+    there = await asyncio.to_thread(families_with, options.data)
+    if unknown := [each for each in options.work if each not in there]:
+        raise BadInput(f"There is no work {unknown[0]!r}.", f"There is: {', '.join(there)}.")
     who, embedder = await identify(options.agents), options.embedder or settings().embedder
     seeds, size = (QUICK_SEEDS, QUICK_SIZE) if options.quick else (options.courses, options.tasks)
     given = (size, who.responder, embedder, str(options.data or ""))
     cases = {
         case.name: case
-        for family in families
+        for family in options.work or there
         for seed in range(1, seeds + 1)
         for budget in options.tokens
         for memory in memories
@@ -84,13 +85,6 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     with processes(jobs, play) as player:
         rows = await journal.play(cases, player, progress, concurrency=jobs)
     return _report(rows, journal, str(who))
-
-
-def _families(options: Options) -> list[str]:
-    there = families_with(options.data)
-    if unknown := [each for each in options.work if each not in there]:
-        raise BadInput(f"There is no work {unknown[0]!r}.", f"There is: {', '.join(there)}.")
-    return options.work or [*there]
 
 
 def _report(rows: list[Row], journal: Journal, who: str) -> Report:

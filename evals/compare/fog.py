@@ -64,7 +64,6 @@ def _solve(at: dict[str, str], today: str, chance: Random) -> Course:
         view, who = _view(world, goal), PILOTS[step % 2]
         there = ", ".join(view.there) or "no ball"
         yield Event(today, who, f"At step {step}, in {view.here} there is: {there}.")
-        # The robot came back for nothing.
         misled += view.here in visited and not view.held and not {*view.there} & {*view.wanted}
         visited.add(view.here)
         choices = [each for each in world.valid_actions() if each.split()[0] in {"move", "pick", "drop"}]

@@ -86,7 +86,6 @@ class MemoryAgent(Memory):
 
     async def recall(self, situation: str, budget: int) -> Sequence[str]:
         """Return facts as the chat recalls them, each with the days from which and until which it holds."""
-        # The chatbot's own default.
         found = await self._memories.similar(situation, MAX_CANDIDATES, mode="blend")
         return [line for each in found for line in _lines(each.memory)]
 

@@ -124,7 +124,6 @@ class PlayedMemory:
         while True:
             said = await self._take(step)
             try:
-                # A generator's `send` returns what it yields next: the course goes on with the answer.
                 step = course.send(said)
             except StopIteration:
                 return

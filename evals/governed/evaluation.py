@@ -107,20 +107,9 @@ async def _tell(case: StoryRun, *, events: int, ledger: Ledger, embedder: Embedd
             counts["us"] += round(1e6 * (time.perf_counter() - began))
             counts.update(judged(event, shown, facts.values()))
         else:
-            await _do(memory, event)
+            act = {"share": memory.share, "forget": memory.forget}.get(event.kind, memory.say)
+            await (memory.decide(event.fact, event.text) if event.kind == "decide" else act(event.fact))
     return {"memory": case.memory, "story": case.seed, **counts}
-
-
-async def _do(memory: Memory, event: Event) -> None:
-    match event.kind:
-        case "share":
-            await memory.share(event.fact)
-        case "decide":
-            await memory.decide(event.fact, event.text)
-        case "forget":
-            await memory.forget(event.fact)
-        case _:
-            await memory.say(event.fact)
 
 
 def judged(event: Event, shown: Sequence[Shown], facts: Iterable[Fact]) -> dict[str, int]:

@@ -104,7 +104,7 @@ class Results:
 
     def difference(self, arm: Arm, rival: Arm, category: str = AVERAGE) -> Difference | None:
         """Compare two arms over the episodes that both have played."""
-        # Pandas aligns by episode; one played by only one arm gives nan.
+        # pandas aligns by episode; one played by only one arm gives nan.
         gaps = (self.cell(arm, category)["steps"] - self.cell(rival, category)["steps"]).dropna()
         if not len(gaps):
             return None

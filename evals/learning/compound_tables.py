@@ -24,6 +24,8 @@ COMPARED_COLUMNS = {
     "tokens of what is retrieved": ("shown_tokens", False),
 }
 """Metrics that compare two arms task by task: the column, and whether more is better."""
+AGAINST = "{theirs:.2f} ({difference:+.2f}: {low:+.2f} to {high:+.2f}){mark}"
+MARKS = {"better": " +", "worse": " –", "": ""}
 COSTS = ("seconds", "iterations", "calls")
 
 
@@ -169,18 +171,12 @@ def tables(parts: Mapping[str, pd.DataFrame], compared: Mapping[str, Mapping[str
     for part, rivals in compared.items():
         cells = {
             name: {WITH_MEMORY: f"{next(iter(rivals.values()))[name]['ours']:.2f}"}
-            | {arm: _against(of[name]) for arm, of in rivals.items()}
+            | {arm: AGAINST.format(**of[name], mark=MARKS[of[name]["verdict"]]) for arm, of in rivals.items()}
             for name in COMPARED_COLUMNS
         }
         title = f"{part.capitalize()}: the rival, its difference from ours (95 %)"
         made.append(framed(title, pd.DataFrame(cells).T.rename_axis("")))
     return made
-
-
-def _against(found: Row) -> str:
-    mark = {"better": " +", "worse": " –", "": ""}[found["verdict"]]
-    between = f"{found['difference']:+.2f}: {found['low']:+.2f} to {found['high']:+.2f}"
-    return f"{found['theirs']:.2f} ({between}){mark}"
 
 
 def notes(tested: Mapping[str, Row], decided: Mapping[str, int]) -> list[str]:

@@ -110,7 +110,6 @@ def _cases(
     problems = list(loaded) or generate_suite(options.problems or PROBLEMS, seed)
     Random(seed).shuffle(problems)  # noqa: S311 - an order, no secret
     room, kept = options.context_tokens, options.memory_tokens
-    # The context must hold the task and the memory, and then turns.
     fitting = [each for each in problems if tokens(task_of(each).text) + kept < room]
     embedder = options.embedder or settings().embedder
     teams = [

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from mneme.client.measured import Fitness, keep_measured
 from mneme.core.errors import BadAnswer, BadInput, NoTools, PromptTooLong
 from mneme.core.settings import settings
-from mneme.evals.options import AgentsCompared, Identity, JournalOptions, identify
+from mneme.evals.options import AgentsCompared, JournalOptions, identify
 from mneme.evals.prompts.cases import Golden, all_questions, as_json, golden
 from mneme.evals.prompts.tables import FITNESS_NOTE, MEASURED_ROLES, Answers, Came, Outcome, tables
 from mneme.evals.report import Journal, Progress, Report, Row
@@ -51,12 +51,14 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
         cases = [each.without_examples() for each in cases]
     people = {who.responder: who for who in [await identify(each) for each in options.agents]}
     journals, all_answers = list[Journal](), list[Answers]()
+    limits = settings().model_dump(include={"num_ctx", "reply_seconds"})  # both decide what is answered
     for who in people.values():
 
         async def one(case: Golden, responder: str = who.responder) -> Row:
             return (await outcome_of(case, responder)).model_dump()
 
-        journals.append(_journal(options, who))
+        configuration = who.model_dump() | limits | {"examples": not options.without_examples}
+        journals.append(options.journal("model", configuration))
         rows = await journals[-1].play({case.name: case for case in cases}, one, progress)
         all_answers.append(Answers(who, rows))
     if not options.without_examples:
@@ -114,12 +116,6 @@ async def _asked(golden: Golden, responder: str) -> BaseModel | str:
         return ToolChoices(calls=calls_of(turn))
     answered = await ask(golden.question, golden.given, responder, lane="background")
     return cast("BaseModel | str", answered.value)
-
-
-def _journal(options: Options, who: Identity) -> Journal:
-    limits = settings().model_dump(include={"num_ctx", "reply_seconds"})  # both decide what is answered
-    configuration = who.model_dump() | limits | {"examples": not options.without_examples}
-    return options.journal("model", configuration)
 
 
 def _chosen(options: Options) -> set[Key]:

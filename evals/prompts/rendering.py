@@ -27,14 +27,8 @@ def rendered(given: Mapping[str, Any]) -> dict[str, Any]:
     (x, z, heading), people = scene.pop("eyes"), scene.pop("people", [])
     room = next(thing[0] for thing in scene["things"] if thing[2] == "room")
     starts = [(x, z), *(tuple(each[:2]) for each in people)]
-    about = {
-        "id": "scene",
-        "source": "case",
-        "apartment": "scene",
-        "category": "scene",
-        "doors": [],
-        "seed": 0,
-    }
+    about: dict[str, Any] = {"source": "case", "doors": [], "seed": 0}
+    about |= dict.fromkeys(("id", "apartment", "category"), SCENE)
     about["starts"] = [{"room": room, "position": each, "placed": "recorded"} for each in starts]
     episode = parse_episode({"open": [], **about, **scene}, SCENE)
     world = SeeingWorld(episode, size=PICTURE)

@@ -3,9 +3,9 @@
 A role's figures are over all cases of all its questions; questions without a rule do not count for `rules`.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import pandas as pd
 import yaml
@@ -185,15 +185,11 @@ def _wrong_of(answers: Answers) -> list[Table]:
     wrong = answers.cases[~answers.cases["right"].astype(bool)].to_dict("records")
     if not wrong:
         return []
-    rows = [
-        [f"{each['prompt']}\n{each['case'].rpartition('/')[2]} ({each['kind']})", _fault(each)]
-        for each in wrong[:MAX_WRONG]
-    ]
+    rows = []
+    for each in wrong[:MAX_WRONG]:
+        fault = "refused: " * (each["came"] == "refused") + "; ".join(each["wrong"])
+        name = f"{each['prompt']}\n{each['case'].rpartition('/')[2]} ({each['kind']})"
+        rows.append([name, fault if len(fault) <= MAX_FAULT_CHARS else f"{fault[: MAX_FAULT_CHARS - 1]}…"])
     more = f", the first {MAX_WRONG} of {len(wrong)}" if len(wrong) > MAX_WRONG else ""
     title = f"What {answers.who.responder} got wrong{more}; its answers stand in the raw results"
     return [table(title, ["case", "what does not hold"], rows, figures=False, lines=True)]
-
-
-def _fault(row: Mapping[Hashable, Any]) -> str:
-    said = "refused: " * (row["came"] == "refused") + "; ".join(row["wrong"])
-    return said if len(said) <= MAX_FAULT_CHARS else f"{said[: MAX_FAULT_CHARS - 1]}…"

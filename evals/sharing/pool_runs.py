@@ -71,12 +71,6 @@ class PoolRun:
     def memories(self) -> MemoryPool:
         return MemoryPool(self.ledger, self.team, self.pool)
 
-    @property
-    def training(self) -> PoolContext:
-        """Return the input of the retriever's training."""
-        names = {*PoolContext.model_fields} - {"agent"}
-        return PoolContext(**self._context().model_dump(include=names))
-
     def _context(self, **more: Any) -> SharingContext:
         own = {"team": self.team, "pools": self.pools, "seed": self.seed, **more}
         return self.roles.model_copy(update=own)
@@ -133,11 +127,12 @@ class PoolRun:
     async def train(self, percent: int) -> None:
         """Train the retriever on everything that waits, unless too little is held out to judge it."""
         given: Any = {"pool": self.pool}
-        lessons, before = RetrieverLessons(self.memories), 0
+        own = self._context().model_dump(include={*PoolContext.model_fields} - {"agent"})
+        context, lessons, before = PoolContext(**own), RetrieverLessons(self.memories), 0
         # Ends also where a training takes nothing.
         while (waiting := await lessons.count_on("waiting")) not in {0, before}:
             before = waiting
-            await self._graphs[1].ainvoke(given, context=self.training)
+            await self._graphs[1].ainvoke(given, context=context)
         case = f"{self.name}/retrievers/{percent}"
         if case not in self.journal:
             self.journal.add(case, {"kind": "retrievers", "percent": percent, **await self._state()})

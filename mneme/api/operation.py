@@ -21,6 +21,8 @@ from mneme.stores.ledger.records import MAX_INT, Change, check_name, team_namesp
 Owner = Literal["user", "team"]
 Method = Literal["GET", "POST"]
 Function = TypeVar("Function", bound=Callable[..., Any])
+RENAMED = {"to": "to_version"}
+"""Present names of parameters by those of earlier versions."""
 
 BY_USER = "user"
 """Default author of a change."""
@@ -184,8 +186,16 @@ class Operation:
     def _types(self) -> Mapping[str, TypeAdapter[Any]]:
         return {name: TypeAdapter(each.annotation) for name, each in self.parameters.items()}
 
+    def refuse_renamed(self, given: Any) -> Any:
+        """Return what was given by name, unchanged. Raises BadInput for a parameter's earlier name."""
+        for old, new in RENAMED.items():
+            if isinstance(given, Mapping) and old in given and new in self.parameters:
+                raise BadInput(f"`{old}` is `{new}` now.", "The reference has all parameters.")
+        return given
+
     def checked(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Return the arguments of a call by name, within the declared bounds. Raises TypeError, BadInput."""
+        self.refuse_renamed(kwargs)
         bound = inspect.signature(self._function).bind(None, *args, **kwargs).arguments
         given, wrong = dict[str, Any](), list[str]()
         for name in bound.keys() & self.parameters.keys():

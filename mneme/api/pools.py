@@ -189,11 +189,11 @@ class Pools(Operations):
 
     @changes("pools/{pool}/retriever/rollback")
     async def rollback(
-        self, pool: PoolName, to: RetrieverVersion = None, reason: Reason = ""
+        self, pool: PoolName, to_version: RetrieverVersion = None, reason: Reason = ""
     ) -> RetrieverState:
         """Go back to an earlier version of the retriever; return its state. Raises BadInput, NotFound."""
         retrievers = await retrievers_of(self._pool(pool))
-        await retrievers.roll_back(to, change=self._change(reason, "a person's decision"))
+        await retrievers.roll_back(to_version, change=self._change(reason, "a person's decision"))
         return await self.retriever(pool)
 
     @reads("rubrics")

@@ -48,6 +48,7 @@ RENAMED: Names = {
     "--size": "--tasks",
     "--stale": "--include-stale",
     "--team": "--experts",
+    "--to": "--to-version",
     "--until": "--pool-size",
     "--virtualhome": "--simulator",
     "--window": "--context-tokens",

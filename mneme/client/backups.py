@@ -55,13 +55,13 @@ def back_up(file: Path) -> Backup:
     if file.exists():
         raise BadInput(f"{file} exists.", "Give the name of a new file.")
     with storage_errors(f"write {file}"), tempfile.TemporaryDirectory(dir=file.absolute().parent) as room:
-        log, draft = Path(room) / LOG, Path(room) / "draft"
+        log, draft = Path(room) / LOG, Path(room) / "draft"  # beside `file`: only there can it be renamed
         store = open_to_read(str(folder))  # one of an older version is upgraded, a damaged one refused
         try:
             copy_sqlite(Path(store.place.log) / LOG, log)
         finally:
             store.close()
-        make_private_file(draft)
+        make_private_file(draft)  # before it has content
         with draft.open("wb") as raw:
             with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as archive:
                 archive.write(log, LOG)
@@ -99,7 +99,7 @@ async def restore(file: Path, embedder: Embedder) -> Backup:
         with storage_errors(f"write {folder}"):
             await asyncio.to_thread(make_private_folder, folder)
             kept_of(folder).unlink(missing_ok=True)  # it tells of the ledger that was here before
-            await asyncio.to_thread(make_private_file, folder / LOG)
+            await asyncio.to_thread(make_private_file, folder / LOG)  # `copyfile` keeps the mode of a file
             await asyncio.to_thread(shutil.copyfile, room / LOG, folder / LOG)
             await asyncio.to_thread(sync_all, folder)
         if told.checkpoints:
@@ -128,6 +128,7 @@ def _unpack(file: Path, room: Path) -> None:
     """Write a log and checkpoints into a folder; an older backup has a journal instead of a log."""
     try:
         with zipfile.ZipFile(file) as archive:
+            # By our own names: no path that a made-up archive gives is written.
             for name in {LOG, MANIFEST, JOURNAL, CHECKPOINTS} & set(archive.namelist()):
                 archive.extract(name, room)
         if (room / JOURNAL).exists():

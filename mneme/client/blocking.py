@@ -77,7 +77,7 @@ class Blocking:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.of, name)
-        if isinstance(found, str):
+        if isinstance(found, str):  # the user's and the team's name; whatever cannot be called is a part
             return found
         if not callable(found):
             return Blocking(found, self.loop)

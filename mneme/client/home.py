@@ -146,6 +146,7 @@ def asked_server(*, for_workflows: bool = False) -> str | None:
     """
     if url := running_server():
         return url
+    # `mneme serve` without keys is not asked: any number of processes may have a ledger open.
     url = running_server(name=OWN_SERVER, with_keys=True)
     if url and for_workflows:
         raise Forbidden(
@@ -174,7 +175,7 @@ def running_server(
         found = Announcement.model_validate_json(file.read_bytes())
         if with_keys and not found.has_keys:
             return None
-        os.kill(found.pid, 0)  # left by a server that was killed, where there is no such process
+        os.kill(found.pid, 0)  # OSError if its process has ended, as after a kill
         url = found.url
         import urllib.request  # noqa: PLC0415  (slow to import, and seldom is there a server)
 

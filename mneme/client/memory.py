@@ -33,7 +33,7 @@ from mneme.client.blocking import Loop
 from mneme.client.blocking_memory import BlockingMemory
 from mneme.client.home import Place, open_own_ledger, opened, operations_at
 from mneme.client.spoken import Spoken, chat_messages
-from mneme.core.errors import BadInput, ServerGone
+from mneme.core.errors import BadInput, NotOpened, ServerGone
 from mneme.stores.ledger.records import LOCAL
 
 if TYPE_CHECKING:  # slow to import
@@ -53,7 +53,7 @@ class OfMemories(Generic[P, T]):
         self._function, self.__doc__ = function, function.__doc__
 
     def __get__(self, memory: "Memory | None", _: type) -> Callable[P, Coroutine[Any, Any, T]]:
-        of: Any = Memories if memory is None else memory.memories
+        of: Any = Memories if memory is None else memory.memories  # of the class: for `help`
         found: Callable[P, Coroutine[Any, Any, T]] = getattr(of, self._function.__name__)
         return found
 
@@ -143,7 +143,7 @@ class Door:
     @asynccontextmanager
     async def _used(self) -> AsyncIterator[Place]:
         """Open the ledger or the way to its server, and keep it open meanwhile."""
-        async with self._lock:
+        async with self._lock:  # of several first calls one opens it; then they run side by side
             if self._place is None:
                 self._place = await self._opened.enter_async_context(opened())
             self._busy += 1
@@ -161,7 +161,7 @@ class Door:
 
     async def leave(self) -> None:
         """Stop remembering in the background, which the next call continues, and close."""
-        if self._agents is not None:
+        if self._agents is not None:  # first: a memory agent uses the ledger, so nothing would be closed
             await self._agents.stop()
         await self.close()
 
@@ -209,6 +209,14 @@ class Opening:
         self._given = (user, team, caller)
         self._door: Door | None = None
         self._loop: Loop | None = None
+
+    if not TYPE_CHECKING:  # a type checker refuses every such name by itself
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):  # copy, pickle, inspect and notebooks probe for such names
+                raise AttributeError(name)
+            way = "write `with mneme.open(…) as memory:`, or `async with` in a coroutine"
+            raise NotOpened(f"This memory is not open yet: {way}.", f"Then call `memory.{name}`.")
 
     async def __aenter__(self) -> Memory:
         self._door = Door()

@@ -86,7 +86,7 @@ class Remote:
         return call
 
     async def _sent(self, request: httpx.Request) -> httpx.Response:
-        """Send a request and return its answer; its idempotency key makes sending it again harmless."""
+        """Send a request, once more if its connection broke, and return its answer."""
         until, is_sent = monotonic() + request.extensions["timeout"]["read"], False
         while True:
             try:
@@ -113,6 +113,7 @@ class Remote:
         )
         beside = {name: value for name, value in plain.items() if name not in operation.in_path}
         reads = operation.is_reading
+        # A query cannot say null, which a body can.
         asked = {name: value for name, value in beside.items() if value is not None} if reads else {}
         has_model = any(plain.get(each, RULES) != RULES for each in MODEL_ARGUMENTS)
         patience = WITH_A_MODEL if has_model else REQUEST_SECONDS

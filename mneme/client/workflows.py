@@ -92,12 +92,10 @@ class Workflows:
         return {"configurable": {"thread_id": thread}, "metadata": metadata}
 
     async def left_at(self, graph: str, config: RunnableConfig) -> tuple[tuple[str, ...], Values]:
-        """Return the steps that a thread still has to run, and its values.
-
-        The steps are read from the tasks. `next` omits tasks that had finished when their process was
-        killed before the next checkpoint, so it can be empty although the run is not at its end.
-        """
+        """Return the steps that a thread still has to run, and its values."""
         state = await self.graphs[graph].aget_state(config)
+        # `state.next` omits tasks that had finished when their process was killed before the next
+        # checkpoint, so it can be empty although the run is not at its end.
         return tuple(task.name for task in state.tasks), cast(Values, state.values)
 
 
@@ -133,6 +131,7 @@ class GraphRun:
         state = await graph.aget_state(self.config)
         self.values = cast(Values, state.values)
         self.questions = [each for task in state.tasks for each in task.interrupts]
+        # A run that was cancelled before it began left no checkpoint.
         is_at_rest = state.created_at is not None and all(task.interrupts for task in state.tasks)
         if server is not None and not is_at_rest:
             hint = "Something was forgotten, or it was cancelled: the same command goes on."
@@ -242,10 +241,8 @@ class Session:
         return await self.flows.thread(f"chat/{self.user}/{name}", "chatbot", owner=self.user)
 
     async def background(self) -> RunnableConfig:
-        """Return the config of the thread on which the user's messages are remembered.
-
-        It is looked up each time, since erasing something may have replaced the thread.
-        """
+        """Return the config of the thread on which the user's messages are remembered."""
+        # It is looked up each time: erasing something may have replaced the thread.
         thread = await self.flows.thread(MEMORY_THREAD.format(user=self.user), "remember", owner=self.user)
         return thread | {"recursion_limit": RECURSION_LIMIT}
 
@@ -281,7 +278,7 @@ async def remember_waiting(session: Session, context: Values) -> Values:
     """Run the memory agent until no message of a user waits, and return its report; continue a killed run."""
     flows, config = session.flows, await session.background()
     steps, values = await flows.left_at("remember", config)
-    if "memory_agent" in steps and isinstance(flows.place, Ledger):
+    if "memory_agent" in steps and isinstance(flows.place, Ledger):  # another process may have that message
         steps = steps if await Inbox(flows.place).claim(session.user, values["message_id"]) else ()
     whose = context | {"user": session.user}
     return await GraphRun(flows, "remember", None if steps else {}, config, whose).end()
@@ -304,9 +301,10 @@ class MemoryAgent:
 
     def start(self) -> None:
         """Remember the messages that wait now, also if a run is in progress; do nothing after `stop`."""
-        self._is_wanted = True
+        self._is_wanted = True  # also of a run in progress, which may have read the inbox before
         if not self.is_remembering and not self._is_over:
             self.is_remembering = True
+            # Gathered, its failure is a result: asyncio logs that of a task which nobody waits for.
             self._remembering = asyncio.gather(self._remember(), return_exceptions=True)
 
     async def wait(self, seconds: float | None = None) -> BaseException | None:
@@ -369,10 +367,10 @@ class MemoryAgents:
         await asyncio.gather(*(each.stop() for each in self._agents.values()))
 
     async def _run(self, user: str, memory_agent: str, reread: bool) -> None:
-        if reread and await resolve(memory_agent) == RULES:
+        if reread and await resolve(memory_agent) == RULES:  # rules would read the same again
             return
         async with self._used() as place:
-            if isinstance(place, Ledger):
+            if isinstance(place, Ledger):  # a server has its own memory agent
                 async with workflows_here(place, "remember") as flows:
                     context = {"memory_agent": memory_agent, "reread": reread}
                     await remember_waiting(await session_of(flows, user), context)

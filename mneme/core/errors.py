@@ -43,6 +43,10 @@ def first_fault(invalid: "ValidationError", whole: str = "") -> str:
     return f"{where}: {first['msg'].removeprefix('Value error, ')}.".removeprefix(": ")
 
 
+class NotOpened(BadInput, AttributeError):  # as an AttributeError `hasattr` takes it for "no"
+    """A memory is used before its `with`."""
+
+
 class BadAnswer(MnemeError):
     """A model's reply was still invalid after every repair; `raw` is the last reply."""
 

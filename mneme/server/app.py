@@ -27,7 +27,7 @@ async def _remember(user: str, memory_agent: str, _: float) -> None:
 
 def _keep_private() -> None:
     """Restrict the server's folder of threads and runs, and all new files, to their owner."""
-    os.umask(0o077)
+    os.umask(0o077)  # of the whole process: the server's own code makes most files, and gives no mode
     make_private_folder(SERVER_FOLDER)
     for each in (SERVER_FOLDER, *SERVER_FOLDER.iterdir()):
         close_to_others(each)
@@ -36,7 +36,7 @@ def _keep_private() -> None:
 @asynccontextmanager
 async def serving(ledger: Ledger) -> AsyncIterator[None]:
     """Announce the server, and remember what waits."""
-    await asyncio.to_thread(_keep_private)
+    await asyncio.to_thread(_keep_private)  # first: what is written from here on is private
     await asyncio.to_thread(note_server)
     remembering = asyncio.create_task(agenda.serve(ledger))
     try:

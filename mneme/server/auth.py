@@ -67,7 +67,7 @@ def key_of(headers: Headers) -> str:
     """Return the key in `x-api-key` or `Authorization: Bearer`."""
     scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
     bearer = token if scheme.lower() == b"bearer" else b""
-    return (headers.get(b"x-api-key") or bearer).decode("latin-1").strip()
+    return (headers.get(b"x-api-key") or bearer).decode("latin-1").strip()  # latin-1 decodes any bytes
 
 
 def _refusal(status: int, why: str) -> Exception:
@@ -79,13 +79,14 @@ def _refusal(status: int, why: str) -> Exception:
 
 def _refuse_strangers(headers: Headers, scope: dict[str, Any]) -> None:
     """Refuse other machines, other host names (DNS rebinding) and other web pages."""
-    if not is_loopback((scope.get("client") or ("", 0))[0]):
+    if not is_loopback((scope.get("client") or ("", 0))[0]):  # over a Unix socket there is no client
         raise _refusal(403, "Without MNEME_AUTH this server answers only its own machine.")
     host, origin = (headers.get(each, b"").decode("latin-1") for each in (b"host", b"origin"))
     if not _is_here(_hostname(f"//{host}")):
         raise _refusal(403, "Without MNEME_AUTH this server answers only to the name localhost.")
     page = _hostname(origin)
     is_studio = origin.startswith("https://") and (page == STUDIO or page.endswith(f".{STUDIO}"))
+    # Only browsers send an origin; that of a sandboxed page is "null", which is no host of this machine.
     if b"origin" in headers and not (is_studio or _is_here(page)):
         raise _refusal(403, "Without MNEME_AUTH this server answers no pages of other sites.")
 
@@ -102,6 +103,7 @@ def is_loopback(host: str) -> bool:
         address = ip_address(host)
     except ValueError:
         return False
+    # A socket for IPv6 shows an IPv4 client as ::ffff:127.0.0.1, which is no loopback address by itself.
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return (mapped or address).is_loopback
 
@@ -144,8 +146,7 @@ async def own_assistants(ctx: Context, value: Value) -> Filter:
         return {"$or": [{"owner": ctx.user.identity}, {"created_by": SYSTEM_USER}]}
     mine = _own(ctx, value)
     if isinstance(value.get("metadata"), dict):
-        # else a user's assistant could claim to be a graph's default one
-        value["metadata"]["created_by"] = "user"
+        value["metadata"]["created_by"] = "user"  # else it could claim to be a graph's default assistant
     return mine
 
 
@@ -173,7 +174,7 @@ def _own(ctx: Context, value: Value) -> Filter:
 
 def _refuse_what_is_large(value: Value) -> None:
     """Refuse a resource with large fields besides its input: the server keeps copies of them in memory."""
-    given = (value.get("kwargs") or {}) | value
+    given = (value.get("kwargs") or {}) | value  # a run has its config and context in `kwargs`
     for name in LIMITED_FIELDS:
         if len(json.dumps(given.get(name), default=str, ensure_ascii=False).encode()) > MAX_FIELD_BYTES:
             what = f"`{name}` may have {MAX_FIELD_BYTES >> 10} kB here."
@@ -181,11 +182,8 @@ def _refuse_what_is_large(value: Value) -> None:
 
 
 async def _refuse_another_s_checkpoints(ctx: Context, value: Value) -> None:
-    """Refuse a new thread whose id has checkpoints of another user.
-
-    The checkpoints can hold threads that the server has lost (it was killed, or its folder was deleted).
-    A user who created such a thread again would read them.
-    """
+    """Refuse a new thread whose id has checkpoints of another user."""
+    # A killed server loses threads whose checkpoints stay; who created such a thread again would read them.
     makes = ctx.action == "create" or (ctx.action == "create_run" and value.get("if_not_exists") == "create")
     if SOLE_PERSON in ctx.permissions or not (makes and value.get("thread_id")):
         return
@@ -207,8 +205,9 @@ def _refuse_another_user(me: str, given: Value) -> None:
 
 async def _refuse_too_many_runs(me: str) -> None:
     """Refuse a run of a user with too many unfinished runs; runs of one thread count once."""
+    client = get_client(api_key=None)  # without a URL it calls this process; None: no key of LangSmith's
     async with _counting[me]:
-        busy = await get_client(api_key=None).threads.count(metadata={"owner": me}, status="busy")
+        busy = await client.threads.count(metadata={"owner": me}, status="busy")
     if busy >= MAX_BUSY:
         raise _refusal(429, f"You have {MAX_BUSY} runs under way. Try again when one has ended.")
 
@@ -219,7 +218,7 @@ async def _refuse_a_full_inbox(me: str, given: object) -> None:
     if not isinstance(messages, list) or not messages:
         return
     last = messages[-1] if isinstance(messages[-1], dict) else {}
-    text = str(last.get("content") or last.get("message") or "")
+    text = str(last.get("content") or last.get("message") or "")  # the chatbot's form, `remember`'s own
     try:
         await Inbox((await store()).ledger).must_have_room(me, [Message(message=text)])
     except TooMany as error:

@@ -2,14 +2,15 @@
 
 A request is forwarded to the model server unchanged, with tools, images and streaming; only the memories are
 added to its system message. The reply is returned unchanged. The last user message is in the inbox before the
-model is called, and is remembered after the reply. A failure of memory never fails the chat.
+model is called, so that it is kept even if no model answers, and is remembered after the reply. A failure of
+memory never fails the chat.
 """
 
 import json
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
@@ -48,6 +49,7 @@ MEMORY_HEADING = (
 )
 MODEL_TIMEOUT = httpx.Timeout(600.0, connect=10.0)
 NOT_PASSED = {"content-length", "transfer-encoding", "connection", "content-encoding"}
+"""Headers of an answer that describe one connection, or the bytes before `httpx` decompressed them."""
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +63,7 @@ def completions(shared: Opened, remembering: Remembering | None) -> list[BaseRou
         try:
             asked = await request.json()
             messages = _checked(asked)
-            said = _said(messages)
+            said, ids = _said(messages)
         except (ValueError, RecursionError) as error:
             return _error(400, f"The request is not valid: {error}.")
         user = own_user(identity_of(request), request.headers.get("x-mneme-user", LOCAL))
@@ -70,7 +72,7 @@ def completions(shared: Opened, remembering: Remembering | None) -> list[BaseRou
         if said and switch != "off":
             shown = await _recalled(shared, request, user, said["message"])
             if switch != "read":
-                after = await _handed_over(user, said, remembering)
+                after = await _handed_over(user, said, ids, remembering)
         if shown:
             asked["messages"] = _with_memories(messages, shown)
         return await _passed_on(request, "chat/completions", asked, after, {RECALLED: str(len(shown))})
@@ -93,19 +95,22 @@ async def _recalled(shared: Opened, request: Request, user: str, question: str) 
     return [each.line for each in found]
 
 
-async def _handed_over(user: str, said: Message, remembering: Remembering | None) -> BackgroundTask:
-    """Put the user message into the inbox; return the task that remembers it after the reply."""
+async def _handed_over(
+    user: str, said: Message, ids: Sequence[str], remembering: Remembering | None
+) -> BackgroundTask:
+    """Put the user message into the inbox, once for its ids; return the task that remembers it later."""
     try:
         inbox = Inbox((await store()).ledger)
-        await inbox.must_have_room(user, [said])
-        await inbox.add(user, complete(said))
+        if not any([await inbox.knows(user, each) for each in ids]):
+            await inbox.must_have_room(user, [said])
+            await inbox.add(user, complete(said))
     except (MnemeError, OSError) as error:
         log.warning("What was said in a chat is not remembered: %s", error, exc_info=error)
         return BackgroundTask(_nothing)
 
     async def remember() -> None:
         if remembering is not None:
-            with suppress(MnemeError):  # what is in the inbox is remembered later
+            with suppress(MnemeError):  # the inbox keeps it, and why
                 await remembering(user, "auto", 0)
 
     return BackgroundTask(remember)
@@ -123,21 +128,24 @@ def _checked(asked: Any) -> list[Json]:
     return messages
 
 
-def _said(messages: Sequence[Json]) -> Message | None:
-    """Return the last user message with the turns before it; nothing if no person wrote it.
+def _said(messages: Sequence[Json]) -> tuple[Message | None, Sequence[str]]:
+    """Return the last user message with the turns before it, and its ids; None if no person wrote it.
 
-    Its id is that of the conversation up to it within an hour, so that a request that is sent again, as with
-    the results of tools, is remembered once. Raises ValueError for broken Unicode.
+    Raises ValueError for broken Unicode.
     """
     turns = [(str(each.get("role")), _text(each.get("content"))) for each in messages]
     spoken = [(role, text) for role, text in turns if role in ("user", "assistant") and text.strip()]
     last = max((at for at, (role, _) in enumerate(spoken) if role == "user"), default=-1)
     if last < 0 or (text := spoken[last][1]).startswith(CHORE_PREFIX):
-        return None
+        return None, ()
     before = [f"{role}: {said[:MAX_MESSAGE_CHARS]}" for role, said in spoken[:last]]
-    known = json.dumps([f"{datetime.now(UTC):%Y-%m-%dT%H}", spoken[: last + 1]], ensure_ascii=False)
-    number = sha256(known.encode()).hexdigest()[:32]
-    return Message(message=text[:MAX_MESSAGE_CHARS], message_id=number, preceding=before[-PRECEDING:])
+    # OpenAI's protocol has no ids. A client sends a conversation again with the results of tools, and where
+    # no model answered: its hash is the id within an hour, or of the hour before, which a retry may cross.
+    hours = (f"{datetime.now(UTC) - ago:%Y-%m-%dT%H}" for ago in (timedelta(), timedelta(hours=1)))
+    known = [json.dumps([hour, spoken[: last + 1]], ensure_ascii=False).encode() for hour in hours]
+    ids = [sha256(each).hexdigest()[:32] for each in known]
+    text = text[:MAX_MESSAGE_CHARS]
+    return Message(message=text, message_id=ids[0], preceding=before[-PRECEDING:]), ids
 
 
 def _text(content: Any) -> str:
@@ -151,7 +159,7 @@ def _with_memories(messages: Sequence[Json], shown: Sequence[str]) -> list[Json]
     """Return messages with the memories at the end of the first system message."""
     told = "\n".join([MEMORY_HEADING, *(f"- {' '.join(each.split())}" for each in shown)])
     first = messages[0]
-    if first.get("role") not in ("system", "developer"):
+    if first.get("role") not in ("system", "developer"):  # OpenAI's newer models call it developer
         return [{"role": "system", "content": told}, *messages]
     given = first.get("content")
     both = [*given, {"type": "text", "text": told}] if isinstance(given, list) else f"{given}\n\n{told}"

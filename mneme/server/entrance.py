@@ -94,16 +94,13 @@ class Entrance:
             await (refusal or self._app)(scope, receive, send)
 
     async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, unless its body, as announced or else as it comes, is too large.
-
-        A body that is too large is read to its end and dropped: many clients read the answer only then.
-        """
+        """Pass a request on, unless its body, as announced or else as it comes, is too large."""
         headers = dict(scope["headers"])
         path = scope["path"].rstrip("/")
         room = MAX_IMPORT if path.endswith("/import") else MAX_MCP if path.endswith("/mcp") else MAX_BODY
         came, read = int(headers.get(b"content-length", b"0") or 0), list[Message]()
         more = came > room or b"transfer-encoding" in headers
-        while more:
+        while more:  # one that is too large is dropped, but read: many clients read the answer only then
             message = await receive()
             came += len(message.get("body", b""))
             more = message.get("more_body", False)
@@ -120,7 +117,7 @@ class Entrance:
         path = scope["path"].rstrip("/")
         if path.lstrip("/").split("/")[0] in CLOSED_PATHS:
             return _answer(404, Forbidden("Not Found"), path)
-        if path in OPEN_PATHS or scope.get("method") == "OPTIONS":
+        if path in OPEN_PATHS or scope.get("method") == "OPTIONS":  # a browser's preflight has no key
             return None
         return await self._stranger(scope)
 
@@ -139,8 +136,8 @@ class Entrance:
                 error = TooMany("Too many wrong keys came from your address.", hint)
                 return JSONResponse(problem_of(error, 429), 429, {"retry-after": str(seconds)}, PROBLEM_TYPE)
         try:
-            scope["user"] = user = SimpleNamespace(**await identify(headers, dict(scope)))
-            asking_for.set(user.identity)
+            scope["user"] = user = SimpleNamespace(**await identify(headers, dict(scope)))  # `request.user`
+            asking_for.set(user.identity)  # users take turns at a model by this name
         except Auth.exceptions.HTTPException as refused:
             if guess and refused.status_code == 401:
                 self._wrong.count(guess)
@@ -149,8 +146,8 @@ class Entrance:
 
 
 def _answer(status: int, error: MnemeError, path: str) -> Response:
-    """Return a refusal that a web page such as Studio can read: it contains no user's data."""
+    """Return a refusal, in the form of the route that was asked for."""
     told = JSONResponse({"detail": f"{error} {error.hint}".strip()}, status)
     answer = problem(error, status) if is_ours(path) else told
-    answer.headers["access-control-allow-origin"] = "*"
+    answer.headers["access-control-allow-origin"] = "*"  # so Studio can show it: nobody's data is in it
     return answer

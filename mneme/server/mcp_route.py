@@ -1,7 +1,4 @@
-"""The MCP server under the LangGraph server, as streamable HTTP, with the server's keys.
-
-No session is kept: each request is its key's user's, so that no session can be used by anybody else.
-"""
+"""The MCP server under the LangGraph server, as streamable HTTP, with the server's keys."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -40,6 +37,7 @@ def mcp_route(opened: Mapping[type[Operations], Opened]) -> tuple[StreamableHTTP
         operations = await opened[offer.kind](request, owner, MCP_CALLER, reads)
         return await offer.call(operations, given, "auto")
 
+    # Stateless: with sessions, whoever learned a session's id could go on as the user who began it.
     manager = StreamableHTTPSessionManager(
         mcp_server(do, offered), json_response=True, stateless=True, max_request_body_size=MAX_MCP
     )

@@ -34,13 +34,14 @@ class Console:
     def __init__(self, app: ASGIApp) -> None:
         files = (each for each in CONSOLE_FOLDER.rglob("*") if each.suffix in MEDIA_TYPES)
         self._app = app
+        # Read once: no path that a request names ever reaches the disk.
         self._files = {each.relative_to(CONSOLE_FOLDER).as_posix(): each.read_bytes() for each in files}
         self._headers = {
             "content-security-policy": POLICY,
             "x-content-type-options": "nosniff",
             "referrer-policy": "no-referrer",
             "cross-origin-opener-policy": "same-origin",
-            "cache-control": "no-cache",
+            "cache-control": "no-cache",  # files have the same names in every version
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -86,7 +86,7 @@ def failure(error: Exception) -> Response:
     """Return the answer to a failed request; the details of an unexpected error are only in the log."""
     if isinstance(error, MnemeError):
         return problem(error)
-    if isinstance(error, NotImplementedError):  # what our store does not do
+    if isinstance(error, NotImplementedError):  # a part of LangGraph's store that ours does not do
         return problem(BadInput(str(error)))
     log.error("A request failed unexpectedly.", exc_info=error)
     return problem(MnemeError("The server failed unexpectedly.", "Its log says why; please report it."))
@@ -160,7 +160,7 @@ async def once(key: str, request: Request, on: Operations, operation: Operation,
         return await work()
     answers = on.answers
     where = f"{request.method}\n{request.url.path}\n{request.url.query}\n"
-    claim = await answers.claim(key, where.encode() + await request.body())
+    claim = await answers.claim(key, where.encode() + await request.body())  # Starlette keeps a read body
     if isinstance(claim, Answer):
         kind = JSON_TYPE if claim.status < 400 else PROBLEM_TYPE
         return Response(claim.body, claim.status, {REPLAYED_HEADER: "true"}, kind)

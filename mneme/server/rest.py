@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from urllib.parse import unquote
 
 from fastapi import Body, FastAPI, Header, Path, Query, Request, Response
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mneme.api.operation import API_PATH, BY_USER, CALLER_HEADER, Operation, Operations, Owner
@@ -51,10 +51,7 @@ LINK = {
 
 
 class Segments:
-    """Middleware that keeps an encoded slash (`%2F`) inside its path parameter.
-
-    It splits the path before decoding it; servers decode it first.
-    """
+    """Middleware that keeps an encoded slash (`%2F`) inside its path parameter."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -63,6 +60,7 @@ class Segments:
         """Pass a request on, with `SLASH` for each slash within a parameter."""
         raw = scope.get("raw_path") or b""
         if scope["type"] == "http" and b"%2f" in raw.lower() and is_ours(scope["path"]):
+            # It splits before it decodes; a server has decoded `path` before anybody could split it.
             parts = [unquote(each).replace("/", SLASH) for each in raw.decode("latin-1").split("/")]
             scope = {**scope, "path": "/".join(parts)}
         await self._app(scope, receive, send)
@@ -105,7 +103,7 @@ def _add(app: FastAPI, operation: Operation, method: str, path: str, opened: Ope
         tags=[operation.kind.__name__],
         methods=[method],
         operation_id=f"{name}_by_delete" if method == "DELETE" else name,
-        response_model=operation.result_type,
+        response_model=operation.result_type,  # for the description: `answer` returns finished JSON
         responses=READ_RESPONSES | linked if method == "GET" else WRITE_RESPONSES,
         summary=summary,
         description=more.strip() or summary,
@@ -177,6 +175,7 @@ def _signature(operation: Operation, method: str) -> Signature:
     once_for = _keyword("once_for", IdempotencyKey, "")
     if method != "POST":
         field = Field(LOCAL, description=OWNER_TEXTS[owner], **NAME_BOUNDS)
+        # The owner is in the model, too: FastAPI gives a model all parameters, and it forbids unknown ones.
         model = _model(operation, {**fields, owner: (str, field)})
         query = _keyword("given", Annotated[model, Query()])
         return Signature([*parameters, query, caller, *([once_for] if method == "DELETE" else [])])
@@ -191,7 +190,10 @@ def _signature(operation: Operation, method: str) -> Signature:
 
 def _model(operation: Operation, fields: dict[str, Any]) -> type[BaseModel]:
     name = f"{operation.kind.__name__}{operation.name.strip('_').title().replace('_', '')}"
-    return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+    checks: dict[str, Any] = {
+        "renamed": model_validator(mode="before")(lambda given, _: operation.refuse_renamed(given))
+    }
+    return create_model(name, __config__=ConfigDict(extra="forbid"), __validators__=checks, **fields)
 
 
 def _keyword(name: str, annotation: Any, default: Any = Parameter.empty) -> Parameter:

@@ -96,7 +96,7 @@ def api_of(state: ServerState, remembering: Remembering | None, serving: Serving
     opened = {kind: opens(kind, **rows.get(kind, {})) for kind in SERVED_OPERATIONS}
     running: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
     others = completions(opened[SharedMemory], remembering)
-    if find_spec("mcp"):  # an extra
+    if find_spec("mcp"):
         from mneme.server.mcp_route import mcp_route  # noqa: PLC0415  (an extra)
 
         manager, route = mcp_route(opened)
@@ -117,10 +117,11 @@ def api_of(state: ServerState, remembering: Remembering | None, serving: Serving
         finally:
             dropping.cancel()
             await asyncio.gather(dropping, return_exceptions=True)
-            await ledger.close()
+            await ledger.close()  # last: until here memory agents and MCP calls may write
 
     api = Api(
         title="Mneme",
+        # Outermost first: the page's files need no key.
         middleware=[Middleware(Console), Middleware(Entrance), Middleware(Segments)],
         exception_handlers=HANDLERS,
         lifespan=lifespan,

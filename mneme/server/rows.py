@@ -66,6 +66,7 @@ class ServerRows(ServerState):
             for run in runs:
                 if run["status"] in ("pending", "running"):
                     given = (run.get("kwargs") or {}).get("context") or {}
+                    # A run's context may name no user; the memory agent's thread is named after its user.
                     name = str(run["metadata"].get(THREAD_NAME, ""))
                     user = name.removeprefix(MEMORY_THREAD.format(user="")) or LOCAL
                     stopped += [{"user": user, **given}] if thread in background else []
@@ -98,7 +99,7 @@ class ServerRows(ServerState):
 
 
 def _client() -> LangGraphClient:
-    return get_client(api_key=None)
+    return get_client(api_key=None)  # without a URL it calls this process; None: no key of LangSmith's
 
 
 async def _renew(client: LangGraphClient, thread: str) -> None:

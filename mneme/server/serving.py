@@ -48,7 +48,7 @@ async def serve(host: str, port: int, idle_minutes: float, ready: Ready) -> None
     `ready` receives the address once the server answers. Raises MnemeError if it cannot listen there, or
     cannot open its data.
     """
-    listening = _listening(host, port)
+    listening = _listening(host, port)  # our own socket: of port 0 the number must be known before
     await store()  # before uvicorn, which would print a traceback of what is wrong
     await asyncio.to_thread(roles)  # likewise
     if settings().auth is None and not is_loopback(listening.getsockname()[0]):
@@ -77,7 +77,7 @@ async def _is_there(_: Request) -> Response:
 
 
 async def _tell(server: uvicorn.Server, ready: Ready, url: str) -> None:
-    while not server.started:
+    while not server.started:  # uvicorn has no event for it
         await asyncio.sleep(START_POLL_SECONDS)
     await ready(url)
 
@@ -131,7 +131,7 @@ class _Used:
 
     def around(self, app: ASGIApp) -> ASGIApp:
         async def noted(scope: Scope, receive: Receive, send: Send) -> None:
-            self._open += scope["type"] == "http"
+            self._open += scope["type"] == "http"  # the lifespan is open as long as the server
             try:
                 await app(scope, receive, send)
             finally:

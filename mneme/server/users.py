@@ -86,13 +86,11 @@ def list_users(path: Path) -> list[User]:
 
 
 def authenticate(path: Path, key: str) -> str:
-    """Return the name of the user that the key belongs to, or raise `Forbidden`.
-
-    The file is read again when it has changed, so that a removed user is refused at once.
-    """
+    """Return the name of the user that the key belongs to, or raise `Forbidden`."""
     if not key:
         raise Forbidden("No key was sent.", "Send it as x-api-key, or as Authorization: Bearer.")
     parts = USER_KEY.fullmatch(key)
+    # The file's stamp is looked at for each key: a removed user is refused at once.
     user = _by_number(path, _stamp(path)).get(parts[1]) if parts else None
     if parts is None or user is None or not hmac.compare_digest(user.digest, _digest(user.salt, parts[2])):
         raise Forbidden(

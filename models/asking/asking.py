@@ -3,12 +3,8 @@
 An answer in JSON is constrained by its schema, read strictly and checked against what was given. An answer in
 free text streams as it is written.
 
-Each repair has a better chance than the attempt before: the model is shown what was wrong if that can help, a
-reply that was cut off gets more room, the worked examples are left out if one was copied, and the temperature
-rises each time. The seed of a repair is random: a resumed run asks a failed question in the same words, and
-with the same seed it would fail for ever. After `REPAIRS` repairs, `BadAnswer` carries the last reply. If an
-attempt at a text fails midway, the next one is a message with another id, and `Answered.message_id` names the
-valid one.
+Each repair has a better chance than the attempt before: the model is shown what was wrong if that can help,
+and asked with other options. After `REPAIRS` repairs, `BadAnswer` carries the last reply.
 """
 
 import re
@@ -110,7 +106,7 @@ class Answered(Generic[T]):
         used = message.usage_metadata
         self.prompt_tokens += used["input_tokens"] if used else 0
         self.reply_tokens += used["output_tokens"] if used else 0
-        self.message_id = message.id or ""
+        self.message_id = message.id or ""  # the last attempt's: one that failed midway has another id
 
 
 @dataclass(frozen=True)
@@ -164,7 +160,7 @@ async def ask(  # noqa: PLR0913  (the interface of every node)
             prompt.verify(given, value)
         except ValueError as error:
             raise BadAnswer(f"{record.responder} answered {prompt.name} wrongly: {error}", raw) from error
-        if isinstance(value, str):
+        if isinstance(value, str):  # by a chat model: LangGraph streams the tokens of nothing else
             message = await FixedReply(text=value).ainvoke([], attempt_config(run, record, lane == "user"))
             record.message_id = message.id or ""
     return record
@@ -198,6 +194,7 @@ def _question(prompt: Prompt[G, A], given: G, history: Sequence[BaseMessage], la
     if not free:  # its schema, narrowed by what was asked, and room for it
         schema = narrowed_schema(flat(cast(type[BaseModel], prompt.answer)), prompt.bounds_of(given))
         room = min(room_for(schema), JSON_TOKENS)
+        # Few replies are as long as their schema allows: the prompt need not leave all of that free.
         options = CallOptions(room, 0.0, SEED, schema=schema, kept_free=min(room, MIN_REPLY_ROOM))
     return Question(
         ModelRequest(system, history, [message]),
@@ -232,13 +229,10 @@ def _accepted(prompt: Prompt[G, A], given: G, shown: Sequence[str], asked: str, 
 
 
 def _object(prompt: Prompt[G, A], shown: Sequence[str], asked: str, message: AIMessage) -> BaseModel:
-    """Read a reply in JSON that copies none of the examples that the model was shown.
-
-    A complete object is accepted even if the reply then ran into its limit of tokens.
-    """
+    """Read a reply in JSON that copies none of the examples that the model was shown."""
     raw, kind = str(message.text), cast(type[BaseModel], prompt.answer)
     try:
-        value = read(raw, kind)
+        value = read(raw, kind)  # a complete object counts, even if the reply then ran into its limit
     except Unusable as unusable:
         raise (cut_off(raw, countable(flat(kind))) if was_cut(message) else unusable) from unusable
     if sentence := copied(shown, asked, raw):
@@ -261,22 +255,22 @@ async def ask_with_repairs(question: Question[T], record: Answered[T], run: Runn
             return question.accept(message)
         except Doubtful as doubtful:
             record.doubt = str(doubtful)
-            if doubted:
+            if doubted:  # it was asked once more: what it says now stands
                 return cast(T, doubtful.answer)
             failure = doubted = doubtful
         except Unusable as unusable:
             failure = unusable
         except PromptTooLong:
-            if request is question.request:
+            if request is question.request:  # nothing was added that could be left out again
                 raise
             request = question.request  # no room to show what was wrong
             continue
-        if isinstance(failure, CopiedExample):
+        if isinstance(failure, CopiedExample):  # the model copies examples: it is shown none from now on
             bare = replace(question.request, system=question.bare)
             question = replace(question, request=bare, accept=question.accept_bare or question.accept)
         request = _with_complaint(question, failure)
         options = _redrawn(question.options, options, failure, attempt)
-    if doubted:
+    if doubted:  # usable, where every later attempt was not
         record.doubt = str(doubted)
         return cast(T, doubted.answer)
     raise BadAnswer(
@@ -298,15 +292,13 @@ def _with_complaint(question: Question[T], failure: Unusable) -> ModelRequest:
 
 
 def _redrawn(first: CallOptions, last: CallOptions, failure: Unusable, attempt: int) -> CallOptions:
-    """Return options for another reply: another seed, a higher temperature, and more room after a cut.
-
-    After a reply that went in circles, recent tokens become less probable.
-    """
+    """Return options for another reply: another seed, a higher temperature, and more room after a cut."""
     more = ROOM_FACTOR if isinstance(failure, CutShort) else 1
     return replace(
         last,
         num_predict=last.num_predict * more,
         temperature=first.temperature + TEMPERATURE_STEP * attempt,
+        # Random: a resumed run asks a failed question in the same words, and would fail for ever by one seed.
         seed=randrange(1 << 31),  # noqa: S311  (a sample, no secret)
         repeat_penalty=REPEAT_PENALTY if isinstance(failure, Endless) else last.repeat_penalty,
     )
@@ -333,8 +325,8 @@ def was_cut(message: AIMessage) -> bool:
 
 
 def cut_off(raw: str, counted: int | None = None) -> Unusable:
-    """Return the error for a reply that was cut off; one that goes in circles gets no more room."""
-    if repeats(raw, counted):
+    """Return the error for a reply that was cut off at its limit of tokens, or that goes in circles."""
+    if repeats(raw, counted):  # more room would be filled in the same way
         return Endless("The reply repeats itself.", raw)
     return CutShort("The reply was cut off at its limit of tokens.", raw)
 
@@ -355,7 +347,7 @@ async def as_one_run(
     try:
         yield patch_config(config, callbacks=run.get_child())
     except BaseException as error:  # noqa: BLE001  (it is raised again after the run is counted)
-        failure = error
+        failure = error  # cancelled ones are counted, too: they cost tokens as well
     count(record.attempts, failure is None, record.prompt_tokens, record.reply_tokens)
     told = {"repaired": failure is None and record.attempts > 1, "refused": failure is not None}
     for runs in [each.run_map for each in run.handlers if isinstance(each, BaseTracer)]:

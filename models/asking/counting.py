@@ -11,8 +11,8 @@ from typing_extensions import TypedDict
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-CHARS_PER_TOKEN = 3.3
-TOKENS_PER_MESSAGE = 8
+CHARS_PER_TOKEN = 3.3  # English has 4 to 5: the estimate is rather too high than too low
+TOKENS_PER_MESSAGE = 8  # what a chat template writes around a message
 TOKENS_PER_PICTURE = 1600
 """Maximum tokens of the context that a picture takes; models differ from 256 to this."""
 
@@ -63,6 +63,7 @@ def counting() -> Iterator[Asked]:
         yield asked
     finally:
         _current.reset(token)
+        # In `finally`: what a block asked before it failed was paid for.
         if outer is not None:
             outer.update(sum_counts(outer, asked))
 
@@ -80,13 +81,13 @@ def count(attempts: int, is_answered: bool, prompt_tokens: int, reply_tokens: in
 
 
 def tokens(text: str) -> int:
-    """Estimate a text's tokens, rather too many than too few: English has 4 to 5 characters a token."""
+    """Estimate a text's tokens, rather too many than too few."""
     plain = len(text.encode("ascii", "ignore"))
-    return math.ceil(plain / CHARS_PER_TOKEN + len(text) - plain)
+    return math.ceil(plain / CHARS_PER_TOKEN + len(text) - plain)  # of other letters, one token each
 
 
 def tokens_of(messages: "Sequence[BaseMessage]") -> int:
-    """Estimate what messages take of the context."""
+    """Estimate the tokens that messages take in the context."""
     seen = TOKENS_PER_PICTURE * pictures_in(messages)
     return seen + sum(TOKENS_PER_MESSAGE + tokens(text_and_calls(message)) for message in messages)
 

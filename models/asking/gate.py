@@ -54,16 +54,11 @@ class Call:
     lane: Lane
     owner: str = ""
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
-    began: float | None = None
-    spared: float | None = None
-    turn: "asyncio.Future[None] | None" = None
+    began: float | None = None  # seconds on the monotonic clock, at its first admission
+    spared: float | None = None  # the same, since when it is spared from preemption
+    turn: asyncio.Event = field(default_factory=asyncio.Event)
     stop: Callable[[], object] | None = None
     preempted: bool = False
-
-    def wake(self) -> None:
-        """Wake the waiting call: it has been admitted."""
-        if self.turn is not None and not self.turn.done():
-            self.turn.set_result(None)
 
 
 class Gate:
@@ -74,7 +69,7 @@ class Gate:
     ) -> None:
         self.width = width
         self.patience, self.longest = patience, longest
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # reentrant: `_preempt` runs under it, and from a timer without it
         self._running: list[Call] = []
         self._waiting: list[Call] = []
         self._admissions, self._admitted = count(1), Counter[Owner]()
@@ -83,15 +78,26 @@ class Gate:
     async def run(self, lane: Lane, work: Callable[[], Awaitable[T]], owner: str = "") -> T:
         """Run the work once there is a place, and return its result; background work may be restarted.
 
-        The default owner is that of the current request or run.
+        The default owner is that of the current request or run; "" if unknown.
         """
-        call = Call(lane, owner or _owner())
+        owner = owner or asking_for.get()
+        if not owner and (runs := sys.modules.get(CONFIG_MODULE)) is not None:
+            # set by the server or the command line
+            owner = str(runs.ensure_config().get("metadata", {}).get("owner", ""))
+        call = Call(lane, owner)
         while True:
             try:
-                turn = self._queue(call)
-                if turn is not None:
-                    await turn
-                return await self._perform(call, work)
+                with self._lock:
+                    call.turn = asyncio.Event()  # a new one: the callback of an earlier turn may still come
+                    self._waiting.append(call)
+                    self._admit()
+                    waits = call not in self._running
+                    if waits and lane == "user":
+                        self._preempt()
+                        call.loop.call_later(self.longest, self._preempt)  # by then none is spared
+                if waits:
+                    await call.turn.wait()
+                return await (work() if lane == "user" else self._preemptible(call, work))
             except _Preempted:
                 continue
             finally:
@@ -109,53 +115,43 @@ class Gate:
         """Return how many calls of a lane have a place."""
         return sum(call.lane == lane for call in self._running)
 
-    async def _perform(self, call: Call, work: Callable[[], Awaitable[T]]) -> T:
-        """Run the work; in the background lane as a separate task, so that it alone can be cancelled."""
-        if call.lane == "user":
-            return await work()
+    async def _preemptible(self, call: Call, work: Callable[[], Awaitable[T]]) -> T:
+        """Run background work as a separate task, so that it alone can be cancelled."""
         earlier = _cancellations()
         task = asyncio.ensure_future(work())
         with self._lock:
             call.stop = task.cancel
-            if call.preempted:
+            if call.preempted:  # between its admission and this line
                 task.cancel()
         try:
             return await task
         except asyncio.CancelledError:
+            # A caller that was cancelled itself must see that, even if its call was preempted too.
             if call.preempted and _cancellations() == earlier:
                 raise _Preempted from None
             raise
 
-    def _queue(self, call: Call) -> "asyncio.Future[None] | None":
-        """Take a free place, or wait in line and preempt a background call where that helps."""
-        with self._lock:
-            call.turn = call.loop.create_future()
-            self._waiting.append(call)
-            self._admit()
-            if call in self._running:
-                return None
-            if call.lane == "user":
-                self._preempt()
-                call.loop.call_later(self.longest, self._preempt)  # by then a spared call has had its time
-            return call.turn
-
     def _admit(self) -> None:
         """Give each free place to the next call in line; the caller holds the lock."""
+        # A loop that was closed with calls under way gives their places back to nobody.
         self._running = [call for call in self._running if not call.loop.is_closed()]
         while self._waiting and len(self._running) < self.width:
             held = Counter((each.lane, each.owner) for each in self._running)
-            call = min(self._waiting, key=lambda each: self._rank(each, held))
+            call = min(
+                self._waiting,
+                key=lambda each: (
+                    each.lane != "user",
+                    held[each.lane, each.owner],
+                    each.began is None,  # a preempted call keeps its turn
+                    self._admitted[each.lane, each.owner],  # who was admitted longest ago
+                ),
+            )
             self._waiting.remove(call)
-            call.began = call.began or time.monotonic()
+            call.began = call.began or time.monotonic()  # a preempted call keeps it, to be spared in time
             call.preempted, call.stop = False, None
-            if _on_loop(call, call.wake):
+            if _on_loop(call, call.turn.set):
                 self._running.append(call)
                 self._admitted[call.lane, call.owner] = next(self._admissions)
-
-    def _rank(self, call: Call, held: Counter[Owner]) -> tuple[int, ...]:
-        """Rank a waiting call: users first, then owners with few places, preempted calls, owners in turn."""
-        owner = call.lane, call.owner
-        return call.lane != "user", held[owner], call.began is None, self._admitted[owner]
 
     def _preempt(self) -> None:
         """Stop one background call unless enough are already stopping for the users who wait.
@@ -174,24 +170,16 @@ class Gate:
                         willing.append(call)
             if not willing:
                 return
-            chosen = max(willing, key=lambda call: call.began or 0.0)
+            chosen = max(willing, key=lambda call: call.began or 0.0)  # the least work is lost
             if chosen.spared is not None:
                 chosen.began = chosen.spared = None  # its protection is used up
             chosen.preempted = True
-            if chosen.stop is not None:
+            if chosen.stop is not None:  # else its task begins later, and sees that it was preempted
                 _on_loop(chosen, chosen.stop)
 
 
 class _Preempted(Exception):  # noqa: N818  (an event, not an error)
     """A user call took the place of this background call."""
-
-
-def _owner() -> str:
-    """Return the owner of the request or run in progress; "" if unknown."""
-    if not (owner := asking_for.get()) and (runs := sys.modules.get(CONFIG_MODULE)) is not None:
-        # set by the server or the command line
-        owner = str(runs.ensure_config().get("metadata", {}).get("owner", ""))
-    return owner
 
 
 def _cancellations() -> int:

@@ -61,14 +61,15 @@ async def ask_likelihood(
 ) -> Probability | None:
     """Return how probable an answer's tokens are after a prompt, as their geometric mean; None: not known.
 
-    Of a long answer the first MAX_MEASURED_CHARS are measured, all on one line: llama.cpp b11549 holds no
-    model to a text with line breaks. A model that returned no log-probabilities once is not asked again by
-    this process; the first question finds that out, while the others wait for it. Raises as `ask` does.
+    Of a long answer the first MAX_MEASURED_CHARS are measured. A model that returned none once is not asked
+    again by this process. Raises as `ask` does.
     """
     responder = await resolve(who)
     if not responder.startswith(LOGPROB_PROVIDERS):
         return None
+    # On one line: llama.cpp b11549 holds no model to a text with line breaks.
     own, said = await in_own_words(prompt), " ".join(answer.split())[:MAX_MEASURED_CHARS]
+    # The first question finds out whether there are log-probabilities, while the others wait for it.
     if learned[responder].returns_logprobs is None:
         async with _first.setdefault(asyncio.get_running_loop(), {}).setdefault(responder, asyncio.Lock()):
             if learned[responder].returns_logprobs is None:
@@ -79,7 +80,7 @@ async def ask_likelihood(
 async def _measured(
     prompt: Prompt[G, str], given: G, answer: str, responder: str, lane: Lane
 ) -> Probability | None:
-    """Measure an answer's probability; reject a reply that did not follow the schema and differs."""
+    """Measure an answer's probability; None where the server did not hold the model to it."""
 
     def accept(message: AIMessage) -> float | None:
         raw, told = complete_text(message), message.response_metadata.get("logprobs") or []
@@ -88,7 +89,7 @@ async def _measured(
         if not tokens:
             log.warning("%s returns no log-probabilities: it is asked for a grade instead.", responder)
         learned[responder].returns_logprobs = bool(tokens)
-        try:
+        try:  # a server that ignores the schema says something else, of which the answer's says nothing
             return likelihood_of(tokens) if json.loads(raw) == {"answer": answer} else None
         except ValueError:
             return None
@@ -111,9 +112,9 @@ async def _measured(
 
 
 def likelihood_of(tokens: Tokens) -> float | None:
-    """Return the geometric mean of the probabilities of a reply's tokens but those of JSON around it.
+    """Return the geometric mean of the probabilities of an answer's tokens; None where there is none.
 
-    The first token of the answer may share the quote before it, and counts whole; None: there is none.
+    The tokens of the JSON around the answer do not count.
     """
     said = "".join(str(each["token"]) for each in tokens)
     begin, end = re.search(r':\s*"', said), said.rfind('"')
@@ -124,6 +125,7 @@ def likelihood_of(tokens: Tokens) -> float | None:
     inside = [
         float(each["logprob"])
         for each, first, last in zip(tokens, starts, ends, strict=True)
-        if last > begin.end() and first < end
+        if last > begin.end() and first < end  # a token that shares the answer's quote counts whole
     ]
+    # The mean of eq. 1 of Memory Sharing: the product would shrink with the length of the answer.
     return math.exp(sum(inside) / len(inside)) if inside else None

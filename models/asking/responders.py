@@ -78,7 +78,7 @@ async def resolve(who: str) -> str:
     if who == "auto":
         if not chosen:
             key = (settings().ollama_url, settings().model)
-            known = _decided.get(key)
+            known = _decided.get(key)  # a model that was found stays: if it fails, that is an error
             if known and (known.responder != "rules" or time.monotonic() - known.at < LOOK_AGAIN_SECONDS):
                 return known.responder
             found = _decided[key] = _Decision(*await _find_responder(*key), time.monotonic())
@@ -112,9 +112,7 @@ def in_ollama(who: str) -> str:
 
 
 async def check(who: str) -> None:
-    """Check before any work that a responder can answer; `auto` can, unless MNEME_AUTO names one.
-
-    Asks no question.
+    """Check before any work, and without a question, that a responder can answer.
 
     Raises BadInput for an unknown name, ModelUnavailable if the model is not available, MnemeError if a
     package is missing.
@@ -122,7 +120,7 @@ async def check(who: str) -> None:
     responder = await resolve(who)
     provider, _, name = responder.partition(":")
     if responder == "rules" or responder in prepared or (who.strip() == "auto" and not settings().auto):
-        return
+        return  # `auto` has just found a model that is there, unless MNEME_AUTO names one
     if provider == "ollama":
         known = await catalogue.digests(settings().ollama_url)
         if not {name, f"{name}:latest"} & set(known):
@@ -182,11 +180,11 @@ async def _find_responder(url: str, model: str) -> tuple[str, str]:
     get = f"Get a model: ollama pull {model}"
     try:
         names = await catalogue.digests(url)
-    except catalogue.Refused:
+    except catalogue.Refused:  # the usual case on a machine without Ollama: its own hint
         return "rules", f"No Ollama at {url}: answering by rules. {get}"
     except ModelUnavailable as error:
         return "rules", f"{str(error).rstrip('.')}: answering by rules. {error.hint}"
-    if model in names or f"{model}:latest" in names:
+    if model in names or f"{model}:latest" in names:  # Ollama lists a model without a tag as `latest`
         return f"ollama:{model}", ""
     return "rules", f"Ollama at {url} has no {model}: answering by rules. {get}"
 
@@ -224,4 +222,5 @@ def as_drawn(options: CallOptions) -> CallOptions:
     if draw is None:
         return options
     seed, temperature = draw
+    # At least: JSON is asked for at 0.0, where all seeds give the same reply.
     return replace(options, seed=seed, temperature=max(options.temperature, temperature))

@@ -1,11 +1,7 @@
 """The JSON schema of an answer, in the part of the language that constrained decoding obeys, all bounded.
 
 Ollama 0.33 ignores a bound beside `$ref`, `anyOf` or `pattern`, and those of fractions. So references are put
-in place, "or null" becomes "may be left out", and every other field is demanded, one with a default too: a
-model that leaves it out has not answered, and its default would look like an answer.
-
-To a newer llama.cpp an object that is not closed may have any further fields, as JSON schema says, and a
-small model then invents one after the other. So every object is closed.
+in place, and "or null" becomes "may be left out".
 
 A field without a bound is one in which a small model runs on to the end of its room. So every text, list and
 number has one: its type's, else that of what was asked (`Prompt.bounds`).
@@ -62,6 +58,7 @@ def _chars(node: Json) -> int:
         return max(len(str(each)) for each in node["enum"]) + 2
     kind = node.get("type")
     if kind == "object":
+        # 6: of each field the quotes, the colon, the comma and two spaces.
         return 2 + sum(len(name) + 6 + _chars(inner) for name, inner in node.get("properties", {}).items())
     if kind == "array":
         return 2 + int(node.get("maxItems", 1)) * (2 + _chars(node.get("items", {})))
@@ -71,9 +68,9 @@ def _chars(node: Json) -> int:
 def _flat(node: Json, defs: Json, within: tuple[str, ...]) -> Json:
     if "$ref" in node:
         name = node["$ref"].rsplit("/", 1)[-1]
-        if name in within:
+        if name in within:  # `within`: the types around this node
             raise BadInput(f"The answer type {name} contains itself; no grammar can say that.")
-        rest = {key: value for key, value in node.items() if key != "$ref"}
+        rest = {key: value for key, value in node.items() if key != "$ref"}  # the field's own description
         return _flat(defs[name] | rest, defs, (*within, name))
     if "anyOf" in node:
         kinds = [kind for kind in node["anyOf"] if kind.get("type") != "null"]
@@ -93,6 +90,8 @@ def _flat(node: Json, defs: Json, within: tuple[str, ...]) -> Json:
         fields = plain["properties"]
         plain["properties"] = {name: _flat(inner, defs, within) for name, inner in fields.items()}
         nullable = {"type": "null"}
+        # Also a field with a default: if a model leaves it out, the default would look like its answer.
         plain["required"] = [name for name, each in fields.items() if nullable not in each.get("anyOf", ())]
+        # A newer llama.cpp lets any further field into an open object, and a small model invents one by one.
         plain["additionalProperties"] = False
     return plain

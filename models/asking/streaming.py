@@ -51,13 +51,13 @@ class ThinkingFilter:
         """Move past one tag or up to a possible one; None when more text is needed."""
         opening, closing = OPENING_TAG.search(self._buffer), CLOSING_TAG.search(self._buffer)
         if closing and (self._thinking or not opening or closing.start() < opening.start()):
-            if self.said and not self._thinking:
+            if self.said and not self._thinking:  # the template wrote the opening tag: thinking was shown
                 raise LeakedThinking("The thinking was not marked as such.", self.said)
             self._thinking = self._hold = False
             self._buffer = self._buffer[closing.end() :]
             return ""
         if self._thinking:
-            self._buffer = self._buffer[-MAX_TAG_CHARS:]
+            self._buffer = self._buffer[-MAX_TAG_CHARS:]  # the closing tag may come in two parts
             return None
         if opening:
             self._thinking = True
@@ -65,8 +65,9 @@ class ThinkingFilter:
             return shown
         start = self._buffer.lstrip()
         like_a_call = any(start.startswith(mark) or mark.startswith(start) for mark in CALL_STARTS)
-        if self._hold or (like_a_call and not self.said):
+        if self._hold or (like_a_call and not self.said):  # or it may still become one
             return None
+        # The longest end of the text that may become a tag is kept back; the rest can be shown.
         end = self._buffer[-MAX_TAG_CHARS:].lower()
         begun = (len(end) - at for at in range(len(end)) if any(tag.startswith(end[at:]) for tag in TAGS))
         ready = len(self._buffer) - next(begun, 0)
@@ -95,7 +96,7 @@ LETTER_RUN = re.compile(r"[^\W\d_]+")
 
 
 class RepetitionDetector:
-    """Watch a stream; `counted` items that numbers alone tell apart may follow each other; None: any."""
+    """Detect endless repetition in a stream; `counted` items may differ only in numbers; None: any number."""
 
     def __init__(self, counted: int | None = None) -> None:
         self.tail = ""
@@ -108,6 +109,7 @@ class RepetitionDetector:
         word = token.strip()
         self._same = self._same + 1 if word == self._last else 1
         self._last = word
+        # As long as the repetitions that `repeats` looks for, and two more that are cut at its ends.
         self.tail = (self.tail + token)[-MAX_CYCLE_CHARS * ((self._counted or CYCLES) + 2) :]
         return self._same >= SAME_TOKENS or repeats(self.tail, self._counted)
 
@@ -125,11 +127,12 @@ def repeats(text: str, counted: int | None = None) -> bool:
 
 
 def _circles(text: str, cycles: int) -> bool:
-    """Tell whether a text ends in a circle of any period; asked at every token, so most periods end early."""
+    """Return whether a text ends in at least this many cycles of any period up to MAX_CYCLE_CHARS."""
     if len(text) < CYCLE_CHARS:
         return False
     for period in range(1, min(MAX_CYCLE_CHARS, len(text) // cycles) + 1):
         end = text[-max(CYCLE_CHARS, period * cycles) :]
+        # It has the period if it equals itself moved by that; the last letter alone rules most periods out.
         if text[-1] == text[-1 - period] and end[period:] == end[:-period]:
             return True
     return False
@@ -166,6 +169,7 @@ async def watched(
     repeats itself, with the text so far, which may be partly usable.
     """
     circle, said, patience, end = RepetitionDetector(counted), "", first, math.inf
+    # Closing the stream closes its connection, at which Ollama stops generating.
     async with aclosing(cast(AsyncGenerator[Part, None], stream)) as parts:
         while True:
             async with asyncio.timeout(patience):
@@ -174,7 +178,7 @@ async def watched(
                 return
             text, now = str(part.text), asyncio.get_running_loop().time()
             said += text
-            end = min(end, now + longest)
+            end = min(end, now + longest)  # from the first part on: loading a model is no part of the reply
             if now >= end:
                 raise Endless(f"The reply took longer than {longest:g} seconds (MNEME_REPLY_SECONDS).", said)
             if text and circle.sees(text):

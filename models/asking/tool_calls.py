@@ -79,6 +79,7 @@ def _question(
             raise Unusable(str(error), complete_text(message) or str(turn.tool_calls)) from error
         return turn
 
+    # What the model is to react to: the last human message, and the calls and results after it.
     at = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage)), default=0)
     return Question(
         ModelRequest(system, messages[:at], messages[at:]),
@@ -91,7 +92,8 @@ def _question(
 
 
 def _described(tool: BaseTool) -> Json:
-    """Describe a tool with a flat schema of its arguments; Ollama loses anything deeper."""
+    """Describe a tool to a model, with a flat schema of its arguments."""
+    # Ollama's client 0.6 keeps of an argument only type, items, description and enum.
     parameters = flat(cast(type[BaseModel], tool.tool_call_schema))
     function = {"name": tool.name, "description": tool.description, "parameters": parameters}
     return {"type": "function", "function": function}
@@ -100,10 +102,10 @@ def _described(tool: BaseTool) -> Json:
 def _checked_calls(message: AIMessage, tools: dict[str, BaseTool]) -> AIMessage:
     """Return a turn whose tool calls are known and valid; calls written as text become tool calls."""
     text = complete_text(message)
-    spelled = [] if message.tool_calls else calls_in(text)
+    spelled = [] if message.tool_calls else calls_in(text)  # small models write calls as text
     calls = [(call["name"], call["args"], call["id"]) for call in message.tool_calls]
     calls += [(name, args, uuid4().hex) for name, args in spelled]
-    said = "" if spelled else without_thought(text)
+    said = "" if spelled else without_thought(text)  # the text of a call is not shown
     if not calls and not said:
         raise Unusable("The reply is empty.", text)
     checked = [
@@ -118,6 +120,7 @@ def _valid(name: str, args: Json, tools: dict[str, BaseTool], text: str) -> Json
     if name not in tools:
         raise Unusable(f"There is no tool {name!r}; there are: {', '.join(tools)}.", spelled)
     schema = cast(type[BaseModel], tools[name].tool_call_schema)
+    # `flat` requires fields with a default too, which a call may leave out.
     demanded = [field for field, about in schema.model_fields.items() if about.is_required()]
     missing = [field for field in flat(schema).get("required", ()) if field in demanded and field not in args]
     if missing:
@@ -129,7 +132,8 @@ def _valid(name: str, args: Json, tools: dict[str, BaseTool], text: str) -> Json
 
 
 def _without_repeats(message: AIMessage, messages: Sequence[BaseMessage]) -> AIMessage:
-    """Drop calls that were made before with the same arguments, or a model could repeat one for ever."""
+    """Drop calls that were made before with the same arguments."""
+    # Else a small model repeats one call until its last turn.
     made = [(c["name"], c["args"]) for m in messages if isinstance(m, AIMessage) for c in m.tool_calls]
     kept = []
     for call in message.tool_calls:

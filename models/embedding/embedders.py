@@ -3,10 +3,10 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import EntryPoint, entry_points
-from typing import Protocol
+from typing import Protocol, cast
 
 from mneme.core.errors import BadInput
 from mneme.core.settings import read_settings, settings
@@ -45,8 +45,7 @@ class Model(Protocol):
 class PackagedEmbedder:
     """A packaged model in this process, off the event loop: queries in one thread, documents in another.
 
-    So a query waits for no document, and neither fills the threads that the rest of the process uses. At a
-    thread users take turns, a batch each, so texts of any number and length make another wait for one batch.
+    So a query waits for no document, and neither fills the threads that the rest of the process uses.
     """
 
     def __init__(self, package: Package) -> None:
@@ -60,7 +59,10 @@ class PackagedEmbedder:
     def load(self) -> Model:
         """Return the model, which is loaded only once. Raises MnemeError where a package is missing."""
         with self._loading:
-            self._model = self._model or _model(self._package)
+            if self._model is None:
+                from mneme.models.embedding import minilm, windows  # noqa: PLC0415  (numpy is slow to import)
+
+                self._model = windows.UseM3() if self._package is MULTILINGUAL else minilm.MiniLM()
             return self._model
 
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
@@ -74,28 +76,14 @@ class PackagedEmbedder:
     async def _embed(
         self, texts: Sequence[str], turns: Gate, thread: ThreadPoolExecutor
     ) -> list[list[float]]:
-        loop, batches = asyncio.get_running_loop(), self._batches(texts)
-
-        def batch() -> Awaitable[list[list[float]] | None]:
-            return loop.run_in_executor(thread, next, batches)
-
-        while (vectors := await turns.run("user", batch)) is None:
-            continue
+        loop = asyncio.get_running_loop()
+        if (model := self._model) is None:
+            model = await loop.run_in_executor(thread, self.load)
+        batches, vectors = model.embed(texts), cast(list[list[float]] | None, None)
+        # One turn a batch, so that texts of any number and length make another user wait for one batch.
+        while vectors is None:
+            vectors = await turns.run("user", lambda: loop.run_in_executor(thread, next, batches))
         return vectors
-
-    def _batches(self, texts: Sequence[str]) -> Iterator[list[list[float]] | None]:
-        yield from self.load().embed(texts)
-
-
-def _model(package: Package) -> Model:
-    """Import and load a model only now, as numpy is slow to import."""
-    if package is MULTILINGUAL:
-        from mneme.models.embedding.windows import UseM3  # noqa: PLC0415
-
-        return UseM3()
-    from mneme.models.embedding.minilm import MiniLM  # noqa: PLC0415
-
-    return MiniLM()
 
 
 async def vectors_of(embedder: Embedder, texts: Iterable[str]) -> dict[str, list[float]]:
@@ -119,13 +107,13 @@ async def open_embedder(spec: str, *, loaded: bool = True) -> Embedder:
     A packaged one can be `loaded` later, at the first text: it takes up to a second. Raises BadInput for
     another name, and what a plugged embedder raises.
     """
-    await read_settings()
+    await read_settings()  # off the loop: `settings()` below reads no file any more
     kind, _, model = spec.strip().partition(":")
     if kind in PACKAGES and not model:
         return await asyncio.to_thread(_packaged, PACKAGES[kind], loaded=loaded)
     if kind == "ollama" and model:
         key = (model, settings().ollama_url)
-        if key not in _opened:
+        if key not in _opened:  # two that open it at once both ask its dimension: harmless
             ollama = await import_lazily("mneme.models.embedding.ollama_embedder")  # httpx, ollama: 0.3 s
             _opened[key] = await ollama.OllamaEmbedder.open(model)
         return _opened[key]
@@ -166,6 +154,6 @@ def _packaged(package: Package, *, loaded: bool) -> Embedder:
 
 
 def clear_embedders() -> None:
-    """Let go of every opened embedder, so that the next is opened anew."""
+    """Drop all opened embedders, so that the next one is opened anew."""
     with _opening:
         _opened.clear()

@@ -70,7 +70,7 @@ def _tokenizer() -> "Tokenizer":
     path = str(weights() / "tokenizer.json")
     tokenizer: Tokenizer = _loaded("tokenizers").Tokenizer.from_file(path)
     tokenizer.enable_truncation(WINDOW_TOKENS)  # what is cut off stands in further windows
-    tokenizer.no_padding()
+    tokenizer.no_padding()  # its file pads every text to 128 tokens
     return tokenizer
 
 
@@ -94,13 +94,14 @@ def _loaded(module: str) -> Any:
 def initializers() -> dict[str, Vectors]:
     """Return the weights by their names in the graph. Raises StorageFailure for a file that is damaged.
 
-    They are views of the mapped file, in the form of the safetensors library, which would copy them: a search
-    by a new process waits for that.
+    They are views of the mapped file.
     """
     file = weights() / "model.safetensors"
-    try:
+    try:  # not by the safetensors library: it would copy them, for which a search by a new process waits
         mapped = np.memmap(file, np.uint8, "r")
-        start = 8 + int(mapped[:8].view("<u8")[0])
+        start = 8 + int(
+            mapped[:8].view("<u8")[0]
+        )  # safetensors: the header's length, the header, the tensors
         header: dict[str, Any] = json.loads(mapped[8:start].tobytes())
         header.pop("__metadata__", None)
         values = mapped[start:]
@@ -109,6 +110,7 @@ def initializers() -> dict[str, Vectors]:
             for name, of in header.items()
             if of["dtype"] == "F32"
         }
+        # BERT tells two segments apart; here every token is of the first, so its embedding is added once.
         segment = named["embeddings_token_type_embeddings_weight"][0]
         named["positions"] = named["embeddings_position_embeddings_weight"] + segment
     except (OSError, ValueError, LookupError, TypeError) as error:
@@ -130,7 +132,7 @@ def _session() -> Session:
     options.inter_op_num_threads = 1
     # Threads that spin between two operations take the cores from whoever else works, and one another's.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.log_severity_level = 3
+    options.log_severity_level = 3  # errors alone
     given = {
         name: runtime.OrtValue.ortvalue_from_numpy(value)
         for name, value in initializers().items()

@@ -1,8 +1,7 @@
 """Embed with a model that Ollama serves: the prefixes its card asks for, and only sound vectors.
 
-Ollama cuts an input at the model's context without a word, so `truncate=false` is sent and a long text is
-embedded in pieces; its vector is the mean of theirs, weighted by length, and normalised again. Queries
-go before documents, at a gate of their own, since Ollama runs an embedder beside the chat model.
+A long text is embedded in pieces; its vector is the mean of theirs, weighted by length, and normalised again.
+Queries go before documents.
 """
 
 import math
@@ -22,6 +21,7 @@ from mneme.models.ollama.transport import BadVectorsError, persist
 
 RETRIEVE = "Represent this sentence for searching relevant passages: "
 QWEN = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"
+# The first name that occurs in the model's counts, so a longer one stands before what it begins with.
 PREFIXES: tuple[tuple[str, str, str], ...] = (  # (name, before a query, before a document); see their cards
     ("nomic-embed-text", "search_query: ", "search_document: "),
     ("mxbai-embed-large", RETRIEVE, ""),
@@ -58,7 +58,7 @@ class OllamaEmbedder:
         if known.lacks("embedding"):
             raise ModelUnavailable(f"{model} cannot embed.", "Get one that can: ollama pull nomic-embed-text")
         made = cls(url, model, known.context_length or DEFAULT_CONTEXT_TOKENS)
-        made.dimension = len((await made._ask(["dimension"], "user"))[0])
+        made.dimension = len((await made._ask(["dimension"], "user"))[0])  # `/api/show` may not say it
         return made
 
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
@@ -81,13 +81,14 @@ class OllamaEmbedder:
             ]
             try:
                 vectors = [vector for batch in batches for vector in await self._ask(batch, lane)]
-            except _TooLong:
+            except _TooLong:  # a text of more tokens than the estimate
                 chars //= 2
                 continue
-            self._chars = chars
+            self._chars = chars  # kept, so that later texts of this kind fit at once
             return means(len(texts), parts, vectors)
 
     async def _ask(self, texts: list[str], lane: Lane) -> list[list[float]]:
+        # A gate of its own: Ollama runs an embedder beside the chat model.
         async def ask() -> list[list[float]]:
             return await gate(f"{self._url}/api/embed").run(lane, lambda: self._request(texts))
 
@@ -99,8 +100,10 @@ class OllamaEmbedder:
         client = AsyncClient(self._url, timeout=patience, verify=tls(self._url), headers=bearer())
         async with client:
             try:
+                # By default Ollama cuts an input at the model's context without a word.
                 answer = await client.embed(self._model, texts, truncate=False, keep_alive=now.keep_alive)
             except ResponseError as error:
+                # A single letter cannot be halved: then the error is told.
                 if "exceeds" in error.error and "context" in error.error and max(map(len, texts)) > 1:
                     raise _TooLong from error
                 raise

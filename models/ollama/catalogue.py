@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from mneme.core.errors import BadInput, MnemeError, ModelUnavailable, NoTools, PromptTooLong
 
 CATALOGUE_TIMEOUT = httpx.Timeout(10, connect=3)
-GLANCE_TIMEOUT = httpx.Timeout(1.5)
+GLANCE_TIMEOUT = httpx.Timeout(1.5)  # every command waits for it where `auto` answers
 
 
 class Facts(BaseModel, frozen=True):
@@ -75,7 +75,8 @@ _certified = lru_cache(maxsize=1)(ssl.create_default_context)
 
 
 def tls(url: str) -> ssl.SSLContext:
-    """Return a TLS context for a URL; without TLS an empty one, as reading the certificates takes 15 ms."""
+    """Return a TLS context for a URL; an empty one for a URL without TLS."""
+    # httpx would make a context for each client, and reading the certificates takes 15 ms.
     return _certified() if url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
@@ -155,11 +156,13 @@ MODEL_REFUSALS: Sequence[tuple[str, Callable[[str], MnemeError]]] = (
 
 def refusal(status: int, said: str, url: str, model: str = "") -> MnemeError:
     """Return the error for an error reply, with a hint."""
+    # The words come before the status: an error within a stream has none.
     if unable := next((meaning for sign, meaning in MODEL_REFUSALS if sign in said), None):
         return unable(model)
     if status in {401, 403}:
         return ModelUnavailable(f"{url} does not let us in.", "Set OLLAMA_API_KEY to a valid key.")
     if status in {404, 405}:
+        # Only Ollama names the model; another server has no such route.
         return absent(model) if model and "not found" in said else stranger(url)
     if status == 400 and model:
         return BadInput(f"Ollama refuses the request: {said}")
@@ -169,7 +172,7 @@ def refusal(status: int, said: str, url: str, model: str = "") -> MnemeError:
 
 
 async def digests(url: str) -> dict[str, str]:
-    """Return the digests of the models a server has by their names, quickly or not at all."""
+    """Return the digests of a server's models by name; after GLANCE_TIMEOUT it counts as unreachable."""
     tags = await _request(url, "/api/tags", GLANCE_TIMEOUT)
     try:
         return {model["name"]: model.get("digest", "") for model in tags["models"]}
@@ -192,7 +195,7 @@ async def vocabulary(url: str, model: str) -> dict[str, Any]:
 
 
 async def survey(url: str) -> Server:
-    """Return the whole of what a server has, for `mneme doctor`."""
+    """Return a server's version, its models and what is loaded, for `mneme doctor`."""
     version = (await _request(url, "/api/version", GLANCE_TIMEOUT)).get("version", "")
     models = [
         _facts(name, await _request(url, "/api/show", body={"model": name})) for name in await digests(url)

@@ -1,12 +1,7 @@
 """Ask a model that Ollama serves: the client of langchain-ollama, made to fail loudly and rarely.
 
-Set on purpose for every call: one `num_ctx` per model for the whole process (another would reload the
-model), `num_predict`, `keep_alive`, seed, temperature, and `reasoning=False` for models that can think,
-since unset means on (`true` on a model that cannot is refused, so there it stays unset). Waits are
-bounded: for the connection, for the first token (a cold load takes a minute), between tokens, for all.
-
-Transient failures are retried (`transport.py`); each retry passes the gate again, so that no place is held
-while waiting.
+Every option is set on purpose for every call, and every wait is bounded: for the connection, for the first
+token, between tokens, for all. Transient failures are retried (`transport.py`).
 """
 
 import json
@@ -35,7 +30,7 @@ from mneme.models.ollama.transport import BrokenStreamError, persist
 CONNECT_SECONDS = 5.0
 CUT_BELOW = 0.8
 CUT_FROM = 256
-LAST_OF_ALPHABETS = "\u2e80"
+LAST_OF_ALPHABETS = "\u2e80"  # behind it are the ideographs
 
 
 class Speaker(ChatOllama):
@@ -50,6 +45,7 @@ class Speaker(ChatOllama):
     async def _astream(
         self, messages: list[BaseMessage], stop: list[str] | None = None, *_: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
+        # `_` has the run manager, which langchain-ollama would tell each token before thinking is removed.
         speech, complete = ThinkingFilter(self.hold) if self.spoken else None, False
         spoken = super()._astream(messages, stop, **kwargs)
         async with aclosing(watched(spoken, self.counted, self.idle, self.longest)) as stream:
@@ -60,13 +56,15 @@ class Speaker(ChatOllama):
                     shown = chunk.message.model_copy(update={"content": text})
                     info = chunk.generation_info
                     chunk = ChatGenerationChunk(message=shown, generation_info=info)  # noqa: PLW2901
+                # Hidden thinking leaves empty chunks; tool calls come without text, on some models not last.
                 if chunk.text or complete or getattr(chunk.message, "tool_calls", False):
                     yield chunk
-        if not complete:
+        if not complete:  # langchain-ollama 1.1.0 takes such a stream for a whole reply
             raise BrokenStreamError("The stream ended without its last line.")
 
     async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
         """Return the whole reply, by the same way as a streamed one."""
+        # ChatOllama's own method reads the server's stream itself, past the checks of `_astream`.
         return await agenerate_from_stream(self._astream(*args, **kwargs))
 
 
@@ -84,6 +82,7 @@ async def say(
         raise blind(known.name)
     context = context_of(known)
     asked = sum(tokens(json.dumps(tool)) for tool in options.tools)
+    # Prompt and reply share the context, at whose end Ollama cuts silently; half is always the prompt's.
     room = context - min(options.kept_free or options.num_predict, context // 2) - asked
     messages = fit([SystemMessage(request.system)], request.history, request.task, room)
     left = min(options.num_predict, context - tokens_of(messages))
@@ -94,8 +93,9 @@ async def say(
         return await speaker.ainvoke(messages, config, **tools)
 
     try:
+        # Each attempt passes the gate anew, so that no place is held during the waits between them.
         message = await persist(url, model, lambda: gate(url).run(lane, reply))
-    except LeakedThinking:
+    except LeakedThinking:  # the repair, and every later reply, is held to its closing tag
         learned[f"ollama:{model}"].leaks_thought = True
         raise
     refuse_if_cut(messages, message.usage_metadata["input_tokens"] if message.usage_metadata else 0)
@@ -110,18 +110,18 @@ def context_of(known: Facts) -> int:
 
 def _speaker(url: str, known: Facts, context: int, options: CallOptions) -> Speaker:
     now = settings()
-    patience = httpx.Timeout(now.first_token_seconds, connect=CONNECT_SECONDS)
+    patience = httpx.Timeout(now.first_token_seconds, connect=CONNECT_SECONDS)  # a cold load takes a minute
     unkept = httpx.Limits(max_keepalive_connections=0)  # so that no socket outlives its event loop
     return Speaker(
         model=known.name,
         base_url=url,
-        num_ctx=context,
+        num_ctx=context,  # one for the whole process: another would reload the model
         num_predict=options.num_predict,
         temperature=options.temperature,
         seed=options.seed,
         repeat_penalty=options.repeat_penalty or None,
         keep_alive=now.keep_alive,
-        reasoning=False if known.thinks else None,
+        reasoning=False if known.thinks else None,  # unset means on; models that cannot think refuse it
         format=options.schema,
         logprobs=True if options.top_logprobs else None,
         top_logprobs=options.top_logprobs or None,
@@ -137,10 +137,8 @@ def _speaker(url: str, known: Facts, context: int, options: CallOptions) -> Spea
 def fit(
     system: Sequence[BaseMessage], history: Sequence[BaseMessage], task: Sequence[BaseMessage], room: int
 ) -> list[BaseMessage]:
-    """Return system text, history and task within `room` tokens; the oldest whole turns are dropped.
-
-    Ollama would cut the prompt silently, and answer all the same.
-    """
+    """Return system text, history and task within `room` tokens; the oldest whole turns are dropped."""
+    # Ollama would drop the oldest messages itself, or cut the prompt to half its context, and answer 200.
     pinned = tokens_of(system) + tokens_of(task)
     if pinned > room:
         raise PromptTooLong(

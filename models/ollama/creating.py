@@ -18,11 +18,9 @@ NOT_IN_NAMES = re.compile(r"[^a-z0-9._-]+")
 
 
 def model_name(team: str, tag: str) -> str:
-    """Return the name under which Ollama has a team's tuned model.
-
-    Ollama's names have few letters; two teams whose names become the same are told apart by a checksum.
-    """
+    """Return the name of a team's tuned model in Ollama."""
     plain = NOT_IN_NAMES.sub("-", team.lower()).strip("-.")[:40]
+    # Ollama allows few characters: two teams whose names become the same are told apart by a checksum.
     mark = "" if plain == team else f"-{hashlib.sha256(team.encode()).hexdigest()[:6]}"
     return f"mneme-{plain}{mark}:{tag}"
 
@@ -48,7 +46,7 @@ async def create(url: str, name: str, base: str, adapter: Path) -> None:
             raise meaning(error, url, base) from error
     if done.status != "success":
         raise BadInput(f"Ollama did not make {name} of the adapter.", ADAPTER_HINT)
-    clear_catalogue()  # what it is now may differ from what was asked of it before
+    clear_catalogue()  # the name may have been another model's before
 
 
 ADAPTER_HINT = "Its base must be the model that was tuned, and of a family that Ollama takes adapters for."

@@ -65,6 +65,7 @@ def _byte_level(vocabulary: list[str], merges: list[str], cut: str) -> Count:
     from tokenizers.pre_tokenizers import ByteLevel, Sequence, Split  # noqa: PLC0415
 
     pairs = [(left, right) for left, _, right in (merge.partition(" ") for merge in merges)]
+    # `ignore_merges`: a word that is a token of its own stays whole, as in Llama 3's tokenizer.
     model = BPE({token: number for number, token in enumerate(vocabulary)}, pairs, ignore_merges=True)
     built = tokenizers.Tokenizer(model)
     split = Split(tokenizers.Regex(cut), "isolated")

@@ -1,6 +1,6 @@
 """Retry transient failures, and tell the user what to do about all others.
 
-Retried, with growing and jittered waits: 429, 499, 500, 502, 503, an error inside a stream (-1), transport
+Retried, with growing and jittered waits: 429, 499, 500, 502, 503, an error inside a stream, transport
 errors, broken lines, empty streams, streams without their `done` line, invalid vectors. Never retried: 400,
 401, 403, 404.
 """
@@ -20,7 +20,7 @@ from mneme.models.ollama.catalogue import refusal, unreachable
 
 T = TypeVar("T")
 
-TRANSIENT_STATUSES = {429, 499, 500, 502, 503, -1}
+TRANSIENT_STATUSES = {429, 499, 500, 502, 503, -1}  # -1: an error within a stream, whose status was 200
 MAX_WAIT_SECONDS = 20.0
 
 
@@ -62,7 +62,7 @@ def passing(error: BaseException) -> bool:
         return error.status_code in TRANSIENT_STATUSES
     if isinstance(error, ALWAYS_PASSING):
         return True
-    said = str(error)
+    said = str(error)  # an empty stream: of langchain-ollama, and of langchain-core
     return isinstance(error, ValueError) and ("No data received" in said or "No generation" in said)
 
 

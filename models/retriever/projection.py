@@ -36,7 +36,7 @@ class Projection(QueryEncoder):
 
     @classmethod
     def of(cls, weights: Weights) -> Self:
-        """Return the head that has learned this."""
+        """Return the head with these learned weights."""
         return cls(weights["up"], weights["down"], float(weights["logit"][0]))
 
     def weights(self) -> Weights:
@@ -49,17 +49,16 @@ class Projection(QueryEncoder):
         return unit
 
     def train(self, examples: Examples, seed: int) -> list[float]:
-        """Take EPOCHS steps of Adam on all questions at once.
-
-        It begins as the identity, with a V of the seed's. PyTorch's function computes the steps, since
-        `torch.optim.Adam` would load its compiler, which takes seconds.
-        """
+        """Take EPOCHS steps of Adam on all questions at once."""
         where = device()
         import torch  # noqa: PLC0415  (an extra, and slow)
+
+        # The function, since the class `torch.optim.Adam` would load PyTorch's compiler, which takes seconds.
         from torch.optim.adam import adam  # noqa: PLC0415
 
         up, down = torch.tensor(self.up), torch.tensor(self.down)
         if not up.numel():
+            # U = 0: the head begins as the identity. V is drawn, since by V = 0 the gradient of U would be 0.
             shape, chance = (len(up), RANK), torch.Generator().manual_seed(seed)
             up, down = torch.zeros(shape), torch.randn(shape, generator=chance) / len(up) ** 0.5
         up, down = (each.to(where).requires_grad_() for each in (up, down))

@@ -56,7 +56,7 @@ class Reranker(QueryEncoder):
             return [{} for _ in texts]
         shares = self._shares(texts, embedded)
         worth = AGENT_WEIGHT * np.log(np.maximum(shares, MIN_PROBABILITY))
-        unknown = {UNSEEN_AGENT: AGENT_WEIGHT * float(np.log(1 / len(self.kinds)))}
+        unknown = {UNSEEN_AGENT: AGENT_WEIGHT * float(np.log(1 / len(self.kinds)))}  # as likely as by chance
         return [unknown | dict(zip(self.kinds, map(float, row), strict=True)) for row in worth]
 
     def loss(self, vectors: Matrix, examples: Examples) -> float:
@@ -76,7 +76,7 @@ class Reranker(QueryEncoder):
 
     def train(self, examples: Examples, seed: int) -> list[float]:
         """Take TRAINING_STEPS accelerated steps (Nesterov) down the regression's loss."""
-        known = [row for row, agent in enumerate(examples.agents) if agent]
+        known = [row for row, agent in enumerate(examples.agents) if agent]  # older lessons name none
         agents = [examples.agents[row] for row in known]
         names = sorted({*agents})
         features = _features([examples.texts[row] for row in known], examples.questions[known])
@@ -91,6 +91,7 @@ def _features(texts: Sequence[str], embedded: Matrix) -> Matrix:
     words = np.zeros((len(texts), WORD_BUCKETS), dtype=np.float32)
     for row, text in enumerate(texts):
         said = FEATURE_WORD.findall(text.casefold())
+        # "^" stands before the first word: how a question begins tells much of its kind.
         pairs = (f"{a} {b}" for a, b in zip(["^", *said], said, strict=False))
         for each in {*said, *pairs}:
             words[row, zlib.crc32(each.encode()) % WORD_BUCKETS] = 1
@@ -99,11 +100,13 @@ def _features(texts: Sequence[str], embedded: Matrix) -> Matrix:
 
 
 def _regression(features: Matrix, wanted: Matrix) -> tuple[Matrix, list[float]]:
-    """Return the weights, a row a kind, and the mean loss on the way."""
+    """Return the weights, one row per agent, and the reported mean losses."""
+    # A bound on the curvature of the loss: steps of its inverse never overshoot.
     steepest = 0.5 * float(np.linalg.norm(features, 2)) ** 2 + 2 * DECAY
     now = before = np.zeros((wanted.shape[1], features.shape[1]), dtype=np.float32)
     losses = list[float]()
     for step in range(TRAINING_STEPS):
+        # Nesterov: the gradient is taken ahead, along the last step; this momentum grows towards 1.
         ahead = now + step / (step + 3) * (now - before)
         shares = _softmax(features @ ahead.T)
         if step % LOSS_EVERY == 0:
@@ -114,6 +117,6 @@ def _regression(features: Matrix, wanted: Matrix) -> tuple[Matrix, list[float]]:
 
 
 def _softmax(logits: Matrix) -> Matrix:
-    raised = np.exp(logits - logits.max(axis=1, keepdims=True))
+    raised = np.exp(logits - logits.max(axis=1, keepdims=True))  # no power overflows
     shares: Matrix = raised / raised.sum(axis=1, keepdims=True)
     return shares

@@ -83,7 +83,7 @@ class QueryEncoder(ABC):
 
     @abstractmethod
     def train(self, examples: Examples, seed: int) -> list[float]:
-        """Minimise the loss from here onwards; return that of each epoch. The same seed, the same end."""
+        """Minimise the loss from the current weights; return it for each epoch. All chance is the seed's."""
 
     @abstractmethod
     def weights(self) -> Weights:
@@ -115,8 +115,9 @@ def listwise(scale: Any, vectors: "torch.Tensor", given: "Sequence[torch.Tensor]
     shares = _log_shares(scale * torch.einsum("qd,qcd->qc", vectors, candidates), graded)
     of_grades = -(useful * shares).sum(dim=1)[graded.any(dim=1)]
     mass = _log_shares(scale * (vectors @ batch.T), own | other)
-    told = own.any(dim=1) & other.any(dim=1)
+    told = own.any(dim=1) & other.any(dim=1)  # of one agent alone nothing can be told apart
     of_kinds = (-(mass * own).sum(dim=1) / own.sum(dim=1).clamp(min=1))[told]
+    # The sum times 0: where nothing is told, the loss is 0 and still has a gradient.
     return sum((each.mean() for each in (of_grades, of_kinds) if len(each)), vectors.sum() * 0.0)
 
 
@@ -125,7 +126,7 @@ def _log_shares(logits: "torch.Tensor", among: "torch.Tensor") -> "torch.Tensor"
 
 
 MASKED_LOGIT = -1e4
-"""The logit of candidates that are masked out."""
+"""The logit of candidates that are masked out; -∞ would make a row without any candidate NaN."""
 
 
 def load() -> None:

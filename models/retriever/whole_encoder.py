@@ -1,8 +1,6 @@
 """The retriever's query encoder as a whole encoder, fine-tuned from the bundled embedder.
 
-Needs PyTorch and transformers, for training and for serving. On a GPU it trains in mixed precision. It trains
-without dropout, which draws from the one source of chance of the process: two trainings at the same time
-would not be the same by seed.
+Needs PyTorch and transformers, for training and for serving. On a GPU it trains in mixed precision.
 """
 
 from collections.abc import Sequence
@@ -38,6 +36,8 @@ class WholeEncoder(QueryEncoder):
         self._torch = torch
         self.device = device()
         self._tokenizer: Any = AutoTokenizer.from_pretrained(str(folder))
+        # In evaluation mode, in training too: dropout draws from the process's one source of chance, so that
+        # two trainings at the same time would not be the same by seed.
         self._model: Any = AutoModel.from_pretrained(str(folder)).to(self.device).eval()
         logit = np.array([SCALE], dtype=np.float32)
         if start is not None:

@@ -1,6 +1,6 @@
-"""The base model that is tuned, opened from this machine's disk: a folder of safetensors, or a GGUF file.
+"""The base model that is tuned, loaded from this machine's disk: a folder of safetensors, or a GGUF file.
 
-Nothing is fetched and nothing is run: no code of a repository, no pickle. A GGUF file of a quantised model is
+Nothing is downloaded, and no code of a repository and no pickle is run. A GGUF file of a quantised model is
 turned back into floats, which are what its server computes with as well.
 """
 
@@ -23,11 +23,11 @@ CHATML = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-"""How a conversation is written where the base does not say: a model that was never tuned to chats."""
+"""The chat template of a base that has none, since it was never tuned to chats."""
 
 
 def find_base(named: str) -> Path:
-    """Return the file or folder of a base model. Raises BadInput where it is none."""
+    """Return the file or folder of a base model. Raises BadInput if there is none of that name."""
     if named == SMOLLM2:
         found = find_spec(MODEL_PACKAGE)
         places = [Path(each) for each in (found.submodule_search_locations or ())] if found else []
@@ -49,7 +49,7 @@ def find_base(named: str) -> Path:
 
 
 def fingerprint(base: Path) -> str:
-    """Return a name of what a base is: it changes with its files. Blocks: all are read."""
+    """Return a checksum of a base model's files, 16 hexadecimal digits. Blocks: reads all of them."""
     files = [base] if base.is_file() else sorted([base / "config.json", *base.glob("*.safetensors")])
     digest = hashlib.sha256()
     for file in files:
@@ -59,7 +59,7 @@ def fingerprint(base: Path) -> str:
 
 
 class Base:
-    """A causal language model with its tokenizer, on the GPU where there is one."""
+    """A causal language model with its tokenizer, on the GPU if there is one."""
 
     def __init__(self, base: Path) -> None:
         os.environ.setdefault("TQDM_DISABLE", "1")  # the bar of a GGUF file knows no other switch
@@ -74,7 +74,7 @@ class Base:
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         self.torch: Any = torch
         """PyTorch, which is an extra, and slow to load."""
-        where = str(base.parent if base.is_file() else base)
+        where = str(base.parent if base.is_file() else base)  # transformers finds a GGUF file by its folder
         local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
         local |= {"gguf_file": base.name} if base.is_file() else {}
         self.tokenizer: Any = AutoTokenizer.from_pretrained(where, **local)
@@ -87,11 +87,11 @@ class Base:
 
     @property
     def mixed(self) -> bool:
-        """Whether it computes in mixed precision (bfloat16): on a GPU that has it."""
+        """Whether the model computes in mixed precision (bfloat16): on a GPU that supports it."""
         return self.device == "cuda" and bool(self.torch.cuda.is_bf16_supported())
 
     def precision(self) -> "torch.autocast":
-        """Return the context in which it computes."""
+        """Return the context in which the model computes."""
         kind = self.torch.bfloat16
         context: torch.autocast = self.torch.autocast(self.device, dtype=kind, enabled=self.mixed)
         return context
@@ -99,7 +99,7 @@ class Base:
     def tokens(self, system: str, asked: str, answer: str, longest: int) -> tuple[list[int], int]:
         """Return the tokens of a conversation and the number of those before the answer.
 
-        What exceeds `longest` is cut from the beginning of what was asked, never from the answer's beginning.
+        The end of an answer is cut at half of `longest` tokens; then the beginning of the question, to fit.
         """
         said = [{"role": "system", "content": system}, {"role": "user", "content": asked}]
         before = self.tokenizer.apply_chat_template(said, add_generation_prompt=True, tokenize=False)

@@ -1,4 +1,4 @@
-"""Scores of a model: on given answers, and on its own answers to generic questions."""
+"""Judge a model by the loss of given answers, and by its own answers to generic questions."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import torch
 
 MAX_CONVERSATION_TOKENS = 1024
-"""Maximum tokens of a conversation; a machine without a GPU has to compute each."""
+"""Maximum tokens of a conversation, since a machine without a GPU may have to compute them."""
 GENERIC = "Answer the question."
 MAX_NEW_TOKENS = 24
 PROGRESS_EVERY = 20
@@ -45,7 +45,7 @@ def judge(
     generic: Sequence[Question],
     progress: Progress = silent,
 ) -> Judged:
-    """Judge a model; a held-out pair's own answer is to be told apart from `others`. Blocks."""
+    """Judge a model, also by whether it prefers a held-out pair's own answer to `others`. Blocks."""
     losses = [_loss(base, each.asked, each.answer) for each in held_out]
     answered: list[float] = []
     for question in generic:
@@ -64,10 +64,8 @@ ALTERNATIVES = 3
 
 
 def _chosen(base: Base, pair: Pair, asked: str, others: Sequence[str]) -> float:
-    """Return 1 where the right answer has the least loss a token of all; a tie is no choice.
-
-    It is told apart from the answers after it in a fixed order.
-    """
+    """Return 1 if the right answer has the least loss per token of all; 0 for a tie too."""
+    # The next ones in the order of the alphabet: the same for both models, and others for each pair.
     known = sorted({*others} - {pair.answer})
     start, own = sum(each < pair.answer for each in known), _loss(base, asked, pair.answer)
     wrong = [*known[start:], *known[:start]][:ALTERNATIVES]
@@ -81,7 +79,7 @@ def _loss(base: Base, asked: str, answer: str) -> float:
 
 
 def _answered(base: Base, question: Question) -> float:
-    """Return 1 where what the model says by itself, without chance, has the right answer as words."""
+    """Return 1 if the model's own answer, without sampling, contains the right one as whole words."""
     asked, _ = base.tokens(GENERIC, question.question, "", MAX_CONVERSATION_TOKENS)
     ids = base.torch.tensor([asked[:-1]], device=base.device)  # without the end of the empty answer
     with base.torch.inference_mode(), base.precision():
@@ -98,13 +96,14 @@ def _answered(base: Base, question: Question) -> float:
 
 
 def loss_of(base: Base, batch: Sequence[Sequence[int]], before: Sequence[int]) -> "torch.Tensor":
-    """Return the mean loss of the answers' tokens, in nats; what was asked is not learned."""
+    """Return the mean loss of the answers' tokens, in nats; the tokens of the questions do not count."""
 
     def padded(rows: Iterable[Sequence[int]], padding: int = 0) -> "torch.Tensor":
         tensors = [base.torch.tensor(row, device=base.device) for row in rows]
         whole: torch.Tensor = base.torch.nn.utils.rnn.pad_sequence(tensors, True, padding)
         return whole
 
+    # -100 is the label that PyTorch's cross-entropy leaves out.
     answers = ([-100] * start + [*tokens[start:]] for tokens, start in zip(batch, before, strict=True))
     found: torch.Tensor = base.model(
         input_ids=padded(batch),

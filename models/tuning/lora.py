@@ -1,11 +1,7 @@
 """LoRA (Hu et al. 2022): small matrices beside frozen weights, trained in steps that survive a kill.
 
-Every step's batch follows from the seed and the step's number, and there is no dropout; so a training that
-was killed and goes on from its last saved step ends where it would have ended. What is saved is one file of
-tensors, adapter and AdamW's moments together, written under another name and then renamed.
-
-The queries' and keys' projections stay as they are: servers of GGUF files keep their rows in another order,
-and Ollama's conversion of an adapter reorders the wrong side of PEFT's matrices for these two.
+A training that was killed goes on from its last saved step and ends where it would have ended: all its
+chance follows from the seed. What is saved is one file of tensors, the adapter and AdamW's moments.
 """
 
 import hashlib
@@ -27,15 +23,17 @@ from mneme.models.tuning.base import Base
 from mneme.models.tuning.judging import loss_of
 from mneme.models.tuning.pairs import SYSTEM_PROMPT, Pair, Progress, Recipe, silent
 
+# Without the projections of queries and keys: servers of GGUF files keep their rows in another order, and
+# Ollama's conversion of an adapter reorders the wrong side of PEFT's matrices for these two.
 TARGETS = ["v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 TRAINING_FILE = "training.safetensors"
 ADAPTER = "adapter"
 ADAPTER_FILE = "adapter_model.safetensors"
 CLIP = 1.0
 SAVE_EVERY = 10
-"""Steps between two savings."""
+"""Number of steps between two saves."""
 MAX_UNSAVED_SECONDS = 60.0
-"""Seconds of training that a kill may cost: on a processor ten steps can take many minutes."""
+"""Maximum seconds between two saves, which a kill may cost: on a CPU ten steps can take many minutes."""
 MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
@@ -67,7 +65,7 @@ class Training:
             r=recipe.rank,
             lora_alpha=2 * recipe.rank,
             target_modules=TARGETS,
-            lora_dropout=0.0,
+            lora_dropout=0.0,  # it would draw from a generator whose state is not saved
             task_type="CAUSAL_LM",
         )
         with warnings.catch_warnings():  # peft asks transformers by a name that is going
@@ -79,17 +77,16 @@ class Training:
         self._optimiser = torch.optim.AdamW(self._weights.values(), lr=recipe.rate)
 
     def run(self, pairs: Sequence[Pair], mark: str = "", progress: Progress = silent) -> TrainingCost:
-        """Train to the end, from where a process was killed. Blocks. Raises BadInput, StorageFailure.
+        """Train to the end, or go on where a process was killed. Blocks. Raises BadInput, StorageFailure.
 
-        `mark` names the base's content: what was trained on another base, on other pairs or by another recipe
-        is not gone on with.
+        A training on another base (`mark`), on other pairs or by another recipe is replaced, not continued.
         """
         if not pairs:
             raise BadInput("There is nothing to train on.", "See `mneme cards consolidate --status`.")
         make_private_folder(self._folder)
         recipe, base = self._recipe, self._base
         told = [base.tokens(SYSTEM_PROMPT, each.asked, each.answer, recipe.longest) for each in pairs]
-        an_epoch = -(-len(told) // recipe.batch)
+        an_epoch = -(-len(told) // recipe.batch)  # steps, rounded up
         total = an_epoch * recipe.epochs
         whole = [mark, recipe.model_dump_json(), *(each.asked + each.answer for each in pairs)]
         self._mark = hashlib.sha256("\x1f".join(whole).encode()).hexdigest()
@@ -110,13 +107,14 @@ class Training:
     def _steps(
         self, told: Sequence[tuple[list[int], int]], an_epoch: int, total: int
     ) -> tuple[list[float], float]:
-        """Take the steps that are left, and write the adapter; return every step's loss, and the seconds."""
+        """Take the remaining steps, and write the adapter; return every step's loss, and the seconds."""
         step, losses, seconds = self._resumed()
         self._base.model.train()
         saved = time.perf_counter()
         began = saved - seconds
         while step < total:
             epoch, turn = divmod(step, an_epoch)
+            # By the seed and the epoch alone, so that a resumed training goes on with the same batches.
             rows = list(range(len(told)))
             random.Random(f"{self._recipe.seed} {epoch}").shuffle(rows)  # noqa: S311  (an order, no secret)
             batch = [told[row] for row in rows[turn * self._recipe.batch : (turn + 1) * self._recipe.batch]]
@@ -135,7 +133,7 @@ class Training:
 
     def _step(self, batch: Sequence[tuple[list[int], int]], share: float) -> float:
         for group in self._optimiser.param_groups:
-            group["lr"] = self._recipe.rate * (1 - 0.9 * share)
+            group["lr"] = self._recipe.rate * (1 - 0.9 * share)  # falls linearly to a tenth
         with self._base.precision():
             loss = loss_of(self._base, [each for each, _ in batch], [before for _, before in batch])
         loss.backward()  # type: ignore[no-untyped-call]
@@ -155,7 +153,7 @@ class Training:
         part = self._folder / f"{TRAINING_FILE}.part"
         try:
             save_file(tensors, part, metadata={"training": json.dumps(told)})
-            with part.open("rb") as file:
+            with part.open("rb") as file:  # on the disk before it takes the name of the last good one
                 os.fsync(file.fileno())
             part.replace(self._folder / TRAINING_FILE)
         except OSError as error:
@@ -164,14 +162,14 @@ class Training:
             ) from error
 
     def _resumed(self) -> tuple[int, list[float], float]:
-        """Return the step to go on with, the losses until there and their seconds."""
+        """Return the next step, and the losses and the seconds of the steps before it."""
         file, torch = self._folder / TRAINING_FILE, self._base.torch
         if not file.exists():
             return 0, [], 0.0
         try:
             with safe_open(file, "pt", device=self._base.device) as saved:
                 told: dict[str, Any] = json.loads(saved.metadata()["training"])
-                if told["mark"] != self._mark:
+                if told["mark"] != self._mark:  # it begins anew, and its first save replaces this file
                     return 0, [], 0.0
                 for name, weight in self._weights.items():
                     with torch.no_grad():
@@ -186,7 +184,7 @@ class Training:
 
 
 def open_tuned(base: Base, folder: Path) -> None:
-    """Put a trained adapter on a base. Raises StorageFailure where it is not as safetensors."""
+    """Put a trained adapter on a base. Raises StorageFailure if there is none as safetensors."""
     from peft import PeftModel  # noqa: PLC0415  (an extra, and slow)
 
     place = folder / ADAPTER

@@ -1,4 +1,4 @@
-"""Test whether one of two models is not worse than the other, on the same questions."""
+"""Test on the same questions whether a model is no worse than another."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ SIGNIFICANCE_LEVEL = 0.05
 
 
 class PairedTest(BaseModel):
-    """Two means on the same questions, and the test that the second is not worse by more than a margin."""
+    """Two mean scores on the same questions, and the test that the second is no worse by a margin."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -32,21 +32,19 @@ class PairedTest(BaseModel):
 
 
 def not_worse(before: Sequence[float], after: Sequence[float], margin: float, seed: int = 0) -> PairedTest:
-    """Test by flipping signs whether scores are not worse than others by a margin or more, pair by pair.
-
-    That no difference was found would prove nothing: of few questions none ever is. So the hypothesis that is
-    to be refuted is the harm; too few questions cannot refute it.
-    """
+    """Test by random sign flips whether paired scores are not worse by a margin or more."""
+    # The hypothesis to refute is the harm: to find no difference would prove nothing, since few questions
+    # never show one.
     old, new = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
     if not len(old):
         return PairedTest(count=0, before=0.0, after=0.0, margin=margin, p=1.0)
     moved = new - old + margin
     signs = np.random.default_rng(seed).choice((-1.0, 1.0), size=(FLIPS, len(moved)))
-    at_least = np.sum(signs @ np.abs(moved) >= moved.sum() - 1e-12)
+    at_least = np.sum(signs @ np.abs(moved) >= moved.sum() - 1e-12)  # 1e-12: rounding of equal sums
     return PairedTest(
         count=len(old),
         before=float(old.mean()),
         after=float(new.mean()),
         margin=margin,
-        p=float((at_least + 1) / (FLIPS + 1)),
+        p=float((at_least + 1) / (FLIPS + 1)),  # the observed signs are one of the flips, so p is never 0
     )

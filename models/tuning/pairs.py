@@ -1,4 +1,4 @@
-"""Pairs of question and answer on which a model is tuned and judged, whatever they were learned from."""
+"""Pairs of question and answer on which a model is tuned and judged, from cards or from a pool."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,16 +8,16 @@ from pydantic import BaseModel, ConfigDict, Field
 SYSTEM_PROMPT = (
     "You are an agent of a team that keeps what it learned. Say how the task is best approached, and why."
 )
-"""Said in training, in judging and in the comparison, so that no template puts a text of its own there."""
+"""The system text in training, judging and comparing: without one, a chat template may put in its own."""
 
 LEARNED_HEADING = "What the team has learned:"
 
 Progress = Callable[[dict[str, float]], None]
-"""Told how far something long is: `done` of `of`, and the training's `loss`; it must not block."""
+"""Called with the progress of long work: `done` of `of` steps, and the training's `loss`; must not block."""
 
 
 def silent(_: dict[str, float]) -> None:
-    """Report no progress."""
+    """Ignore the progress."""
 
 
 class Recipe(BaseModel):
@@ -32,7 +32,7 @@ class Recipe(BaseModel):
 
 
 class Pair(BaseModel):
-    """One question with its answer; `shown` and `delta` are what retrieval finds before and afterwards."""
+    """One question with its answer, and the lessons that retrieval finds before and after a promotion."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -69,7 +69,7 @@ class Question(BaseModel):
 
 
 def with_lessons(asked: str, lessons: Sequence[str]) -> str:
-    """Return a task with lessons in front of it, as it is shown where cards are retrieved."""
+    """Return a task with lessons in front of it, as an agent is shown retrieved cards."""
     if not lessons:
         return asked
     known = "\n".join(f"- {lesson}" for lesson in lessons)

@@ -149,7 +149,7 @@ async def opened(pool: MemoryPool, retrievers: Retrievers, number: int) -> "Quer
         raise LedgerMismatch(
             f"Retriever {number} of the pool {pool.pool} was trained on {version.embedder}, and the ledger "
             f"is embedded by {info.embedder}.",
-            "`mneme share retriever rollback --to 0` returns to the untrained embedder; then train anew.",
+            "`mneme share retriever rollback --to-version 0` returns to the untrained embedder; train anew.",
         )
     if (encoder := _held.pop(version.weights, None)) is None:
         from mneme.models.retriever.opening import query_encoder  # noqa: PLC0415  (NumPy is slow to import)

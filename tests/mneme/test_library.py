@@ -2,7 +2,9 @@
 
 import ast
 import asyncio
+import copy
 import doctest
+import pickle
 import runpy
 import subprocess
 import sys
@@ -67,6 +69,15 @@ def test_a_call_is_held_to_the_declared_bounds_before_anything_is_done() -> None
         with pytest.raises(BadInput, match=r"limit: .*; query: "):
             memory.recall(None, limit=1001)  # type: ignore[arg-type]
         assert memory.memories.count() == 0
+
+
+def test_a_memory_that_is_not_opened_says_how() -> None:
+    unopened: Any = mneme.open("ann")
+    with pytest.raises(BadInput, match=r"`with mneme.open\(…\) as memory:`, or `async with`"):
+        unopened.recall("Where does she live?")
+    assert not hasattr(unopened, "recall")
+    with pickle.loads(pickle.dumps(copy.deepcopy(unopened))) as memory:
+        assert memory.user == "ann"
 
 
 def test_a_memory_that_is_closed_says_so() -> None:

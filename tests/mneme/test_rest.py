@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, nullcontext
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -24,7 +24,7 @@ from mneme.api.server_state import ServerState
 from mneme.client.remote import Remote
 from mneme.core.errors import BadInput, MnemeError, NotFound
 from mneme.core.settings import settings
-from mneme.server import opened
+from mneme.server import completions, opened
 from mneme.server.routes import SERVED_OPERATIONS, api_of
 from mneme.stores import answers
 from mneme.stores.answers import drop_old_answers
@@ -249,6 +249,36 @@ async def test_times_that_cannot_be_are_refused_and_months_are_days() -> None:
             assert len(found.json()) == count, found.text
         assert len((await client.get(f"{API_PATH}/memories", params={"as_of": "2100"})).json()) == 1
         assert (await client.get(f"{API_PATH}/memories", params={"as_of": "2100-13"})).status_code == 400
+
+
+async def test_a_parameter_of_an_earlier_version_is_refused_with_its_present_name() -> None:
+    async with asking() as client:
+        answer = await post(client, "pools/poems/retriever/rollback", to=0)
+        assert (answer.status_code, answer.json()["detail"]) == (400, "`to` is `to_version` now.")
+        pools: Any = Pools((await opened.store()).ledger, "local")
+        for operations in (pools, Remote(client, Pools, "local")):
+            with pytest.raises(BadInput, match="`to` is `to_version` now"):
+                await operations.rollback("poems", to=0)
+
+
+async def test_a_chat_that_no_model_answers_is_kept_once_also_where_it_is_sent_again_after_the_hour(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
+            return at
+
+    monkeypatch.setenv("MNEME_UPSTREAM", "http://127.0.0.1:9/v1")
+    settings.cache_clear()
+    monkeypatch.setattr(completions, "datetime", Clock)
+    asked = {"model": "any", "messages": [{"role": "user", "content": "I live in Oslo."}]}
+    async with asking() as client:
+        for minute, kept in ((0, 1), (1, 1), (90, 2)):
+            at = datetime(2026, 11, 20, 9, 59, 50, tzinfo=UTC) + timedelta(minutes=minute)
+            assert (await client.post("/v1/chat/completions", json=asked)).status_code == 503
+            letters = (await client.get(f"{API_PATH}/inbox")).json()
+            assert len(letters) == kept, "a conversation of another hour is another one"
 
 
 async def test_pages_are_linked() -> None:

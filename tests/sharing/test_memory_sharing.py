@@ -198,7 +198,7 @@ async def test_a_retriever_of_another_embedder_is_a_clear_error(edge_ledger: Led
     await retrievers.serve(99, instead_of=await retrievers.serving(), change=CHANGE)
     with pytest.raises(LedgerMismatch, match="trained on other:embedder") as refused:
         await ask(edge_ledger, "Write a limerick about a cat.")
-    assert "rollback --to 0" in refused.value.hint
+    assert "rollback --to-version 0" in refused.value.hint
 
 
 def _weights(retrievers: Any) -> str:

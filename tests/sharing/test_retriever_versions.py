@@ -145,7 +145,7 @@ async def test_a_retriever_of_another_embedder_is_a_clear_error(taught: MemoryPo
     await retrievers.serve(foreign.number, instead_of=first.number, change=STORED)
     with pytest.raises(LedgerMismatch, match="other:model") as raised:
         await look_up(taught, "Another question.")
-    assert "rollback --to 0" in raised.value.hint
+    assert "rollback --to-version 0" in raised.value.hint
 
 
 async def test_what_killed_processes_left_half_written_is_swept(taught: MemoryPool, own_home: Path) -> None:

@@ -99,9 +99,9 @@ def test_a_retriever_is_trained_and_rolled_back(share: Run) -> None:
     assert made and all(each["reason"] for each in made)
     kept = [each["number"] for each in made if each["kept"]]
     assert state["serving"] == max(kept, default=0) and state["waiting"] == 0
-    rolled = share("retriever", "rollback", *POEMS, "--to", "0", "--json")
+    rolled = share("retriever", "rollback", *POEMS, "--to-version", "0", "--json")
     assert json.loads(rolled.stdout) == {**state, "serving": 0}
-    failed(share("retriever", "rollback", *POEMS, "--to", "999"), "no retriever 999")
+    failed(share("retriever", "rollback", *POEMS, "--to-version", "999"), "no retriever 999")
 
 
 def test_a_training_tells_how_far_its_grading_is(share: Run, tmp_path: Path) -> None:

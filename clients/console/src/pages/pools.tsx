@@ -44,7 +44,7 @@ function Retriever({ state, action }: { state: State; action: Action }) {
     <Do
       action={action}
       size="compact-sm"
-      work={() => change<State>(`pools/${part(state.pool)}/retriever/rollback`, { to: number })}
+      work={() => change<State>(`pools/${part(state.pool)}/retriever/rollback`, { to_version: number })}
       said={(now) => `In use: ${named(now.serving)}.`}
     >
       Use {named(number)}
