@@ -210,8 +210,8 @@ class _Scoring:
         """
         heads = {
             record: head
-            for record, head in heads_of(self.cursor, records, self.read).items()
-            if head.is_searched and all(passes(head.value, each) for each in self.query.where.conditions)
+            for record, head in heads_of(self.cursor, records, self.read, searched=True).items()
+            if all(passes(head.value, each) for each in self.query.where.conditions)
         }
         named = {record: self.hints.names(head.value) for record, head in heads.items()}
         if self.worth is None:  # a name counts little if most records have it
