@@ -242,7 +242,7 @@ class Engine(ABC):
         types, legs = self.types, dict[str, Leg]()
         if query.mode != "bm25" and query.dense is not None:
             nearest = types.Query.Nearest(query=[*query.dense], using=DENSE)
-            legs[DENSE] = {"query": nearest, "params": types.SearchParams(exact=True)}  # no graph
+            legs[DENSE] = {"query": nearest, "params": types.SearchParams(exact=True)}  # Edge has no graph
         if query.mode != "dense" and query.words is not None and query.words.indices:
             words = types.SparseVector(**query.words._asdict())
             # Words are counted in the whole scope: a filter changes no word's weight.

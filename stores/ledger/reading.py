@@ -22,7 +22,7 @@ MAX_CACHED_CHARS = 4096  # with `KEPT_VERSIONS`, at most 16 million characters
 """Maximum characters of a version that is cached in memory."""
 DIGEST_BYTES = 16
 """Bytes of a digest and of a checksum."""
-NO_LIMIT = 10**9  # SQLite has no OFFSET without LIMIT, and Postgres refuses the -1 that means all there
+NO_LIMIT = 10**9  # SQLite has no OFFSET without LIMIT; Postgres refuses its -1 for all
 SQL = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 HEAD_COLUMNS: dict[tuple[str, ...], tuple[str, Any]] = {
     ("expires",): ("h.expires", int | float),
