@@ -226,6 +226,7 @@ class Inbox:
         if head is None or not head.live:
             return
         before = trouble_of(head.value)
+        # A failure of the server does not count: it is no fault of the message.
         trouble = Trouble(tries=before["tries"] + counts, error=error, reply=reply[:MAX_REPLY_CHARS])
         if trouble != before or "claim" in head.value:  # else there would be a version with nothing new
             await self._write(head, untroubled(head.value) | {"trouble": cast(Value, trouble)}, error)
