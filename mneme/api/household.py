@@ -132,7 +132,7 @@ class Household(Operations):
     async def list(self) -> Sequence[Played]:
         """Return the runs, the latest first; with keys, those that the key's user played."""
         found = await self._visible()
-        return await asyncio.to_thread(lambda: [played(each) for each in found])
+        return await asyncio.to_thread(lambda: [played(each) for each in found])  # it decodes whole runs
 
     @reads("household/runs/{name}")
     async def get(self, name: RunName) -> Replay:
@@ -159,7 +159,7 @@ class Household(Operations):
         if settings().auth is None:
             return await runs(beginning)
         mine = {each.id for each in await self._threads.list()}
-        found = await runs(beginning, mine)
+        found = await runs(beginning, mine)  # and all files of earlier versions
         return await asyncio.to_thread(
             lambda: [run for run in found if run.begun().get("owner") == self._owner]
         )

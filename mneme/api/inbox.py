@@ -157,7 +157,7 @@ async def remember_messages(
     if remembering is None:
         return before
     await remembering(user, agent, seconds)
-    pause = FIRST_PAUSE
+    pause = FIRST_PAUSE  # a server only starts its memory agent, and another process may have a message
     while True:
         found = [await _now(inbox, user, each) for each in ids]
         is_same = [now == then and now.outcome is None for now, then in zip(found, before, strict=True)]

@@ -109,7 +109,8 @@ class Operations:
 
     def _was_shown(self, keys: Iterable[str]) -> None:
         """Note which of the user's memories a program is shown; a person is not noted."""
-        if self._caller != BY_USER and self._caller.rpartition(", ")[2] != CONSOLE:
+        program = self._caller.rpartition(", ")[2]  # with keys the caller is "ann, mcp"
+        if self._caller != BY_USER and program != CONSOLE:
             was_shown(self._ledger, self._owner, self._caller, keys)
 
     def _change(self, reason: str, otherwise: str) -> Change:
@@ -196,7 +197,7 @@ class Operation:
     def checked(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Return the arguments of a call by name, within the declared bounds. Raises TypeError, BadInput."""
         self.refuse_renamed(kwargs)
-        bound = inspect.signature(self._function).bind(None, *args, **kwargs).arguments
+        bound = inspect.signature(self._function).bind(None, *args, **kwargs).arguments  # None is `self`
         given, wrong = dict[str, Any](), list[str]()
         for name in bound.keys() & self.parameters.keys():
             try:

@@ -134,6 +134,7 @@ class Pools(Operations):
         """Erase a pair with its history and its training examples; return its key."""
         found = await self.pair(pool, key)
         lessons = RetrieverLessons(self._pool(pool))
+        # A pair's training examples have its key; its text is in kept answers, too.
         namespaces = (self._pool(pool).namespace, lessons.namespace, lessons.questions.namespace)
         heads = [await self._ledger.get(each, found.key) for each in namespaces]
         await self._ledger.forget_records(

@@ -42,13 +42,10 @@ class ServerState:
 
 
 def _files_with(threads: Collection[str]) -> list[str]:
-    """Return the files that may contain one of these threads, and what to do. Blocks for a moment.
-
-    They contain an id as text, or as the bytes of its number.
-    """
+    """Return the files that may contain one of these threads, and what to do. Blocks for a moment."""
     ids = [each.encode() for each in threads]
     for each in threads:
-        with suppress(ValueError):  # no number
+        with suppress(ValueError):  # no UUID; pickle writes one as its number, the lowest byte first
             ids.append(UUID(each).int.to_bytes(16, "little"))
     folders = {Path.cwd(), *(Path(each.folder) for each in noted().servers)}
     files = [each for folder in sorted(folders) for each in sorted((folder / SERVER_FOLDER).glob("*.pckl"))]

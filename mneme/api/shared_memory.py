@@ -146,9 +146,11 @@ class SharedMemory(Operations):
         if head.namespace[0] == "teams" and owner != own:
             await audit(self._ledger, self._who, owner, "trace")
         found = await steps(self._ledger, head.record, forward=forward)
+        # Reversed: of a record that is reached in several ways the nearest comes last, and stays.
         ids = {link.record if forward else link.source: distance for distance, link in reversed(found)}
         heads = await self._ledger.read(heads_of, [*ids])
         old = await stale(self._ledger, [head.record, *heads], self._sees)
+        # A source is shown in the version that was used; what was made of a record, as it is now.
         used = [] if forward else [(link.source, link.number) for _, link in reversed(found)]
         versions = await self._ledger.read(versions_of, used)
         then = {record: version for (record, _), version in versions.items()}
@@ -382,7 +384,7 @@ class SharedMemory(Operations):
         memory = Memory.model_validate(head.value)
         facts = TeamFacts(self._ledger, own)
         made = await shared(facts, memory, change, compared)
-        written = await self._ledger.write([*made.writes, decided])
+        written = await self._ledger.write([*made.writes, decided])  # both or neither
         record, *others = await facts.linked([made.known or MemoryRecord.of(written[0]), *made.beside])
         return Written(**dict(record), is_new=not made.known, beside=others)
 
@@ -405,7 +407,7 @@ class SharedMemory(Operations):
         for each in opened:
             places = await self._ledger.namespaces(team_namespace(each.team))
             known += [(place, each.only_verified) for place in places if kind_in(place) == each.kind]
-        for place, only_verified in known:
+        for place, only_verified in known:  # most keys are whole: then no list is read
             head = await self._ledger.get(place, key)
             if head and (is_verified(head) or not only_verified):
                 return head

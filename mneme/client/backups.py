@@ -111,6 +111,7 @@ async def restore(file: Path, embedder: Embedder) -> Backup:
             await asyncio.to_thread(store.close)
         except LedgerMismatch:  # the backup was made with another embedder
             await reembed(str(folder), embedder, progress=lambda count: None)
+        await asyncio.to_thread(note_backup, file, is_restored=True)
         return told
 
 

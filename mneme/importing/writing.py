@@ -62,7 +62,7 @@ async def write(items: Sequence[Item], program: str, memories: Memories) -> Asyn
         done.refused += refused.values()
         done.imported += len({each.id for each, _ in batch}) - len(refused)
         yield done
-    if fresh:
+    if fresh:  # an import passes over what was forgotten here, and does not say so
         here = await _here(memories)
         done.imported = sum(each.id in here for each in fresh)
         done.forgotten = len(fresh) - done.imported - len(done.refused)
@@ -81,6 +81,7 @@ async def _here(memories: Memories) -> dict[str, str]:
 def _lines(item: Item, program: str, user: str) -> Iterator[Line]:
     """Yield the versions of a memory in the form of an export, each later than the one before."""
     states = [*item.earlier, State(item.text, item.since or item.time)]
+    # No later than now: the clock of a source may be wrong.
     created = at = min(states[0].time or item.time or datetime.now(UTC), datetime.now(UTC))
     for number, state in enumerate(states, start=1):
         if number > 1:
@@ -175,6 +176,7 @@ async def _send(
         config, whose = await session.background(), context | {"user": session.user, "reread": False}
         run = GraphRun(session.flows, "remember", {"messages": fresh}, config, whose, "updates")
         async for step in run:
+            # The graph's step `count` follows each message, with how many it has remembered.
             read = int((step.get("count") or {}).get("remembered", report.underway))
             report.underway = min(read, len(fresh))
             yield report

@@ -398,6 +398,23 @@ async def test_what_is_forgotten_in_a_chat_is_waited_for_no_more(
     assert b"chess" not in said and b'"asked"' in said.splitlines()[-1]
 
 
+async def test_a_second_chat_on_a_thread_answers_only_what_a_killed_one_left(tmp_path: Path) -> None:
+    with OllamaDouble(brain=lambda _: Reply(seconds=3600)) as double:
+        environment = quiet(tmp_path / "home", MNEME_OLLAMA_URL=double.url)
+        first, typed, _ = await chat(
+            environment, "--chatbot", "ollama:llama3.1:8b", "--memory-agent", "rules"
+        )
+        typed.write(b"I live in Ulm.\n")
+        await eventually(lambda: something(double.chats))
+        second, _, _ = await chat(environment, "--agents", "rules")
+        assert second.stderr is not None
+        assert b"this one waits" in await asyncio.wait_for(second.stderr.readline(), 60)
+        first.kill()
+        await first.communicate()
+        said, _ = await asyncio.wait_for(second.communicate(b"I have a cat.\n"), 60)
+    assert said.count(b"answering your last message: I live in Ulm.") == 1 and said.count(b"Noted.") == 2
+
+
 async def chat(
     environment: Mapping[str, str], *words: str
 ) -> tuple[asyncio.subprocess.Process, asyncio.StreamWriter, asyncio.StreamReader]:
