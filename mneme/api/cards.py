@@ -25,6 +25,7 @@ from mneme.stores.pools.tuned import PoolModels
 from mneme.stores.tuned_models import Archive, Attempt
 
 APPROVAL = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
+"""The rubric of a person who promotes by hand, and so answers for all of it."""
 CardId = Annotated[str, Field(description="The card's id or its first letters, with or without `card_`.")]
 DisputeId = Annotated[
     str, Field(description="The dispute's id or its first letters, with or without `disp_`.")

@@ -58,12 +58,9 @@ Near = tuple[Contradiction, float]
 
 
 class Verdict(BaseModel):
-    """A verdict on two texts: its key identifies the pair, its version has the judge and the reason.
+    """A verdict on two texts: its key identifies the pair, its version has the judge and the reason."""
 
-    A verdict without a model is a person's: both hold.
-    """
-
-    opposed: bool = False
+    opposed: bool = False  # a person's verdict, which names no model, is always that both hold
 
 
 class Contradictions:

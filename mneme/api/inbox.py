@@ -64,7 +64,7 @@ def to_remember(turns: Sequence[ChatMessage], thread: str) -> list[Message]:
     messages: list[Message] = []
     digest = sha256(thread.encode())
     for number, turn in enumerate(turns):
-        digest.update(json.dumps([turn.role, turn.content]).encode())
+        digest.update(json.dumps([turn.role, turn.content]).encode())  # JSON keeps the two apart
         if turn.role != "user":
             continue
         before = turns[max(0, number - PRECEDING) : number]

@@ -92,8 +92,7 @@ class Memories(Operations):
         remembering: Remembering | None = None,
     ) -> None:
         super().__init__(ledger, user, caller)
-        who = None if settings().auth is None else user
-        self._kept, self._inbox = OwnMemories(ledger, user, who, compared), Inbox(ledger)
+        self._kept, self._inbox = OwnMemories(ledger, user, self._who, compared), Inbox(ledger)
         self._state, self._remembering = state, remembering
 
     @reads("me")
@@ -202,7 +201,7 @@ class Memories(Operations):
             found.key,
             linked(memory, beside),
             change=self._change(reason, "edited by hand"),
-            expected_version=expected_version or found.version,
+            expected_version=expected_version or found.version,  # it was compared on this version
         )
         return await self._written(written, beside)
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast, get_type_hi
 from pydantic import Field, TypeAdapter, ValidationError
 
 from mneme.core.errors import BadInput, MnemeError, NotFound
+from mneme.core.settings import settings
 from mneme.stores.answers import KeptAnswers
 from mneme.stores.audit import was_shown
 from mneme.stores.ledger.ledger import Ledger
@@ -71,6 +72,7 @@ def _declared(route: Route) -> Callable[[Function], Function]:
     def mark(function: Function) -> Function:
         @wraps(function)
         async def checked(self: "Operations", *args: Any, **kwargs: Any) -> Any:
+            # In this process, too, a call is held to the bounds that a server's routes have.
             operation = self.OFFERED[function.__name__]
             return await function(self, **operation.checked(*args, **kwargs))
 
@@ -91,11 +93,13 @@ class Operations:
     def __init_subclass__(cls) -> None:
         declared = {name: getattr(getattr(cls, name), ROUTE, None) for name in dir(cls)}
         found = [Operation(cls, name, route) for name, route in declared.items() if route is not None]
+        # The first route that fits is taken: `memories/{key}` would fit `memories/search`, too.
         found.sort(key=lambda each: (each.route.path.count("{"), each.route.path))
         cls.OFFERED = {each.name: each for each in found}
 
     def __init__(self, ledger: Ledger, owner: str, caller: str = BY_USER) -> None:
         self._ledger, self._owner, self._caller = ledger, owner, caller
+        self._who = None if settings().auth is None else owner  # without keys the one person has all rights
         self._prepare()
 
     def _prepare(self) -> None:

@@ -12,10 +12,7 @@ SERVER_FOLDER = Path(".langgraph_api")
 
 
 class ServerState:
-    """The threads and runs of a LangGraph server; this class stands for one that does not run.
-
-    Files that stopped servers left have a private format: they are named, not changed.
-    """
+    """The threads and runs of a LangGraph server; this class stands for one that does not run."""
 
     async def owners(self) -> Mapping[str, str]:
         """Return the owner of each thread by its id."""
@@ -34,7 +31,7 @@ class ServerState:
 
     async def delete(self, threads: Collection[str]) -> list[str]:
         """Delete all server data of these threads; return the files where that is impossible, and why."""
-        return _files_with(threads)
+        return _files_with(threads)  # their format is LangGraph's own: they are named, not changed
 
     async def renew(self, threads: Collection[str]) -> list[str]:
         """Delete these threads' server data but not their checkpoints; return the same as `delete`."""

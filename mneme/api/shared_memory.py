@@ -10,7 +10,6 @@ from mneme.api.discussions import DiscussionId
 from mneme.api.memories import Query, Written, compared
 from mneme.api.operation import Key, Limit, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput, Forbidden
-from mneme.core.settings import settings
 from mneme.models.asking.counting import tokens as token_count
 from mneme.stores.access import RECALLABLE, Recallable, Right, VisibleRecords, may_read, own_team, roles
 from mneme.stores.audit import asker_of, audit
@@ -99,7 +98,6 @@ class SharedMemory(Operations):
     OWNER = "user"
 
     def _prepare(self) -> None:
-        self._who = None if settings().auth is None else self._owner
         self._facts = OwnMemories(self._ledger, self._owner, self._who, compared)
 
     @reads("recall")
@@ -193,6 +191,7 @@ class SharedMemory(Operations):
                 head.namespace, head.key, change=change, expected_version=head.version
             )
             return _step(0, done, {})
+        # It rests on its sources as they are now: until they change again it is not stale.
         change = await as_now(self._ledger, head, self._change(reason, "looked at again: it still holds"))
         kept = await self._ledger.update(
             head.namespace, head.key, head.value, text=None, change=change, expected_version=head.version
@@ -398,10 +397,7 @@ class SharedMemory(Operations):
         return own
 
     async def _found(self, key: str, team: str, opened: Sequence[VisibleRecords] = ()) -> Version:
-        """Return a record of the user or a team by its key, or the key's beginning. Raises NotFound.
-
-        Records that other teams have `opened` are searched, too.
-        """
+        """Return a record of the user, a team or others that `opened` it, by its key or its beginning."""
         places = [self._facts.namespace, *await self._ledger.namespaces(team_namespace(team))]
         known = [(place, False) for place in places if kind_in(place)]
         for each in opened:

@@ -144,9 +144,9 @@ class Threads(Operations):
         """
         messages = await messages_in(self._ledger, self._owner, thread, message_id)
         thread = thread or (str(messages[0].value["thread"]) if messages else "")
-        who, turns = None if settings().auth is None else self._owner, []
+        turns = list[ConversationTurn]()
         if thread and thread in await self._all():
-            turns = await turns_of_thread(self._ledger, thread, lambda place: may_read(who, place))
+            turns = await turns_of_thread(self._ledger, thread, lambda place: may_read(self._who, place))
         if not (turns := turns or await told(self._ledger, messages)):
             raise NotFound(f"Nothing is kept of {thread or message_id}.", "See `mneme threads list`.")
         at = [number for number, each in enumerate(turns, 1) if each.message_id == message_id]
@@ -199,7 +199,6 @@ class Threads(Operations):
         is deleted: nothing on it is needed again. `whole` also deletes every conversation that had such a
         message, `everything` each thread of the user. Raises Conflict if a reply does not end.
         """
-
         from mneme.stores.checkpoints.erasing import Eraser  # noqa: PLC0415  (LangGraph is slow to import)
 
         async def erase(background: Set[str]) -> Cleaned:
@@ -284,7 +283,7 @@ async def damaged_threads() -> list[str]:
             config: RunnableConfig = {"configurable": {"thread_id": thread.id}}
             before: RunnableConfig | None = None
             try:
-                while page := [
+                while page := [  # by pages: a thread can be larger than the memory
                     each async for each in saver.alist(config, before=before, limit=CHECKPOINTS_PER_PAGE)
                 ]:
                     before = page[-1].config
@@ -316,6 +315,7 @@ async def _repeating(played: Set[str], mine: Set[str], told: Origins, made: Sequ
     async with opened_checkpointer() as saver:
         for thread in played:
             values = await saver.values(thread)
+            # Ids stand in the stored bytes as they are: only a run that has one is decoded.
             is_shown = any(each.record.encode() in bytes(data) for _, data in values for each in made)
             if is_shown or thread in mine:
                 with _damage_named(thread):

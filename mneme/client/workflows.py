@@ -266,13 +266,11 @@ class Session:
 
     @asynccontextmanager
     async def turn(self, config: RunnableConfig) -> AsyncIterator[None]:
-        """Take turns on a conversation with other processes of this home; a server has a queue for each.
-
-        LangGraph runs both at once: one of the two turns is then lost from the thread.
-        """
+        """Take turns on a conversation with other processes of this home; a server has a queue for each."""
         if self.flows.server is not None:
             yield
             return
+        # LangGraph lets two processes run on a thread at once; the checkpoints of one then hide the other's.
         file = settings().home / "chats" / f"{config['configurable']['thread_id']}.lock"
         await asyncio.to_thread(make_private_folder, file.parent)
         lock = AsyncFileLock(file, mode=0o600)

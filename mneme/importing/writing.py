@@ -191,10 +191,7 @@ async def _outcomes(session: Session, ids: Sequence[str]) -> dict[str, MessageOu
 
 
 async def _settle(session: Session, fresh: Sequence[str], report: MessageCounts) -> None:
-    """Count the outcomes of messages, with those that failed before, which each run tries again.
-
-    Stop if one failed for an external reason: all others would fail, too.
-    """
+    """Count the outcomes of messages, with those that failed before, which each run tries again."""
     ids = [*(each.message_id for each in report.failed), *fresh]
     found = await _outcomes(session, ids)
     report.outcomes |= found
@@ -208,4 +205,5 @@ async def _settle(session: Session, fresh: Sequence[str], report: MessageCounts)
     left = [letters[each] for each in open_ if each in letters]
     report.known += len(open_) - len(left)  # the inbox takes no message again that was erased
     report.failed = [FailedMessage(message_id=each["message_id"], error=each["error"]) for each in left]
+    # Without a try the reason was external, such as a model that is away: all others would fail, too.
     report.stopped = next((each["error"] for each in left if each["error"] and not each["tries"]), "")

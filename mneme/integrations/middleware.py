@@ -130,7 +130,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState]):
                 given = turns, thread[:200], self._memory_agent, self._wait  # it takes 200 characters
                 work: Work[Any] = lambda on: on.remember(*given)  # noqa: E731
                 await awaited(self._owned, work, self._seconds + self._wait)
-        return problem or None
+        return problem or None  # None changes nothing in the state
 
 
 def _recalled(found: Sequence[MemoryRecord]) -> dict[str, Any]:
