@@ -147,7 +147,7 @@ class Contradictions:
         places = np.array([numbers[version.namespace] for (_, version), _ in found])
         for number in reversed(range(1, len(found))):
             newer, version = found[number][0]
-            meets = (places[:number] != places[number]) & (own[:number] | own[number])  # a side to settle
+            meets = (places[:number] != places[number]) & (own[:number] | own[number])
             alike = matrix[:number] @ matrix[number]  # vectors have length 1: products are cosines
             close = np.flatnonzero(meets & (alike >= MIN_COSINE))
             nearest = (int(at) for at in close[np.argsort(-alike[close])])

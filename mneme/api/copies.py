@@ -51,10 +51,10 @@ def noted() -> Copies:
         return Copies()
 
 
-def note_backup(file: Path, *, is_restored: bool = False) -> None:
-    """Note that a backup was made or restored, so that `forget` names it."""
-    copies, at = noted(), datetime.fromtimestamp(file.stat().st_mtime, UTC)
-    made = BackupReport(file=str(file.absolute()), at=at, is_restored=is_restored)
+def note_backup(file: Path, restored: datetime | None = None) -> None:
+    """Note that a backup was made, or one of that time `restored`, so that `forget` names it."""
+    copies, at = noted(), restored or datetime.now(UTC)
+    made = BackupReport(file=str(file.absolute()), at=at, is_restored=restored is not None)
     others = [each for each in copies.backups if each.file != made.file]
     _write(copies.model_copy(update={"backups": [*others, made]}))
 

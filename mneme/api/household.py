@@ -220,7 +220,7 @@ def moment_of(episode: Episode, scene: Scene, rooms: Sequence[int]) -> Moment:
     names = {thing.id: thing.name for thing in episode.things}
     members = [
         Member(name=name, room=names[where], x=x, z=z, holds=[names[each] for each in held], does=does)
-        for name, where, held, does, [*_, (x, z)] in zip(  # it stands at the end of its path
+        for name, where, held, does, [*_, (x, z)] in zip(  # an agent stands at the end of its path
             AGENT_NAMES[: len(rooms)], rooms, scene.hands, scene.doing, scene.paths, strict=True
         )
     ]

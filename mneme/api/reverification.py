@@ -48,7 +48,7 @@ async def reverify(ledger: Ledger, team: str, who: str, limit: int, actor: str) 
             with suppress(Conflict):  # changed meanwhile: left for the next run
                 await ledger.retire(head.namespace, head.key, change=reason, expected_version=head.version)
         elif policy == "verify" and left:
-            left -= await _reverified(ledger, head, KnowledgeCards(ledger, team), who, change)  # a bool
+            left -= await _reverified(ledger, head, KnowledgeCards(ledger, team), who, change)  # True is 1
     return await ledger.read(heads_of, [*old])
 
 

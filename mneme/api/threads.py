@@ -315,7 +315,7 @@ async def _repeating(played: Set[str], mine: Set[str], told: Origins, made: Sequ
     async with opened_checkpointer() as saver:
         for thread in played:
             values = await saver.values(thread)
-            # Ids stand in the stored bytes as they are: only a run that has one is decoded.
+            # A record's id stands in the stored bytes as it is: nothing is decoded to find it.
             is_shown = any(each.record.encode() in bytes(data) for _, data in values for each in made)
             if is_shown or thread in mine:
                 with _damage_named(thread):

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -25,7 +25,7 @@ from mneme.models.ollama import catalogue
 from mneme.prompts.chat.chatbot import reply
 from mneme.prompts.chat.memory_agent.comparing import compare_memories
 from mneme.prompts.chat.memory_agent.reading import read_message
-from tests.doubles.command_line import Done, Run, Running, failed, run_mneme
+from tests.doubles.command_line import Done, Run, Running, chat, failed, run_mneme
 from tests.doubles.langgraph_server import Server, serving
 from tests.doubles.ollama import OllamaDouble, Reply, by_rules
 from tests.doubles.quiet import quiet
@@ -396,34 +396,6 @@ async def test_what_is_forgotten_in_a_chat_is_waited_for_no_more(
     said, complaints = await asyncio.wait_for(chatting.communicate(forget), 60)
     assert not complaints and chatting.returncode == 0
     assert b"chess" not in said and b'"asked"' in said.splitlines()[-1]
-
-
-async def test_a_second_chat_on_a_thread_answers_only_what_a_killed_one_left(tmp_path: Path) -> None:
-    with OllamaDouble(brain=lambda _: Reply(seconds=3600)) as double:
-        environment = quiet(tmp_path / "home", MNEME_OLLAMA_URL=double.url)
-        first, typed, _ = await chat(
-            environment, "--chatbot", "ollama:llama3.1:8b", "--memory-agent", "rules"
-        )
-        typed.write(b"I live in Ulm.\n")
-        await eventually(lambda: something(double.chats))
-        second, _, _ = await chat(environment, "--agents", "rules")
-        assert second.stderr is not None
-        assert b"this one waits" in await asyncio.wait_for(second.stderr.readline(), 60)
-        first.kill()
-        await first.communicate()
-        said, _ = await asyncio.wait_for(second.communicate(b"I have a cat.\n"), 60)
-    assert said.count(b"answering your last message: I live in Ulm.") == 1 and said.count(b"Noted.") == 2
-
-
-async def chat(
-    environment: Mapping[str, str], *words: str
-) -> tuple[asyncio.subprocess.Process, asyncio.StreamWriter, asyncio.StreamReader]:
-    """Start a chat; return its process, what it reads and what it prints."""
-    command = (sys.executable, "-m", "mneme", "chat", *words)
-    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    process = await asyncio.create_subprocess_exec(*command, env=environment, **pipes)
-    assert process.stdin is not None and process.stdout is not None
-    return process, process.stdin, process.stdout
 
 
 async def something(found: list[Any]) -> bool:
