@@ -4,9 +4,9 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-SMALLEST = 1e-9
+SMALLEST = 1e-9  # a value of 0 divides nothing
 NOISE = 0.15
-"""The share by which two measurements of the same may differ."""
+"""Relative difference of two measurements that counts as noise."""
 
 
 class Solution(BaseModel):
@@ -50,7 +50,7 @@ class Metric(BaseModel):
         if self.baseline is None:
             return 0.0
         good, bad = (self.baseline, self.value) if self.better == "lower" else (self.value, self.baseline)
-        return max(good, 0.0) / max(bad, SMALLEST)
+        return max(good, 0.0) / max(bad, SMALLEST)  # a negative value is no gain, whatever the other is
 
     @property
     def over(self) -> bool:
@@ -83,16 +83,13 @@ class Trial(BaseModel):
     @property
     def nearly_does(self) -> bool:
         """Return whether the trial reached its target, or missed it by no more than noise."""
+        # Where no gain is wanted, a trial that is not solved has missed something else.
         return self.solved or (self.correct and self.gain >= (1 - NOISE) * self.wanted > 0)
-
-    @property
-    def is_near(self) -> bool:
-        """Return whether noise alone decides if the trial reached its target."""
-        return self.correct and abs(self.gain - self.wanted) <= NOISE * self.wanted
 
     @property
     def seconds(self) -> float | None:
         """Return the time that a correct solution took, where it was measured."""
+        # `seconds` in query tuning, `cpu_seconds` of a command.
         found = [each.value for each in self.metrics if each.name.endswith("seconds")]
         return found[0] if found and self.correct else None
 

@@ -14,13 +14,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from tenacity import retry, retry_if_exception_message, stop_after_delay, wait_random
 
-from mneme.core.errors import Damaged, NotWritable, StorageFailure
+from mneme.core.errors import Damaged, MnemeError, NotWritable, StorageFailure
 from mneme.core.private import make_private_file
 
 T = TypeVar("T")
@@ -71,19 +72,6 @@ def noted_size(note: Path | None) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def lock_in_turn(file: FileIO) -> None:
-    """Lock a file, in the order of arrival; after TURN_SECONDS continue without the lock.
-
-    A lock ends with its process, and when the file is closed; so a lock that comes too late also ends.
-    """
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        waiting = threading.Thread(target=fcntl.flock, args=(file.fileno(), fcntl.LOCK_EX), daemon=True)
-        waiting.start()
-        waiting.join(TURN_SECONDS)
-
-
 class Cursor(Protocol):
     """The cursor that executes statements, in either dialect."""
 
@@ -104,14 +92,20 @@ class Database(ABC):
     tables one after the other. `begin` starts a transaction that writes, `snapshot` one in which all
     statements see one state. `taken` locks a name for a transaction, where several threads of a process may
     write at once (`writers`). `serial` is the type of an integer key, `compact` ends a table with a text key.
-    `field` reads a field of a version's value as text.
+    `field` reads a field of a version's value as text. `errors` are those of the driver.
     """
 
     blob, text, locked, alone, begin, snapshot = "BLOB", "TEXT", "", "", "BEGIN IMMEDIATE", "BEGIN"
     taken, writers, serial, compact = "", 1, "INTEGER", " WITHOUT ROWID"
     field = "json_extract(e.body, '$.value.{}')"
+    errors: tuple[type[Exception], ...] = (sqlite3.Error,)
     kept: Path | None = None
     place: str
+
+    def read(self, work: Callable[Concatenate[Cursor, P], T], *given: P.args, **more: P.kwargs) -> T:
+        """Run a query, all of whose statements see one state. Blocks."""
+        with self._transaction(self.snapshot) as cursor:
+            return work(cursor, *given, **more)
 
     def reading(self, *, snapshot: bool = False) -> AbstractContextManager[Cursor]:
         """Yield a cursor for reading; in a `snapshot`, all statements see one state."""
@@ -123,7 +117,7 @@ class Database(ABC):
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Cursor]:
-        with self.failures(), self._connected() as connection:
+        with self._connected() as connection:
             if begin:
                 connection.execute(begin)
             try:
@@ -137,12 +131,12 @@ class Database(ABC):
                 raise
 
     @abstractmethod
-    def failures(self) -> AbstractContextManager[None]:
-        """Turn the driver's errors into NotWritable, Damaged or StorageFailure."""
+    def refusal(self, failure: Exception) -> MnemeError:
+        """Return the NotWritable, Damaged or StorageFailure that one of the driver's errors stands for."""
 
     @abstractmethod
     def _connected(self) -> AbstractContextManager[Any]:
-        """Yield an idle connection, or a new one."""
+        """Yield an idle connection, or a new one; raise the `refusal` of the driver's errors."""
 
     @abstractmethod
     def erased(self) -> None: ...
@@ -180,12 +174,7 @@ class Worker:
 
     async def read(self, work: Callable[Concatenate[Cursor, P], T], *given: P.args, **more: P.kwargs) -> T:
         """Run a query in a thread; all its statements see one state."""
-
-        def reading() -> T:
-            with self.database.reading(snapshot=True) as cursor:
-                return work(cursor, *given, **more)
-
-        return await self.thread(reading)
+        return await self.thread(partial(self.database.read, work, *given, **more))
 
     async def thread(self, work: Callable[[], T]) -> T:
         """Run in a thread work that waits for a disk or a server."""
@@ -217,7 +206,7 @@ class Sqlite(Database):
     def __init__(self, path: Path, remedy: str = REPAIR, kept: Path | None = None, written: str = "") -> None:
         self.path, self.place, self.kept, self._remedy = path, str(path), kept, remedy
         self._written = written
-        self._idle: deque[sqlite3.Connection] = deque()
+        self._idle: deque[sqlite3.Connection] = deque()  # its `append` and `pop` need no lock
         with storage_errors(f"write {path}"):
             make_private_file(path)
         with self.reading():
@@ -226,7 +215,7 @@ class Sqlite(Database):
     @contextmanager
     def writing(self) -> Iterator[Cursor]:
         with self._turn() as note:
-            with super().writing() as cursor:
+            with self._transaction(self.begin) as cursor:
                 yield cursor
                 number = cursor.execute(self._written).fetchone()[0] if note else 0
             if note:
@@ -240,15 +229,25 @@ class Sqlite(Database):
     def _turn(self) -> Iterator[FileIO | None]:
         """Lock and yield the note; None if there is none that can be written.
 
-        SQLite's lock already separates writers. But SQLite polls for it at growing intervals and in no order,
-        so one of several processes could wait for many others; this lock keeps the order of arrival.
+        The order is that of arrival; after TURN_SECONDS a writer goes on without the lock, as SQLite's own
+        already separates writers.
         """
+        # SQLite polls for its lock at growing intervals and in no order, so one of several processes could
+        # wait for many others.
         with ExitStack() as turn:
             note = None
             with suppress(OSError):
                 note = turn.enter_context(self.kept.open("r+b", buffering=0)) if self.kept else None
             if note:
-                lock_in_turn(note)
+                try:
+                    fcntl.flock(note, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    # flock has no time-out, and Python repeats it after a signal: so a thread waits. A lock
+                    # that it gets too late ends with the file, which is closed by then.
+                    given = (note.fileno(), fcntl.LOCK_EX)
+                    waiting = threading.Thread(target=fcntl.flock, args=given, daemon=True)
+                    waiting.start()
+                    waiting.join(TURN_SECONDS)
                 turn.callback(fcntl.flock, note, fcntl.LOCK_UN)  # a forked process shares the lock
             yield note
 
@@ -285,29 +284,25 @@ class Sqlite(Database):
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
+        connection = None
         try:
-            connection = self._idle.pop()
-        except IndexError:
-            connection = self._connect()
-        try:
+            with suppress(IndexError):  # another thread may take the last one between a look and the `pop`
+                connection = self._idle.pop()
+            connection = connection or self._connect()
             yield connection
-        finally:
-            self._idle.append(connection)
-
-    @contextmanager
-    def failures(self) -> Iterator[None]:
-        try:
-            yield
         except sqlite3.Error as failure:
-            code = getattr(failure, "sqlite_errorcode", 0) & 0xFF
-            if code in FULL or (code == sqlite3.SQLITE_IOERR and "disk I/O" not in str(failure)):
-                raise NotWritable(
-                    f"Cannot write {self.place}: {failure}; nothing was written.", SPACE
-                ) from failure
-            if code in DAMAGE_CODES:
-                raise Damaged(f"{self.place} is damaged: {failure}.", self._remedy) from failure
-            unconfirmed = f"{self.place} failed: {failure}; the write is not confirmed."
-            raise StorageFailure(unconfirmed, "Try again.") from failure
+            raise self.refusal(failure) from failure
+        finally:
+            if connection is not None:
+                self._idle.append(connection)
+
+    def refusal(self, failure: Exception) -> MnemeError:
+        code = getattr(failure, "sqlite_errorcode", 0) & 0xFF  # without the bits of the extended code
+        if code in FULL or (code == sqlite3.SQLITE_IOERR and "disk I/O" not in str(failure)):
+            return NotWritable(f"Cannot write {self.place}: {failure}; nothing was written.", SPACE)
+        if code in DAMAGE_CODES:
+            return Damaged(f"{self.place} is damaged: {failure}.", self._remedy)
+        return StorageFailure(f"{self.place} failed: {failure}; the write is not confirmed.", "Try again.")
 
     # SQLite ignores its busy time-out while two processes switch a new file to WAL mode at once.
     @retry(
@@ -317,7 +312,7 @@ class Sqlite(Database):
         reraise=True,
     )
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
+        connection = sqlite3.connect(  # `_transaction` begins and commits, in any thread
             self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         try:

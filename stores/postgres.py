@@ -2,14 +2,14 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any, Self
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from mneme.core.errors import BadInput, StorageFailure
+from mneme.core.errors import BadInput, MnemeError, StorageFailure
 from mneme.stores.database import Database
 
 POSTGRES_CONNECT_SECONDS = 5
@@ -23,9 +23,10 @@ logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # what it warns of, o
 
 
 class QuestionCursor(psycopg.Cursor[Any]):
-    """A cursor that takes `?` for what is given."""
+    """A cursor whose parameters are marked by `?`, as in SQLite."""
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> Self:
+        # Bytes, since psycopg's types take a text only if it is a literal.
         return super().execute(str(query).replace("?", "%s").encode(), params, **options)
 
     def executemany(self, query: Any, params_seq: Any, **options: Any) -> None:
@@ -40,6 +41,7 @@ class Postgres(Database):
     alone = f"SELECT pg_advisory_xact_lock({SETUP_LOCK})"
     taken, writers = "SELECT pg_advisory_xact_lock(hashtext(?))", POOL_SIZE
     serial, compact = "BIGINT", ""
+    errors = (psycopg.Error, PoolTimeout)
     # Postgres reads no JSON with a zero character: what has one counts as a text.
     field = r"CASE WHEN strpos(e.body, '\u0000') = 0 THEN e.body::json #>> '{{value,{}}}' ELSE e.body END"
     snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -64,10 +66,11 @@ class Postgres(Database):
             open=False,
         )
         try:
-            with self.failures():
-                self._pool.open(wait=True, timeout=POSTGRES_CONNECT_SECONDS)
-        except BaseException:
+            self._pool.open(wait=True, timeout=POSTGRES_CONNECT_SECONDS)
+        except BaseException as failure:
             self._pool.close()
+            if isinstance(failure, self.errors):
+                raise self.refusal(failure) from failure
             raise
 
     def erased(self) -> None:
@@ -91,27 +94,28 @@ class Postgres(Database):
         if self._found_in:
             connection.execute(self._found_in)
 
-    def _connected(self) -> AbstractContextManager[psycopg.Connection[Any]]:
-        return self._pool.connection()
-
     @contextmanager
-    def failures(self) -> Iterator[None]:
+    def _connected(self) -> Iterator[psycopg.Connection[Any]]:
         try:
-            yield
-        except (psycopg.Error, PoolTimeout) as failure:
-            raise StorageFailure(
-                f"Postgres at {self.place} failed: {first_line(failure)}.",
-                f"Check that the server runs and that {self._setting} has its address, user and password.",
-            ) from failure
+            with self._pool.connection() as connection:
+                yield connection
+        except self.errors as failure:
+            raise self.refusal(failure) from failure
+
+    def refusal(self, failure: Exception) -> MnemeError:
+        return StorageFailure(
+            f"Postgres at {self.place} failed: {first_line(failure)}.",
+            f"Check that the server runs and that {self._setting} has its address, user and password.",
+        )
 
 
 def first_line(failure: Exception) -> str:
-    """Return the first line of what a driver says, which may be several."""
+    """Return the first line of a driver's message."""
     return (str(failure).strip().splitlines() or [type(failure).__name__])[0]
 
 
 def database_name(url: str, setting: str) -> str:
-    """Name the database, which a setting names, without its user and password. Raises BadInput."""
+    """Return host, port and name of the database at a URL, without user and password. Raises BadInput."""
     try:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError:

@@ -9,7 +9,7 @@ end read records that other programs may have written.
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -18,7 +18,7 @@ from mneme.core.errors import BadInput, Conflict, NotFound, first_fault
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.log import retry_on_conflict
 from mneme.stores.ledger.reading import heads_of, vectors_by_ids
-from mneme.stores.ledger.records import Change, Hit, Namespace, Value, Version, Write, make_write, record_id
+from mneme.stores.ledger.records import Change, Namespace, Value, Version, Write, make_write, record_id
 
 log = logging.getLogger(__name__)
 Model = TypeVar("Model", bound=BaseModel)
@@ -59,6 +59,10 @@ class Shelf(Generic[Stored, Record]):
 
     def __init__(self, ledger: Ledger, namespace: Namespace, kind: RecordKind[Stored, Record]) -> None:
         self.ledger, self.namespace, self.kind = ledger, namespace, kind
+        self.search = partial(ledger.search, namespace)
+        """Returns the live records that fit best; its other arguments are those of `Ledger.search`."""
+        self.count = partial(ledger.count, namespace)
+        """Returns the number of records; its other arguments are those of `Ledger.count`."""
 
     def read(self, versions: Iterable[Version]) -> list[Record]:
         return [self.kind.read(version) for version in versions]
@@ -103,13 +107,9 @@ class Shelf(Generic[Stored, Record]):
         found = await self.ledger.read(vectors_by_ids, [*named])
         return {named[record]: vector for record, vector in found.items()}
 
-    async def count(self, **options: Any) -> int:
-        """Return the number of records; `options` are those of `Ledger.count`."""
-        return await self.ledger.count(self.namespace, **options)
-
     async def versions(self, key: str) -> Sequence[Record]:
         """Return all versions of a record, oldest first. Raises NotFound."""
-        await self.head(key)
+        await self.head(key)  # the kind's own words where there is none
         return self.read(await self.ledger.history(self.namespace, key))
 
     def write(
@@ -140,7 +140,7 @@ class Shelf(Generic[Stored, Record]):
     ) -> Write:
         """Return the write that inserts a record, or updates the one with that key."""
         head = await self.ledger.get(self.namespace, key)
-        version = head.version if head else None
+        version = head.version if head else None  # if another writer is first, the write is a Conflict
         return self.write(key, value, change, version, idempotency_key=idempotency_key)
 
     async def insert(
@@ -196,7 +196,7 @@ class Shelf(Generic[Stored, Record]):
         given = (self.namespace, key, to_version, expected_version)
         return await self._written(await self.ledger.rolled_back(*given, change=change))
 
-    @retry_on_conflict
+    @retry_on_conflict  # decided again from what another writer has written meanwhile
     async def change(self, key: str, decide: Decide[Record, Stored], change: Change) -> Record:
         """Write a record's next version, decided from its state at the moment of writing. Raises NotFound."""
         head = await self.head(key)
@@ -229,10 +229,6 @@ class Shelf(Generic[Stored, Record]):
             idempotency_key=idempotency_key,
         )
 
-    async def search(self, query: str, **options: Any) -> Sequence[Hit]:
-        """Return the live records that fit best; `options` are those of `Ledger.search`."""
-        return await self.ledger.search(self.namespace, query, **options)
-
     async def _written(self, write: Write) -> Record:
         return self.kind.read((await self.ledger.write([write]))[0])
 
@@ -248,9 +244,8 @@ def readable(read: Callable[[Version], Read], versions: Iterable[Version]) -> li
     return found
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)  # once per process, not with every search
 def _warn(key: str, version: int, reason: str) -> None:
-    """Warn once per process, not with every search."""
     log.warning("Record %s, version %d, is passed over: %s %s", key, version, reason, _advice(key))
 
 

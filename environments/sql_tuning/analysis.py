@@ -6,7 +6,7 @@ a condition in other words is shown to a model, and rules ignore it.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, NamedTuple, get_args
@@ -20,13 +20,13 @@ from sqlglot.optimizer.simplify import Simplifier
 
 from mneme.core.errors import BadInput
 from mneme.environments.sql_tuning.guard import Dialect
-from mneme.environments.worlds import parts_of
 
 Catalogue = Mapping[str, Mapping[str, str]]  # table -> column -> type, the key first
 Kind = Literal["equality", "range", "inequality"]
 By = Literal["function", "cast", "arithmetic", "leading wildcard", "pattern"]
 
 COMPARISON_NODES = (exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
+# `5 < x` is read as `x > 5`: sqlglot's "inverse" swaps the sides, it does not negate.
 MIRRORED: Mapping[type[exp.Expr], type[exp.Expr]] = {exp.EQ: exp.EQ, **Simplifier.INVERSE_COMPARISONS}
 
 
@@ -38,7 +38,7 @@ class Column(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """A predicate that an index on its column can answer, or, as an inequality, hardly."""
+    """A predicate that an index on its column can answer; an inequality gains little from it."""
 
     column: Column
     kind: Kind
@@ -53,14 +53,6 @@ class Hidden(NamedTuple):
     expression: str
 
 
-class Join(NamedTuple):
-    """Two columns that a query holds equal, in one level or, `correlated`, across two."""
-
-    left: Column
-    right: Column
-    correlated: bool
-
-
 @dataclass
 class Structure:
     """The structure of a query."""
@@ -73,7 +65,10 @@ class Structure:
     group: list[Column] = field(default_factory=list)
     order: dict[Column, bool] = field(default_factory=dict)
     """The columns that the result is sorted by, and whether each descends."""
-    joins: list[Join] = field(default_factory=list)
+    ends: list[Column] = field(default_factory=list)
+    """The columns that are compared with a column: the ends of joins."""
+    joined: bool = False
+    """Whether a join is within one level of the query, not only across two, as correlated subqueries have."""
     correlated: list[str] = field(default_factory=list)
     """The correlated subqueries."""
     limit: int | None = None
@@ -82,14 +77,10 @@ class Structure:
         """Return the columns filtered in one way."""
         return list(dict.fromkeys(each.column for each in self.filters if each.kind == kind))
 
-    @property
-    def ends(self) -> list[Column]:
-        """The columns of joins."""
-        return [end for join in self.joins for end in (join.left, join.right)]
-
 
 def analyse(query: str, catalogue: Catalogue, dialect: Dialect = "sqlite") -> Structure:
     """Analyse a query. Raises `BadInput` if it cannot be parsed."""
+    # As JSON, since lru_cache cannot hash a mapping.
     return _analysed(query, json.dumps({table: dict(kinds) for table, kinds in catalogue.items()}), dialect)
 
 
@@ -105,6 +96,7 @@ def qualified(query: str, catalogue: Catalogue, dialect: Dialect) -> exp.Query:
     tables: dict[str, object] = {table: dict(columns) for table, columns in catalogue.items()}
     try:
         parsed = sqlglot.parse_one(query, read=dialect)
+        # Names stay unquoted: indexes and patterns are written with them as the query has them.
         tree = qualify(parsed, schema=tables, dialect=dialect, quote_identifiers=False, identify=False)
     except (SqlglotError, RecursionError) as unreadable:
         meant = [table for table in tables if table.lower() in query.lower()] or tables
@@ -116,24 +108,23 @@ def qualified(query: str, catalogue: Catalogue, dialect: Dialect) -> exp.Query:
 
 
 def written(tree: exp.Expr, dialect: Dialect) -> str:
-    """Return the SQL; functions keep the name that both databases know, so that indexes match."""
-    return tree.transform(_with_short_substr).sql(dialect)
-
-
-def _with_short_substr(node: exp.Expr) -> exp.Expr:
-    if not isinstance(node, exp.Substring):
-        return node
-    given = (node.this, node.args.get("start"), node.args.get("length"))
-    return exp.Anonymous(this="SUBSTR", expressions=[each for each in given if each is not None])
+    """Return the SQL, with SUBSTR under that name."""
+    # sqlglot would write SUBSTRING, and an index on SUBSTR(…) serves only expressions of the same name.
+    whole = exp.Paren(this=tree.copy())  # a parent, from which the tree itself can be replaced
+    for node in [*whole.find_all(exp.Substring)]:
+        given = (node.args.get(part) for part in ("this", "start", "length"))
+        node.replace(exp.Anonymous(this="SUBSTR", expressions=[each for each in given if each is not None]))
+    sql: str = whole.this.sql(dialect)
+    return sql
 
 
 def conjuncts(select: exp.Select) -> Iterator[exp.Expr]:
-    """Return the predicates that must all hold: those of WHERE and of inner joins."""
+    """Return the predicates that must all hold: those of WHERE and of each ON."""
     conditions = [select.args.get("where"), *select.args.get("joins", [])]
     for condition in conditions:
         held = condition.args.get("on") if isinstance(condition, exp.Join) else condition and condition.this
         if held is not None:
-            held = held.unnest()
+            held = held.unnest()  # sqlglot keeps parentheses as nodes
             yield from (each.unnest() for each in (held.flatten() if isinstance(held, exp.And) else [held]))
 
 
@@ -142,27 +133,22 @@ def compared(predicate: exp.Expr) -> tuple[exp.Expr, type[exp.Expr], exp.Expr] |
     if not isinstance(predicate, COMPARISON_NODES):
         return None
     left, right = predicate.this, predicate.expression
-    if _is_constant(right) and not _is_constant(left):
+    constant = [side.find(exp.Column, exp.Query) is None for side in (left, right)]
+    if constant == [False, True]:
         return left, type(predicate), right
-    if _is_constant(left) and not _is_constant(right):
-        return right, MIRRORED[type(predicate)], left
-    return None
+    return (right, MIRRORED[type(predicate)], left) if constant == [True, False] else None
 
 
 def table_of(column: exp.Expr) -> str:
     """Return the table of a column's qualifier, from the nearest level that names it."""
     level = column.find_ancestor(exp.Select)
     while level is not None:
-        start = level.args.get("from_") or level.args.get("from")
-        for source in [part.this for part in (start, *level.args.get("joins", [])) if part is not None]:
+        sources = (level.args.get("from_"), *level.args.get("joins", []))
+        for source in [part.this for part in sources if part is not None]:
             if source.alias_or_name == column.args["table"].name:
                 return source.name if isinstance(source, exp.Table) else ""
-        level = level.find_ancestor(exp.Select)
+        level = level.find_ancestor(exp.Select)  # a correlated subquery names tables of its outer query
     return ""
-
-
-def _is_constant(side: exp.Expr) -> bool:
-    return side.find(exp.Column, exp.Query) is None
 
 
 class _Reader:
@@ -171,6 +157,7 @@ class _Reader:
     def __init__(self, tree: exp.Query, catalogue: Catalogue, dialect: Dialect) -> None:
         self._catalogue, self._dialect = catalogue, dialect
         scopes = traverse_scope(tree)
+        # Columns of an outer query, by identity: an equal column elsewhere may belong to its own level.
         self._outer = {id(column) for scope in scopes for column in scope.external_columns}
         self.found = Structure(
             tables=list(dict.fromkeys(t.name for t in tree.find_all(exp.Table) if t.name in catalogue)),
@@ -201,11 +188,12 @@ class _Reader:
                 self.found.alternatives += list(dict.fromkeys(columns))
         elif isinstance(predicate, exp.EQ) and all(isinstance(each, exp.Column) for each in sides):
             ends = self._columns(predicate)
-            if len(ends) == 2:
-                left, right = ((id(side) in self._outer) for side in sides)
-                self.found.joins.append(Join(ends[0], ends[1], left != right))
+            if len(ends) == 2:  # else a side is a column of a subquery or WITH clause
+                self.found.ends += ends
+                self.found.joined |= len({id(side) in self._outer for side in sides}) == 1
         elif isinstance(predicate, (exp.Like, exp.ILike)):
             pattern = predicate.expression
+            # A pattern that is computed may begin with a wildcard.
             leading = pattern.name.startswith(("%", "_")) or not isinstance(pattern, exp.Literal)
             for column in self._columns(predicate.this)[:1]:
                 by: By = "leading wildcard" if leading else "pattern"
@@ -243,14 +231,14 @@ def _side_and_kind(predicate: exp.Expr) -> tuple[exp.Expr | None, Kind]:
         return (None if predicate.args.get("query") else predicate.this), "equality"
     if isinstance(predicate, exp.Between):
         return predicate.this, "range"
-    if isinstance(predicate, exp.NEQ) and _is_constant(predicate.expression):
+    if isinstance(predicate, exp.NEQ) and predicate.expression.find(exp.Column, exp.Query) is None:
         return predicate.this, "inequality"
     return None, "inequality"
 
 
 FURTHER_COLUMNS = "further columns"
 KEEPS_MOST = "filters keep most rows"
-"""The filters leave more than half of each table: what an index then saves is little."""
+"""The filters leave more than half of each table, so that an index saves little."""
 GENERAL = {
     "one equality filter": "equality filter",
     "equality filters": "equality filter",
@@ -263,7 +251,7 @@ STRUCTURE = {
     *(f"column hidden by {by}" for by in get_args(By)),
     *("more than three filters", "OR across columns", "correlated subquery", "join", "top-k order"),
 }
-"""Features that make a query another kind of query: a condition that does not name them is about others."""
+"""Features that make another kind of query: a condition that does not name them does not apply to it."""
 SQL_FEATURES = {*GENERAL, *GENERAL.values(), *STRUCTURE, "grouping"}
 
 
@@ -271,6 +259,7 @@ def features(structure: Structure, catalogue: Catalogue) -> list[str]:
     """Name what matters for tuning, `further columns` being those that a query only reads."""
     named = {*structure.group, *structure.order, *structure.ends, *structure.alternatives}
     named |= {each.column for each in structure.filters} | {each.column for each in structure.hidden}
+    # A key is no further column: SQLite's indexes hold it anyway.
     named |= {Column(table, next(iter(columns))) for table, columns in catalogue.items()}
     equalities, ranges = structure.of("equality"), structure.of("range")
     filters, found = len({*equalities, *ranges, *structure.of("inequality")}), list[str]()
@@ -284,23 +273,9 @@ def features(structure: Structure, catalogue: Catalogue) -> list[str]:
     others = {
         "OR across columns": structure.alternatives,
         "correlated subquery": structure.correlated,
-        "join": any(not join.correlated for join in structure.joins),
+        "join": structure.joined,
         "grouping": structure.group,
         "top-k order": structure.limit is not None and structure.order,
         FURTHER_COLUMNS: {*structure.used} - named,
     }
     return found + [feature for feature, is_there in others.items() if is_there]
-
-
-def general(features: Sequence[str]) -> list[str]:
-    """Remove from features what is particular to one query: the number of filters, the other columns."""
-    return [each for each in dict.fromkeys(GENERAL.get(feature, feature) for feature in features) if each]
-
-
-def applies(condition: str, features: Sequence[str]) -> bool | None:
-    """Return whether a condition holds for a query with these features; None if it names anything else."""
-    asked = parts_of(condition)
-    if any(part not in SQL_FEATURES for part in asked):
-        return None
-    named = STRUCTURE.intersection(features) <= {*asked}
-    return named and {*asked} <= {*features, *general(features)}

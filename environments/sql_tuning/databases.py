@@ -9,35 +9,36 @@ from mneme.environments.sql_tuning.generating import adversarial_rows
 from mneme.environments.sql_tuning.guard import Dialect
 from mneme.environments.sql_tuning.records import ColumnFacts, Kind, Limits, Row, Stopped
 
-ROWS_PER_FETCH = 200
+ROWS_PER_FETCH = 200  # so few that a result over the limits is noticed before memory is full
+SIGNIFICANT_DIGITS = 10
+"""Significant digits of a floating-point number: a sum in another order differs in the last ones."""
 MAX_ROWS = 300_000
-"""Rows that are taken of each table of a large database."""
+"""Maximum number of rows that are copied from each table of a large database."""
 REAL_ROWS = 200
-"""Rows from which those that tell rewritings apart take cells."""
+"""Rows of each table whose cells are mixed into adversarial rows."""
 SQL_TYPES: Mapping[Kind, str] = {"whole": "INTEGER", "real": "REAL", "text": "TEXT", "other": "OTHER"}
 
 
 class DatabaseCopy(ABC):
-    """A temporary copy in which statements of a solution run; `connection` is one of the DB-API."""
+    """A temporary copy in which statements of a solution run."""
 
     clock: ClassVar[Callable[[], float]]
+    _limits: Limits
 
-    def __init__(self, connection: Any, limits: Limits) -> None:
-        self._connection = connection
-        self._limits = limits
-
+    @abstractmethod
     def prepare(self, sql: str) -> None:
         """Run a preparatory statement."""
-        with self._guarded(sql, self._limits.seconds, writing=True):
-            self._connection.execute(self._sent(sql))
 
     def ask(self, sql: str, seconds: float | None = None) -> tuple[list[Row], float]:
-        """Run a query, for so many seconds at most; give its rows and the seconds it took."""
-        clock = type(self).clock
+        """Run a query, for so many seconds at most; return its rows and the seconds it took.
+
+        Floating-point numbers are rounded to SIGNIFICANT_DIGITS.
+        """
+        clock = type(self).clock  # of an instance, mypy takes the function for a method
         with self._guarded(sql, seconds or self._limits.seconds):
-            before = clock()
+            before = clock()  # both databases compute rows while they are fetched, so that fetching counts
             rows, size = list[Row](), 0
-            with self._cursor(self._sent(sql)) as cursor:
+            with self._cursor(sql) as cursor:
                 while chunk := cursor.fetchmany(ROWS_PER_FETCH):
                     rows += chunk
                     size += sum(len(cell) for row in chunk for cell in row if isinstance(cell, (str, bytes)))
@@ -46,14 +47,20 @@ class DatabaseCopy(ABC):
                     if size > self._limits.characters:
                         raise Stopped(f"The result has more than {self._limits.characters} characters.")
             took = clock() - before
-        # An array or a document is written out, so that rows can be counted.
-        counted = (tuple(cell if isinstance(cell, Hashable) else repr(cell) for cell in row) for row in rows)
-        return [*counted], took
+        comparable = [
+            tuple(
+                float(f"{cell:.{SIGNIFICANT_DIGITS}g}")
+                if isinstance(cell, float)
+                else (cell if isinstance(cell, Hashable) else repr(cell))  # PostgreSQL's arrays and documents
+                for cell in row
+            )
+            for row in rows
+        ]
+        return comparable, took
 
+    @abstractmethod
     def plan(self, sql: str) -> str:
         """Describe how a query would run, a step on each line."""
-        with self._guarded(sql, self._limits.seconds):
-            return self._planned(self._sent(sql))
 
     @abstractmethod
     def size(self) -> int:
@@ -68,13 +75,7 @@ class DatabaseCopy(ABC):
         """Limit the time and the access of the code inside. Raises Refused, Late, Failed."""
 
     @abstractmethod
-    def _cursor(self, sql: Any) -> AbstractContextManager[Any]: ...
-    @abstractmethod
-    def _planned(self, sql: Any) -> str: ...
-
-    def _sent(self, sql: str) -> Any:
-        """Return a statement as the server is sent it."""
-        return sql
+    def _cursor(self, sql: str) -> AbstractContextManager[Any]: ...
 
 
 class Database(ABC):
@@ -105,6 +106,7 @@ class Database(ABC):
         real = dict[str, list[Row]]()
         for table, columns in self.columns.items():
             chosen = f"SELECT {names_of(columns)} FROM {place}{quoted(table)} LIMIT {REAL_ROWS}"
+            # psycopg's types want bytes where a statement is put together; sqlite3 takes text alone.
             real[table] = connection.execute(chosen.encode() if place else chosen).fetchall()
         return adversarial_rows(query, self.catalogue, self.dialect, self.columns, real).items()
 

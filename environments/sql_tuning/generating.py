@@ -9,7 +9,7 @@ rows beside. The same query draws the same rows.
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import permutations
+from itertools import chain, permutations
 from typing import Literal
 
 import numpy as np
@@ -99,7 +99,7 @@ CELL_WORDS = (
     *("umber", "valley", "willow", "yarrow"),
 )
 REFERENCED = 50
-"""A table that others refer to has one row for so many of theirs."""
+"""A referenced table has one row for this many rows of the tables that refer to it."""
 NULLS = 0.01
 CONSTANT = 0.02
 """Probability that a cell has a constant that the query compares its column with."""
@@ -109,19 +109,8 @@ Known = Mapping[tuple[str, str], Sequence[Cell]]
 
 
 def draw(schema: Schema, seed: int, rows: int) -> dict[str, Iterable[Row]]:
-    """Draw each table's rows, in the order of its columns."""
-    dice = np.random.default_rng([seed, rows, *schema.name.encode()])
-    facts = _facts(schema, dice, rows)
-    segments = dice.integers(0, SEGMENT_COUNT, schema.entities).tolist()
-    cities = dice.choice(CELL_WORDS, schema.entities).tolist()
-    names = dice.choice(CELL_WORDS, (schema.entities, 2)).tolist()
-    drawn = enumerate(zip(names, segments, cities, strict=True), start=1)
-    entities = ((n, f"{' '.join(name)} {n}", f"S{segment:02d}", city) for n, (name, segment, city) in drawn)
-    return {schema.fact: facts, schema.entity: entities}
-
-
-def _facts(schema: Schema, dice: np.random.Generator, rows: int) -> Iterable[Row]:
-    """Draw facts over two years; where they arrive in order, the key grows with the time."""
+    """Draw each table's rows, in the order of its columns, the facts from two years."""
+    dice = np.random.default_rng([seed, rows, *schema.name.encode()])  # a schema's rows are its own
     regions = dice.integers(0, REGIONS, rows).tolist()
     numbered = zip(dice.permutation(rows), regions, strict=True)
     codes = [f"{CELL_WORDS[region % len(CELL_WORDS)][:3]}-{n:07d}-{region:02d}" for n, region in numbered]
@@ -130,19 +119,28 @@ def _facts(schema: Schema, dice: np.random.Generator, rows: int) -> Iterable[Row
     start = int((DATA_END - datetime(1970, 1, 1)).total_seconds()) - SPAN_SECONDS
     seconds = start + (np.sort(offsets) if schema.in_order else offsets)
     texts = np.datetime_as_string(seconds.astype("datetime64[s]"), unit="s").tolist()
-    return zip(
+    # `tolist` makes Python's numbers of NumPy's, which the databases' drivers do not take.
+    facts = zip(
         range(1, rows + 1),
         seconds.tolist() if schema.epoch else [text.replace("T", " ") for text in texts],
+        # Squared, so that few subjects have most facts.
         (np.floor(dice.random(rows) ** 2 * schema.entities) + 1).astype(np.int64).tolist(),
         np.exp(dice.normal(np.log(MEDIAN_AMOUNT), AMOUNT_SPREAD, rows)).astype(np.int64).tolist(),
         dice.choice(schema.statuses, rows, p=STATUS_SHARES).tolist(),
         dice.choice(schema.channels, rows, p=CHANNEL_SHARES).tolist(),
         [f"R{region:02d}" for region in regions],
         codes,
+        # A number kept as text, for queries that cast it.
         [str(number) for number in dice.integers(1, MAX_CELL_NUMBER + 1, rows).tolist()],
         [notes[n] for n in dice.integers(0, len(notes), rows).tolist()],
         strict=True,
     )
+    segments = dice.integers(0, SEGMENT_COUNT, schema.entities).tolist()
+    cities = dice.choice(CELL_WORDS, schema.entities).tolist()
+    names = dice.choice(CELL_WORDS, (schema.entities, 2)).tolist()
+    drawn = enumerate(zip(names, segments, cities, strict=True), start=1)
+    entities = ((n, f"{' '.join(name)} {n}", f"S{segment:02d}", city) for n, (name, segment, city) in drawn)
+    return {schema.fact: facts, schema.entity: entities}
 
 
 def filled(
@@ -174,7 +172,7 @@ def _filled_rows(
         if column.key and column.kind == "whole":
             return number
         if column.name in ranges:
-            return 1 + int(dice.random() ** 2 * ranges[column.name])
+            return 1 + int(dice.random() ** 2 * ranges[column.name])  # keys count from 1; few are frequent
         if column.nullable and dice.random() < NULLS:
             return None
         if constants[column.name] and dice.random() < CONSTANT:
@@ -195,10 +193,10 @@ def _drawn_cell(column: ColumnFacts, size: int, dice: random.Random) -> Cell:
 
 
 ADVERSARIAL_ROWS = {1: 300, 2: 300, 3: 120}
-"""Rows for so many tables; joins multiply them."""
+"""Rows of each table, by the number of tables: joins multiply them."""
 MIN_ADVERSARIAL_ROWS = 50
 JOIN_KEY_COUNT = 12
-"""Values of a column that is joined on, so that joins find partners, and more than one."""
+"""Number of different values in a join column: so few that a row finds several partners."""
 UNUSUAL_TEXTS = ("", " ", "É", "é", "ß", "İ", "ﬁ", "0", "00", "%", "_")
 MAX_NUMBER_PAIRS = 30
 
@@ -275,26 +273,22 @@ def _pool(column: ColumnFacts, constants: Sequence[Cell], joined: bool) -> list[
 def constants_of(query: exp.Query) -> dict[tuple[str, str], list[Cell]]:
     """Return, for each column, the constants it is compared with, and results of arithmetic on them."""
     found: dict[tuple[str, str], list[Cell]] = {}
-    for select in query.find_all(exp.Select):
-        for predicate in conjuncts(select):
-            for part in predicate.flatten() if isinstance(predicate, exp.Or) else [predicate]:
-                cells = list(_cells(part))
-                for column in part.find_all(exp.Column):
-                    found.setdefault((table_of(column), column.name), []).extend(cells)
+    predicates = [each for select in query.find_all(exp.Select) for each in conjuncts(select)]
+    branches = [[*each.flatten()] if isinstance(each, exp.Or) else [each] for each in predicates]
+    for part in chain(*branches):
+        literals, cells = list(part.find_all(exp.Literal)), list[Cell]()
+        numbers = [int(each.name) for each in literals if not each.is_string and each.is_int]
+        for literal in literals:
+            if literal.is_string:
+                is_pattern = isinstance(literal.parent, exp.Like | exp.ILike)
+                pieces = literal.name.replace("_", "%").split("%") if is_pattern else [literal.name]
+                cells += filter(None, pieces)
+            elif not literal.is_int:
+                cells.append(float(literal.name))
+        cells += numbers
+        for one, other in list(permutations(numbers, 2))[:MAX_NUMBER_PAIRS]:
+            cells += (one * other, one * (other + 1), one + other, one - other)
+            cells += (one // other, one // other + 1) if other else ()
+        for column in part.find_all(exp.Column):
+            found.setdefault((table_of(column), column.name), []).extend(cells)
     return found
-
-
-def _cells(predicate: exp.Expr) -> Iterator[Cell]:
-    literals = list(predicate.find_all(exp.Literal))
-    numbers = [int(each.name) for each in literals if not each.is_string and each.is_int]
-    for literal in literals:
-        if literal.is_string:
-            is_pattern = isinstance(literal.parent, exp.Like | exp.ILike)
-            pieces = literal.name.replace("_", "%").split("%") if is_pattern else [literal.name]
-            yield from filter(None, pieces)
-        elif not literal.is_int:
-            yield float(literal.name)
-    yield from numbers
-    for one, other in list(permutations(numbers, 2))[:MAX_NUMBER_PAIRS]:
-        yield from (one * other, one * (other + 1), one + other, one - other)
-        yield from (one // other, one // other + 1) if other else ()

@@ -21,10 +21,9 @@ Dialect = Literal["sqlite", "postgres"]
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 SWELLING = (exp.Repeat, exp.Pad, exp.Space, exp.Format)  # a short call that makes a huge text
-MAX_STATEMENT_CHARS = (
-    20_000  # characters of a statement; the recursive-descent parser must not get unlimited input
-)
+MAX_STATEMENT_CHARS = 20_000  # sqlglot descends recursively: it must not get unlimited input
 EXPLAIN = re.compile(r"\s*EXPLAIN\b(\s+QUERY\s+PLAN\b|\s*\([^)]*\)|\s+(ANALYZE|VERBOSE)\b)*", re.IGNORECASE)
+# INTO makes a table, FOR UPDATE locks rows, and a Command is a statement that the parser does not model.
 WRITERS = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Into, exp.Lock, exp.Command)
 
 # Functions that the parser does not know by themselves, and that only compute.
@@ -38,7 +37,7 @@ PLAIN_FUNCTIONS = frozenset(
 
 
 def parse(sql: str, dialect: Dialect) -> exp.Expr:
-    """Parse one statement, or refuse what is not one."""
+    """Parse one statement. Raises Refused for none, for several, and for an unreadable one."""
     if len(sql) > MAX_STATEMENT_CHARS:
         raise Refused(f"The statement has {len(sql)} characters; {MAX_STATEMENT_CHARS} are the most.")
     try:
@@ -46,7 +45,7 @@ def parse(sql: str, dialect: Dialect) -> exp.Expr:
         found = [each for each in trees if each is not None and not isinstance(each, exp.Semicolon)]
     except RecursionError as deep:
         raise Refused("The statement cannot be parsed: it is nested too deeply.") from deep
-    except SqlglotError as unreadable:  # in the terminal's underlining
+    except SqlglotError as unreadable:  # its message underlines a place with terminal escapes
         said = " ".join(re.sub(r"\x1b\[\d+m", "", str(unreadable)).split())
         raise Refused(f"The statement cannot be parsed: {said}") from unreadable
     if len(found) != 1:
@@ -76,7 +75,7 @@ def checked_preparation(statements: Sequence[str], dialect: Dialect, tables: Col
         is_index = isinstance(tree, exp.Create) and tree.kind == "INDEX"
         if not is_index and not isinstance(tree, exp.Analyze):
             raise Refused(f"Only CREATE INDEX and ANALYZE may prepare a query; this is {_kind(tree)}.")
-        if is_index and tree.args.get("concurrently"):
+        if is_index and tree.args.get("concurrently"):  # PostgreSQL refuses it within a transaction
             raise Refused(
                 "CREATE INDEX CONCURRENTLY cannot be tried on a throw-away copy; leave the word out."
             )
@@ -84,19 +83,21 @@ def checked_preparation(statements: Sequence[str], dialect: Dialect, tables: Col
             raise Refused("An index must not contain a query.")
         _check_names(tree, tables)
     for each in statements:
-        if each not in kept:
+        if each not in kept:  # not run, but a wrong one is worth telling
             checked_query(each, dialect, tables)
     return kept
 
 
 def _check_names(tree: exp.Expr, tables: Collection[str]) -> None:
-    """Refuse tables that are not there, and functions that do more than compute."""
+    """Raise Refused for an unknown table, and for a function that does more than compute."""
     known = {name.lower() for name in tables} | {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):
         if isinstance(table.this, exp.Func):
-            continue  # judged with the functions
+            continue  # a table function such as generate_series, judged with the functions
+        # `main` is SQLite's name of the copy; another schema would be the server's catalogue.
         if table.name.lower() not in known or table.db.lower() not in ("", "main"):
             raise Refused(f"There is no table {table.sql()!r} here; there are {', '.join(sorted(tables))}.")
+    # sqlglot models functions that compute; what reads files, sleeps or loads code is anonymous to it.
     for call in tree.find_all(exp.Anonymous, *SWELLING):
         name = call.name.lower() if isinstance(call, exp.Anonymous) else call.sql_name().lower()
         if name not in PLAIN_FUNCTIONS:

@@ -18,6 +18,7 @@ absent does not apply.
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -28,7 +29,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from mneme.core.errors import BadInput
-from mneme.environments.sql_tuning.analysis import Column, Hidden, Structure, analyse
+from mneme.environments.sql_tuning.analysis import Column, Structure, analyse
 from mneme.environments.sql_tuning.guard import Dialect
 from mneme.environments.sql_tuning.rewriting import Rewriting, rewrite
 from mneme.environments.sql_tuning.tasks import TuningTask
@@ -101,7 +102,7 @@ def canonical(text: str) -> str:
 
 def instantiate(pattern: str, task: TuningTask) -> Solution:
     """Apply a pattern to a task's query. Raises `DoesNotApply` if the query lacks what the pattern names."""
-    query, read, statements = task.query, _Read(task, task.query), list[str]()
+    query, structure, statements = task.query, task.structure, list[str]()
     for step in read_pattern(pattern):
         if step.shape == "REWRITE":
             how = cast(Rewriting, step.parts[0])
@@ -110,11 +111,11 @@ def instantiate(pattern: str, task: TuningTask) -> Solution:
                 raise DoesNotApply(f"There is nothing to rewrite as {how}.")
             query = rewritten
             if how in ("sargable", "suffix"):  # the others leave the original's structure the better guide
-                read = _Read(task, query)
+                structure = analyse(query, task.catalogue, task.dialect)
         elif step.shape == "ANALYZE":
             statements.append("ANALYZE")
         elif step.shape != "KEEP":
-            statements += read.indexes(step, len(statements))
+            statements += _indexes(step, structure, task, len(statements))
     return Solution(statements=statements, query=query if query != task.query else "")
 
 
@@ -132,8 +133,10 @@ def describe(solution: Solution, task: TuningTask) -> str:
     columns = columns_by_part(structure, task.time)
     ranges = ("time", "others") if task.time in columns["range"] else ("range",)
     first = ("equality", *ranges, "join", "group", "order", "alternatives", "hidden")
+    # Reversed, so that a column has the first of its roles: of equal keys the last one stays.
     roles = {column: role for role in reversed(first) for column in columns[role]}
     said = [_said(statement, roles, dialect) for statement in solution.statements]
+    # Equal steps are indexes on several columns of one part, which EACH makes.
     steps += [f"EACH {step}" if step.startswith("INDEX") and said.count(step) > 1 else step for step in said]
     return "; ".join(filter(None, dict.fromkeys(steps))) or "KEEP"
 
@@ -172,71 +175,56 @@ def columns_by_part(structure: Structure, time: Column | None) -> dict[str, list
     }
 
 
-class _Read:
-    """A query of a task as it was read, and the indexes that a step comes to for it."""
+def _indexes(step: Step, structure: Structure, task: TuningTask, made: int) -> list[str]:
+    """Return the statements of a step, numbered after those that are made. Raises DoesNotApply."""
+    keys = partial(_keys, structure, task)
+    tables = [table for table in task.tables if table in task.catalogue]
+    if not tables:
+        raise DoesNotApply("The query reads no table.")
+    # The table that has most of the parts; the first named where several do.
+    table = max(tables, key=lambda each: sum(bool(keys(each, [part])) for part in step.parts))
+    columns = keys(table, [*step.parts, *(["rest"] if step.shape == "COVERING INDEX" else [])])
+    named = [part for part in step.parts if part != "rest"]
+    if not keys(table, named[:1]):
+        first = named[0] if named else "part"
+        raise DoesNotApply(f"The query has no {first} for the index to begin with.")
+    wanted = {Column(table, name) for name in keys(table, step.where)}
+    where = [each for each in structure.filters if each.column in wanted]
+    if step.where and not where:
+        raise DoesNotApply(f"The query has none of {', '.join(step.where)}.")
+    predicates = dict.fromkeys(each.predicate for each in where)  # inner queries may repeat one
+    fixed = {  # one value only, which the index need not hold
+        each.column.column for each in where if each.kind == "equality" and " IN " not in each.predicate
+    }
+    kept = [column for column in columns if column not in fixed]
+    groups = [[each] for each in columns] if step.shape == "EACH INDEX" else [kept or columns]
+    ending = f" WHERE {' AND '.join(predicates)}" if predicates else ""
+    return [
+        f"CREATE INDEX idx_{table}_{number} ON {table} ({', '.join(group)}){ending}"
+        for number, group in enumerate(groups, start=made + 1)
+    ]
 
-    def __init__(self, task: TuningTask, query: str) -> None:
-        self._task, self._dialect = task, task.dialect
-        self._structure = analyse(query, task.catalogue, task.dialect)
-        self._parts = columns_by_part(self._structure, task.time)
 
-    def indexes(self, step: Step, made: int) -> list[str]:
-        """Return the statements of a step, after so many that are made. Raises DoesNotApply."""
-        tables = [table for table in self._task.tables if table in self._task.catalogue]
-        if not tables:
-            raise DoesNotApply("The query reads no table.")
-        # The table that has most of the parts; the first named where several do.
-        table = max(tables, key=lambda each: sum(bool(self._columns([part], each)) for part in step.parts))
-        columns = self._columns(step.parts, table)
-        named = [part for part in step.parts if part != "rest"]
-        if not self._columns(named[:1], table):
-            first = named[0] if named else "part"
-            raise DoesNotApply(f"The query has no {first} for the index to begin with.")
-        if step.shape == "COVERING INDEX":
-            columns = list(dict.fromkeys([*columns, *self._rest(table, columns)]))
-        wanted = {Column(table, name) for part in step.where for name in self._part(part, table)}
-        where = [each for each in self._structure.filters if each.column in wanted]
-        if step.where and not where:
-            raise DoesNotApply(f"The query has none of {', '.join(step.where)}.")
-        predicates = dict.fromkeys(each.predicate for each in where)  # inner queries may repeat one
-        condition = " AND ".join(predicates)
-        fixed = {  # one value only, which the index need not hold
-            each.column.column for each in where if each.kind == "equality" and " IN " not in each.predicate
-        }
-        kept = [column for column in columns if column not in fixed]
-        groups = [[each] for each in columns] if step.shape == "EACH INDEX" else [kept or columns]
-        ending = f" WHERE {condition}" if condition else ""
-        return [
-            f"CREATE INDEX idx_{table}_{number} ON {table} ({', '.join(group)}){ending}"
-            for number, group in enumerate(groups, start=made + 1)
-        ]
-
-    def _columns(self, parts: Sequence[str], table: str) -> list[str]:
-        found: list[str] = []
-        for part in parts:
-            found += self._rest(table, found) if part == "rest" else self._part(part, table)
-        return list(dict.fromkeys(filter(None, found)))
-
-    def _part(self, part: str, table: str) -> list[str]:
-        if part == "expression":
-            return [self._expression(each) for each in self._structure.hidden if each.column.table == table]
-        if part == "order":
-            keys = {key.column: down for key, down in self._structure.order.items() if key.table == table}
+def _keys(structure: Structure, task: TuningTask, table: str, parts: Sequence[str]) -> list[str]:
+    """Return what an index on a table lists for these parts, each column or expression once."""
+    by_part, found, is_sqlite = columns_by_part(structure, task.time), list[str](), task.dialect == "sqlite"
+    for part in parts:
+        if part == "rest":  # an index of SQLite holds the rowid in any case, which an integer key is
+            key = next(iter(task.catalogue[table])) if is_sqlite else ""
+            found += [each.column for each in structure.used if each.table == table and each.column != key]
+        elif part == "order":
+            keys = {key.column: down for key, down in structure.order.items() if key.table == table}
             mixed = len({*keys.values()}) > 1  # an index can be read backwards as a whole
-            return [f"{name} DESC" if mixed and down else name for name, down in keys.items()]
-        return [each.column for each in self._parts[part] if each.table == table]
-
-    def _expression(self, hidden: Hidden) -> str:
-        """Return the expression of an index on one; "" for a plain column."""
-        if hidden.by == "pattern" and self._dialect == "sqlite":  # LIKE takes no account of ASCII's case
-            return f"{hidden.column.column} COLLATE NOCASE"
-        return f"({hidden.expression})" if hidden.expression != hidden.column.column else ""
-
-    def _rest(self, table: str, taken: Sequence[str]) -> list[str]:
-        """Return the other used columns; SQLite's indexes contain the key anyway."""
-        key = next(iter(self._task.catalogue[table])) if self._dialect == "sqlite" else ""
-        used = [each.column for each in self._structure.used if each.table == table]
-        return [name for name in dict.fromkeys(used) if name != key and name not in taken]
+            found += [f"{name} DESC" if mixed and down else name for name, down in keys.items()]
+        elif part == "expression":
+            for hidden in (each for each in structure.hidden if each.column.table == table):
+                if hidden.by == "pattern" and is_sqlite:  # its LIKE takes no account of ASCII's case
+                    found.append(f"{hidden.column.column} COLLATE NOCASE")
+                elif hidden.expression != hidden.column.column:
+                    found.append(f"({hidden.expression})")
+        else:
+            found += [each.column for each in by_part[part] if each.table == table]
+    return list(dict.fromkeys(found))
 
 
 def _how(structure: Structure) -> Rewriting:

@@ -3,9 +3,7 @@
 The user's tables are only selected from: a solution's statements see temporary copies alone, which hide the
 tables of the same names and go with the transaction.
 
-Times are wall-clock seconds as the client sees them, of one process: helpers that start when the machine
-happens to be free would make them incomparable. Statements run as the parser read them, written
-anew, so that nothing reaches the server that the guard has not seen.
+Times are wall-clock seconds as the client sees them, of one process of the server.
 """
 
 import time
@@ -19,7 +17,6 @@ import sqlglot
 from mneme.core.errors import StorageFailure
 from mneme.environments.sql_tuning.databases import (
     MAX_ROWS,
-    ROWS_PER_FETCH,
     Database,
     DatabaseCopy,
     catalogue_of,
@@ -29,7 +26,7 @@ from mneme.environments.sql_tuning.databases import (
 from mneme.environments.sql_tuning.records import ColumnFacts, Failed, Kind, Late, Limits, Row
 
 MAX_READ_SECONDS = 120
-"""Seconds in which the rows of one table must have been read."""
+"""Maximum seconds to read the rows of one table."""
 COLUMN_KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("smallint", "integer", "bigint"), "whole"),
     **dict.fromkeys(("real", "double precision", "numeric"), "real"),
@@ -77,7 +74,7 @@ class PostgresDatabase(Database):
             yield PostgresCopy(connection, limits)
 
     def smaller(self, by: int) -> "PostgresDatabase":
-        """Return the same schema, of which fewer rows are taken."""
+        """Return the same schema with copies of fewer rows."""
         return PostgresDatabase(self._url, [*self.columns], max(100, self._most // by))
 
     @contextmanager
@@ -87,6 +84,7 @@ class PostgresDatabase(Database):
             try:
                 with connection.transaction(force_rollback=True):
                     _run(connection, f"SET LOCAL statement_timeout = {MAX_READ_SECONDS * 1000}")
+                    # A name without a schema then means a temporary table, or nothing.
                     _run(connection, "SET LOCAL search_path = pg_temp")
                     yield connection
             except psycopg.OperationalError as error:
@@ -102,11 +100,13 @@ class PostgresDatabase(Database):
         )
 
     def _take(self, connection: psycopg.Connection, table: str) -> None:
-        """Copy rows of a table; of a large one, every so manieth page, as the server samples."""
+        """Copy the rows of a table; of a large one, a sample of its pages."""
         self._like(connection, table)
+        # reltuples is -1 (0 before PostgreSQL 14) where a table was never analysed.
         estimated = "SELECT greatest(reltuples, 1) FROM pg_class WHERE oid = %s::regclass"
         rows = connection.execute(estimated, (self._named(table),)).fetchall()[0][0]
         share = 100.0 * self._most / float(rows)
+        # REPEATABLE: the copies of one trial hold the same rows.
         sample = f" TABLESAMPLE SYSTEM ({share}) REPEATABLE (1)" if share < 100 else ""
         names = names_of(self.columns[table])
         _run(
@@ -114,7 +114,7 @@ class PostgresDatabase(Database):
             f"INSERT INTO {quoted(table)} ({names}) OVERRIDING SYSTEM VALUE "
             f"SELECT {names} FROM {self._named(table)}{sample} LIMIT {self._most}",
         )
-        _run(connection, f"ANALYZE {quoted(table)}")
+        _run(connection, f"ANALYZE {quoted(table)}")  # autovacuum does not see temporary tables
 
     def _named(self, table: str) -> str:
         return f"{quoted(self._place)}.{quoted(table)}"
@@ -126,8 +126,20 @@ class PostgresCopy(DatabaseCopy):
     clock = time.perf_counter
 
     def __init__(self, connection: psycopg.Connection, limits: Limits) -> None:
-        super().__init__(connection, limits)
+        self._connection, self._limits = connection, limits
+        # Helpers that start when the machine happens to be free would make times incomparable.
         connection.execute("SET LOCAL max_parallel_workers_per_gather = 0")
+
+    def prepare(self, sql: str) -> None:
+        """Run a preparatory statement."""
+        with self._guarded(sql, self._limits.seconds, writing=True):
+            self._connection.execute(_rewritten(sql))
+
+    def plan(self, sql: str) -> str:
+        """Describe how a query would run, a step on each line."""
+        with self._guarded(sql, self._limits.seconds):
+            found = self._connection.execute(b"EXPLAIN (COSTS OFF) " + _rewritten(sql))
+            return "\n".join(line for (line,) in found)
 
     def size(self) -> int:
         """Return the size of all tables and indexes."""
@@ -135,7 +147,7 @@ class PostgresCopy(DatabaseCopy):
             "SELECT coalesce(sum(pg_relation_size(oid)), 0) FROM pg_class "
             "WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'i')"
         )
-        return int(found.fetchone()[0])
+        return int(found.fetchall()[0][0])
 
     def indexes(self, table: str) -> list[str]:
         """Return the statements of a table's indexes."""
@@ -146,31 +158,25 @@ class PostgresCopy(DatabaseCopy):
         )
         return [str(sql) for (sql,) in found]
 
-    def _sent(self, sql: str) -> bytes:
-        return sqlglot.parse_one(sql, read="postgres").sql("postgres", comments=False).encode()
-
     @contextmanager
-    def _cursor(self, sql: bytes) -> Iterator[Any]:
-        """Open a cursor of the server's, which sends no more than is wanted."""
+    def _cursor(self, sql: str) -> Iterator[Any]:
+        """Open a server-side cursor, which sends no more rows than are fetched."""
         with self._connection.cursor("trial") as cursor:
-            cursor.itersize = ROWS_PER_FETCH
-            cursor.execute(sql)
+            cursor.execute(_rewritten(sql))
             yield cursor
-
-    def _planned(self, sql: bytes) -> str:
-        return "\n".join(line for (line,) in self._connection.execute(b"EXPLAIN (COSTS OFF) " + sql))
 
     @contextmanager
     def _guarded(self, sql: str, seconds: float, *, writing: bool = False) -> Iterator[None]:
         try:
-            with self._connection.transaction():
+            with self._connection.transaction():  # a savepoint: after an error, the copy can still be used
                 _run(self._connection, f"SET LOCAL statement_timeout = {int(seconds * 1000)}")
-                if not writing:
+                if not writing:  # unlike other settings, this one ends with the savepoint
                     self._connection.execute("SET LOCAL transaction_read_only = on")
                 yield
         except psycopg.errors.QueryCanceled as late:
             raise Late(sql, seconds) from late
         except (psycopg.Error, UnicodeError) as error:
+            # Further lines quote the statement and point into it.
             raise Failed(f"PostgreSQL says: {str(error).partition(chr(10))[0]}") from error
 
 
@@ -197,8 +203,13 @@ def columns_of(connection: psycopg.Connection, place: str, table: str) -> list[C
     ]
 
 
+def _rewritten(sql: str) -> bytes:
+    """Write a statement anew from its parse, so that the server gets nothing that the guard has not seen."""
+    return sqlglot.parse_one(sql, read="postgres").sql("postgres", comments=False).encode()
+
+
 def _run(connection: psycopg.Connection, statement: str) -> None:
-    """Run a statement that is put together here, of quoted names and numbers."""
+    """Run a statement of this module, made of quoted names and numbers."""
     connection.execute(statement.encode())
 
 
@@ -207,12 +218,12 @@ def _insert(
 ) -> None:
     """Insert rows; one that a constraint or a type refuses is left out."""
     marks = ", ".join(["%s"] * len(columns))
-    names = names_of(columns).replace("%", "%%")
+    names = names_of(columns).replace("%", "%%")  # psycopg reads % as a parameter
     into = f"INSERT INTO {quoted(table)} ({names}) OVERRIDING SYSTEM VALUE"
     statement = f"{into} VALUES ({marks}) ON CONFLICT DO NOTHING".encode()
     for row in rows:
         try:
-            with connection.transaction():
+            with connection.transaction():  # a savepoint, since a refused row would end the transaction
                 connection.execute(statement, row)
         except (psycopg.errors.IntegrityError, psycopg.errors.DataError):
             continue

@@ -27,7 +27,7 @@ Rewriting = Literal["sargable", "suffix", "alternatives", "correlated"]
 
 
 def rewrite(how: Rewriting, query: str, catalogue: Catalogue, dialect: Dialect) -> str:
-    """Rewrite a query; give it back as it was where there is nothing to rewrite."""
+    """Rewrite a query; return it unchanged if there is nothing to rewrite."""
     tree = qualified(query, catalogue, dialect)
     before = tree.sql(dialect)
     if how != "correlated":
@@ -41,14 +41,12 @@ def rewrite(how: Rewriting, query: str, catalogue: Catalogue, dialect: Dialect) 
 
 
 def _bared(predicate: exp.Expr, catalogue: Catalogue, dialect: Dialect) -> exp.Expr | None:
-    """Rewrite a predicate to test its bare column, if a rule for it exists.
-
-    SQLite's LIKE ignores case, so no range is equal to its prefix pattern.
-    """
+    """Rewrite a predicate to test its bare column, if a rule for it exists."""
     if isinstance(predicate, exp.Like):
         pattern, prefix = predicate.expression, predicate.expression.name.removesuffix("%")
         literal = isinstance(predicate.this, exp.Column) and isinstance(pattern, exp.Literal)
         plain = literal and prefix and prefix != pattern.name and not set("%_") & set(prefix)
+        # SQLite's LIKE ignores case, so that no range is equal to its prefix pattern.
         return _starts_with(predicate.this, prefix) if plain and dialect == "postgres" else None
     found = compared(predicate)
     side, comparison, constant = found or (predicate, exp.EQ, predicate)
@@ -56,7 +54,7 @@ def _bared(predicate: exp.Expr, catalogue: Catalogue, dialect: Dialect) -> exp.E
         return None
     if isinstance(side, exp.Substring):
         return _bared_substring(side, comparison, constant)
-    if isinstance(side, exp.Lower):
+    if isinstance(side, exp.Lower):  # equal only where the data are in lower case, which the run tells
         return _compare(side.this, comparison, constant) if constant.name == constant.name.lower() else None
     if isinstance(side, exp.Cast) and comparison is exp.EQ:  # in the column's own type, only equality stays
         is_text = catalogue.get(table_of(side.this), {}).get(side.this.name) == "TEXT"
@@ -76,7 +74,7 @@ def _bared_substring(side: exp.Substring, comparison: type[exp.Expr], constant: 
 
 
 def _bared_arithmetic(side: exp.Binary, comparison: type[exp.Expr], constant: exp.Expr) -> exp.Expr | None:
-    """Undo what is computed of a whole column with a whole number.
+    """Undo arithmetic with an integer on an integer column.
 
     `c * k > n` is `c > floor(n / k)`, and `c / k = n` is `c >= n * k AND c < (n + 1) * k`, for k, n > 0.
     """
@@ -87,7 +85,8 @@ def _bared_arithmetic(side: exp.Binary, comparison: type[exp.Expr], constant: ex
         return _compare(column, comparison, limit - by if isinstance(side, exp.Add) else limit + by)
     up = comparison in (exp.GTE, exp.LT)
     if isinstance(side, exp.Mul) and by >= 1 and not (comparison is exp.EQ and limit % by):
-        return _compare(column, comparison, -(-limit // by) if up else limit // by)
+        return _compare(column, comparison, -(-limit // by) if up else limit // by)  # rounded up, or down
+    # Below 1 the databases round a quotient towards 0, and the bounds would be others.
     if not isinstance(side, exp.Div) or by < 1 or limit < 1:
         return None
     this, following = limit * by, (limit + 1) * by
@@ -110,7 +109,7 @@ def _compare(column: exp.Expr, comparison: type[exp.Expr], constant: exp.Expr | 
 
 
 def _starts_with(column: exp.Expr, prefix: str) -> exp.Expr:
-    """Bound the texts that start so: from the prefix to where its last character is one higher."""
+    """Return the range of texts with a prefix: up to the prefix with its last character raised by one."""
     after = prefix[:-1] + chr(ord(prefix[-1]) + 1)
     return exp.and_(
         _compare(column, exp.GTE, exp.Literal.string(prefix)),
@@ -124,6 +123,7 @@ def _suffix(predicate: exp.Expr, _: Catalogue, dialect: Dialect) -> exp.Expr | N
     plain = isinstance(column, exp.Column) and isinstance(pattern, exp.Literal)
     if not plain or not end or end == pattern.name or set("%_") & set(end):
         return None
+    # SQLite has no RIGHT; its SUBSTR counts a negative start from the end.
     name, length = ("RIGHT", len(end)) if dialect == "postgres" else ("SUBSTR", -len(end))
     last = exp.Anonymous(this=name, expressions=[column.copy(), exp.Literal.number(length)])
     return exp.EQ(this=last, expression=exp.Literal.string(end))
@@ -140,7 +140,7 @@ def _union(predicate: exp.Expr, catalogue: Catalogue, _: Dialect) -> exp.Expr | 
         exp.select(key.copy()).from_(exp.to_table(table).as_(alias)).where(branch.copy())
         for branch in predicate.flatten()
     ]
-    return key.isin(query=exp.union(*branches))
+    return key.isin(query=exp.union(*branches))  # of keys: a row that meets both branches comes once
 
 
 _CHANGES: Mapping[str, Callable[[exp.Expr, Catalogue, Dialect], exp.Expr | None]] = {

@@ -1,4 +1,4 @@
-"""Query tuning on SQLite: a file in this process's folder for each database, and copies of it in memory.
+"""Query tuning on SQLite: one file for each database of this process, and copies of it in memory.
 
 The file is drawn for a schema that comes with Mneme, made by CREATE TABLE statements, or read from a file of
 the user's own, which is never written to. Times are the thread's CPU seconds: the copy is in memory, so that
@@ -36,7 +36,7 @@ from mneme.environments.sql_tuning.records import ColumnFacts, Failed, Kind, Lat
 MAX_DATABASE_FILES = 24  # files that are kept; beyond that the oldest is made again when needed
 STEPS_BETWEEN_CHECKS = 20_000  # of SQLite's machine between two looks at the clock: about a millisecond
 MAX_COPIED_BYTES = 64 * 2**20
-"""Bytes of a user's database that is copied whole; of a larger one, rows are taken."""
+"""Maximum bytes of a user's database that is copied whole; a larger one is sampled."""
 
 READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
 WRITING = {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE, sqlite3.SQLITE_CREATE_TABLE}
@@ -47,10 +47,8 @@ REFUSED_FUNCTIONS = (
     *("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"),
     *("printf", "format"),  # one call can run without end, and the time limit is not checked during it
 )
-LIST_TABLES = (
-    "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' "
-    "AND sql NOT LIKE 'CREATE VIRTUAL%'"
-)
+FILLABLE = "type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+READABLE = "type IN ('table', 'view')"
 
 Mode = Literal["own", "asking", "preparing"]
 Make = Callable[[sqlite3.Connection], None]
@@ -65,10 +63,8 @@ class SqliteDatabase(Database):
     def __init__(self, key: str, make: Make) -> None:
         self.key, self._make = key, make
         with closing(self._open()) as opened:
-            self.columns = {
-                name: columns_of(opened, name) for (name,) in opened.execute(LIST_TABLES).fetchall()
-            }
-            self.catalogue = _catalogue(opened)
+            self.columns = columns_of(opened)
+            self.catalogue = catalogue_of(columns_of(opened, READABLE))
 
     @classmethod
     def drawn(cls, schema: Schema, seed: int, rows: int) -> "SqliteDatabase":
@@ -92,6 +88,7 @@ class SqliteDatabase(Database):
     @contextmanager
     def copy(self, limits: Limits) -> Iterator["SqliteCopy"]:
         """Yield a copy in memory, which is deleted at the end."""
+        # Without an isolation level, sqlite3 begins no transaction of its own before a statement.
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
             with closing(self._open()) as original:
                 original.backup(copy)
@@ -109,7 +106,7 @@ class SqliteDatabase(Database):
             yield SqliteCopy(twin, limits, list(self.catalogue))
 
     def smaller(self, by: int) -> "SqliteDatabase":
-        """Return the database with so many times fewer rows in its large tables, but a hundred."""
+        """Return the database with so many times fewer rows in its large tables, at least about 100 each."""
 
         def thinned(target: sqlite3.Connection) -> None:
             with closing(self._open()) as original:
@@ -124,12 +121,13 @@ class SqliteDatabase(Database):
         with _making:
             if self.key not in _made:
                 file.unlink(missing_ok=True)  # a making that was interrupted
+                # As a URI, so that ATTACH in `_sample` takes one, too: with mode=ro.
                 with closing(sqlite3.connect(file, uri=True, isolation_level=None)) as made:
                     self._make(made)
                 _made[self.key] = file
             _made.move_to_end(self.key)
             if len(_made) > MAX_DATABASE_FILES:
-                _made.popitem(last=False)[1].unlink()
+                _made.popitem(last=False)[1].unlink()  # who has it open goes on reading it
             return sqlite3.connect(f"file:{file}?mode=ro", uri=True)
 
 
@@ -139,18 +137,24 @@ class SqliteCopy(DatabaseCopy):
     clock = time.thread_time
 
     def __init__(self, copy: sqlite3.Connection, limits: Limits, tables: Sequence[str]) -> None:
-        super().__init__(copy, limits)
+        self._connection, self._limits = copy, limits
         self._tables = {name.lower() for name in tables}
         self._mode: Mode = "own"
         self._denied = ""
         self._deadline = 0.0
+        # The deadline is not looked at within one function call, so a call may not grow without end.
         copy.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1_000_000)
-        copy.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-        copy.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000)
-        copy.set_authorizer(self._authorize)
+        copy.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)  # no other file is opened
+        copy.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000)  # matching may take its square
+        copy.set_authorizer(self._authorize)  # SQLite's own judgement, beside that of `guard`
         copy.set_progress_handler(
             lambda: int(self._mode != "own" and time.thread_time() > self._deadline), STEPS_BETWEEN_CHECKS
         )
+
+    def prepare(self, sql: str) -> None:
+        """Run a preparatory statement."""
+        with self._guarded(sql, self._limits.seconds, writing=True):
+            self._connection.execute(sql)
 
     def size(self) -> int:
         """Return the size of everything in the copy."""
@@ -158,7 +162,7 @@ class SqliteCopy(DatabaseCopy):
             self._connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("page_count", "freelist_count", "page_size")
         )
-        return int((pages - free) * size)
+        return int((pages - free) * size)  # pages that a deletion has freed stay in the file
 
     def indexes(self, table: str) -> list[str]:
         """Return the statements of a table's indexes."""
@@ -168,10 +172,13 @@ class SqliteCopy(DatabaseCopy):
     def _cursor(self, sql: str) -> AbstractContextManager[sqlite3.Cursor]:
         return closing(self._connection.execute(sql))
 
-    def _planned(self, sql: str) -> str:
+    def plan(self, sql: str) -> str:
+        """Describe how a query would run, a step on each line."""
         depth: dict[object, int] = {0: -1}
         lines = []
-        for step, parent, _, words in self._connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall():
+        with self._guarded(sql, self._limits.seconds):
+            steps = self._connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()
+        for step, parent, _, words in steps:
             depth[step] = depth.get(parent, -1) + 1
             lines.append(f"{'  ' * depth[step]}{words}")
         return "\n".join(lines)
@@ -194,11 +201,9 @@ class SqliteCopy(DatabaseCopy):
     def _authorize(
         self, action: int, first: str | None, second: str | None, database: str | None, _: str | None
     ) -> int:
-        """Return SQLite's code: allowed or denied by the mode. It is asked for each part of a statement.
-
-        A read without a database belongs to the query.
-        """
+        """Return SQLite's code: allowed or denied by the mode. It is asked for each part of a statement."""
         name, function, prepares = (first or "").lower(), (second or "").lower(), self._mode == "preparing"
+        # COUNT(*), and what a WITH clause names, is read without naming a database.
         known = database is None or name in self._tables or (prepares and name in CATALOGUE)
         self._denied = ""
         if self._mode == "own":
@@ -208,7 +213,7 @@ class SqliteCopy(DatabaseCopy):
                 self._denied = f"The function {function!r} is refused."
         elif action not in (PREPARING if prepares else READING):
             self._denied = f"A statement of this kind may not do that (SQLite's action {action} on {name!r})."
-        elif action in WRITING and name not in CATALOGUE:
+        elif action in WRITING and name not in CATALOGUE:  # CREATE INDEX and ANALYZE write into those
             self._denied = f"Nothing may be written into {name!r}."
         elif action == sqlite3.SQLITE_READ and not known:
             self._denied = f"The table {name!r} may not be read."
@@ -225,12 +230,17 @@ def statements_of(database: sqlite3.Connection) -> list[str]:
     return [str(sql) for (sql,) in found]
 
 
-def columns_of(database: sqlite3.Connection, table: str) -> list[ColumnFacts]:
-    """Return the columns that rows are inserted with: none that SQLite computes."""
-    columns = list[ColumnFacts]()
-    found = database.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
-    for _, name, declared, not_null, _, key, hidden in found:
-        if hidden:
+def columns_of(database: sqlite3.Connection, kinds: str = FILLABLE) -> dict[str, list[ColumnFacts]]:
+    """Return the columns of each table that rows are inserted with: none that SQLite computes."""
+    columns = dict[str, list[ColumnFacts]]()
+    listed = f"SELECT name FROM sqlite_master WHERE {kinds} AND name NOT GLOB 'sqlite*'"
+    found = [
+        (table, *column)
+        for (table,) in database.execute(listed).fetchall()
+        for column in database.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
+    ]
+    for table, _, name, declared, not_null, _, key, hidden in found:
+        if hidden:  # generated, or of a virtual table's arguments
             continue
         words = declared.upper()
         kind: Kind = "real"  # as SQLite's rules of affinity have it
@@ -242,15 +252,9 @@ def columns_of(database: sqlite3.Connection, table: str) -> list[ColumnFacts]:
         elif not words or "BLOB" in words:
             kind = "other"
         nullable = not not_null and not key
-        columns.append(ColumnFacts(name=name, kind=kind, nullable=nullable, key=key == 1, is_time=is_time))
+        facts = ColumnFacts(name=name, kind=kind, nullable=nullable, key=key == 1, is_time=is_time)
+        columns.setdefault(table, []).append(facts)
     return columns
-
-
-def _catalogue(opened: sqlite3.Connection) -> dict[str, dict[str, str]]:
-    """Return tables and views, with their columns and types."""
-    found = opened.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
-    names = [name for (name,) in found if not name.startswith("sqlite")]
-    return catalogue_of({name: columns_of(opened, name) for name in names})
 
 
 def insert(
@@ -263,7 +267,7 @@ def insert(
     )
 
 
-_making = threading.RLock()
+_making = threading.RLock()  # re-entered: `smaller` opens the whole database to make the thinned one
 _made: OrderedDict[str, Path] = OrderedDict()
 
 
@@ -276,6 +280,7 @@ def _folder() -> Path:
 
 
 def _draw(schema: Schema, seed: int, rows: int, made: sqlite3.Connection) -> None:
+    # No journal: an interrupted making is begun anew.
     made.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN")
     drawn = draw(schema, seed, rows)
     for table, columns in schema.tables().items():
@@ -288,19 +293,21 @@ def _draw(schema: Schema, seed: int, rows: int, made: sqlite3.Connection) -> Non
 
 
 def _declare(ddl: str, query: str, rows: int, made: sqlite3.Connection) -> None:
-    made.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    made.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)  # the user's script makes tables, and opens no file
     try:
         made.executescript(ddl)
     except sqlite3.Error as wrong:
         hint = "Give CREATE TABLE … as SQLite reads it."
         raise BadInput(f"The schema cannot be made: SQLite says: {wrong}", hint) from wrong
     made.execute("BEGIN")
-    known = constants_of(qualified(query, _catalogue(made), "sqlite"))
-    tables = [table for (table,) in made.execute(LIST_TABLES).fetchall()]
-    empty = [each for each in tables if not made.execute(f"SELECT 1 FROM {quoted(each)} LIMIT 1").fetchone()]
-    keys = {table: made.execute(f"PRAGMA foreign_key_list({quoted(table)})").fetchall() for table in empty}
+    known = constants_of(qualified(query, catalogue_of(columns_of(made, READABLE)), "sqlite"))
+    columns = {
+        table: found
+        for table, found in columns_of(made).items()
+        if not made.execute(f"SELECT 1 FROM {quoted(table)} LIMIT 1").fetchone()
+    }
+    keys = {table: made.execute(f"PRAGMA foreign_key_list({quoted(table)})").fetchall() for table in columns}
     refers = {table: {each[3]: each[2] for each in found} for table, found in keys.items()}
-    columns = {table: columns_of(made, table) for table in empty}
     for table, drawn in filled(columns, refers, rows, known):
         insert(made, table, columns[table], drawn)
     made.execute("COMMIT")
@@ -313,6 +320,7 @@ def _read(file: Path, size: int, copy: sqlite3.Connection) -> None:
                 original.backup(copy)
             else:
                 _sample(original, copy, str(file), lambda rows: -(-rows // MAX_ROWS))
+        # A backup keeps the mode WAL, in which readers leave files beside the database.
         copy.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.Error as wrong:
         raise BadInput(f"{file} cannot be read as a SQLite database: {wrong}", "Check the file.") from wrong
@@ -328,8 +336,8 @@ def _sample(
     copy.execute("BEGIN")
     for statement in tables:
         copy.execute(statement)
-    for (name,) in original.execute(LIST_TABLES).fetchall():
-        table, columns = quoted(name), names_of(columns_of(original, name))
+    for name, facts in columns_of(original).items():
+        table, columns = quoted(name), names_of(facts)
         (rows,) = original.execute(f"SELECT COUNT(*) FROM {table}").fetchone()
         by = max(1, step(rows))
         taken = f"INSERT INTO {table} ({columns}) SELECT {columns} FROM source.{table}"
@@ -338,7 +346,7 @@ def _sample(
         except sqlite3.OperationalError:  # a table WITHOUT ROWID
             copy.execute(f"{taken} LIMIT {max(1, rows // by)}")
     for statement in statements:
-        if statement not in tables:
+        if statement not in tables:  # indexes last: to keep them up to date for each row takes longer
             copy.execute(statement)
     copy.execute("COMMIT")
     copy.execute("DETACH source")

@@ -70,7 +70,7 @@ class TuningTask(BaseModel, frozen=True):
 
 
 class _Shape(BaseModel):
-    """A query's words and text, before it is a task; `draw` says what its placeholders are drawn from."""
+    """The description and query of a task with placeholders; `draw` has what their values are drawn from."""
 
     asks: str
     query: str
@@ -93,6 +93,7 @@ class _Lookup:
         self._function, self._drawn = function, drawn
 
     def __getitem__(self, key: int | str) -> object:
+        # `{at[days-30]}`: 30 days less than was drawn for `days`.
         first, *less = (float(self._drawn.get(name, name)) for name in str(key).split("-"))
         return self._function(first - sum(less))
 
@@ -111,6 +112,7 @@ def tasks(
     dice = random.Random(f"sql_tuning {seed}")  # noqa: S311  an experiment's order, no secret
     turns = [families[n % len(families)] for n in range(count)]
     dice.shuffle(turns)
+    # Each schema once before any comes again, in an order drawn anew.
     rounds = [dice.sample(list(schemas), len(schemas)) for _ in range(math.ceil(count / len(schemas)))]
     places = [name for names in rounds for name in names][:count]
     drawn = []
@@ -192,13 +194,13 @@ def _as_task(name: str, family: Family, schema: Schema, shape: _Shape, database_
 
 
 def _amount(upper_share: float) -> int:
-    """Return the amount that this share of facts exceeds."""
+    """Return the amount that this share of facts exceeds: a quantile of the distribution in `draw`."""
     return int(MEDIAN_AMOUNT * math.exp(AMOUNT_SPREAD * NormalDist().inv_cdf(1 - upper_share)))
 
 
 def _filled(shape: _Shape, schema: Schema, dice: random.Random) -> _Shape:
-    """Draw what a shape leaves open, and write its words and its query in a schema's names."""
-    if schema.epoch and shape.epoch:
+    """Draw the values of a shape's placeholders, and fill in a schema's names."""
+    if schema.epoch and shape.epoch:  # times are numbers there, and text functions do not fit
         shape = shape.epoch
     fields = schema.model_dump()
     named = {**fields, **fields["columns"], "e": fields["entity_columns"], "half": schema.entities // 2}

@@ -4,10 +4,9 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from dataclasses import dataclass
 from typing import NamedTuple, Self, cast
 
-import sqlglot
 from sqlglot import exp
 
 from mneme.core.errors import BadInput, needs
@@ -35,44 +34,33 @@ from mneme.environments.worlds import Solution
 
 # Two measurements at once would slow each other down, so one waits for the other.
 _turn = threading.Lock()
-_described: dict[str, str] = {}  # a made database stays as it is
+_described: dict[str, str] = {}  # by key: a database with another content has another key
 _keeping: dict[tuple[str, str], bool] = {}
 
 
 Asked = tuple[DatabaseCopy, str]
+Timing = tuple[float, float, float]
+"""The speed-up, and the seconds of the original and of a solution, one right after the other."""
 
 
 class Baseline(NamedTuple):
-    """The original query: its result where it came to an end, and its seconds."""
+    """The first run of the original query: its result, None if it was stopped, and its seconds."""
 
     rows: list[Row] | None
     seconds: float
 
 
-class Pair(NamedTuple):
-    """The seconds of the original and of a solution, one right after the other."""
-
-    baseline: float
-    solution: float
-
-    @property
-    def speed_up(self) -> float:
-        return self.baseline / max(self.solution, MIN_SECONDS)
-
-
-Order = Callable[[Row], object]
-SIGNIFICANT_DIGITS = 10
-"""Significant digits of a floating-point number: a sum in another order differs in the last ones."""
 SLOW_SECONDS = 1.0
-"""Seconds from which on an original is measured once and for all; a faster one beside each solution."""
+"""Seconds above which an original is measured only once; a faster one is measured beside each solution."""
 HALF_OF_ROWS = 0.5
 REDUCTIONS = (10, 100, 1000)
 MIN_SECONDS = 1e-9
 MIN_TIMINGS = 3
-"""Pairs of runs below which twice the time may be spent."""
+"""Minimum number of pairs of runs, unless they take twice the time."""
 _baselines: dict[tuple[str, str], Baseline] = {}
 
 
+@dataclass
 class SqlTuning:
     """A database with a slow query; every call works on a copy and may block for seconds.
 
@@ -80,14 +68,14 @@ class SqlTuning:
     `Measurement`; only a wrong use of this class itself raises.
     """
 
-    def __init__(self, database: Database, query: str = "", limits: Limits | None = None) -> None:
-        self._database, self.dialect = database, database.dialect
-        self.query = query
-        self.limits = limits or Limits()
+    database: Database
+    query: str
+    limits: Limits
 
     @classmethod
     def of(cls, task: TuningTask, *, rows: int = TASK_ROWS, limits: Limits | None = None) -> Self:
         """Open the database of a task, made on first use, with its slow query. Raises BadInput, NotFound."""
+        limits = limits or Limits()
         if task.is_own:
             return cls(own_database(task, rows, task.tables), task.query, limits)
         if rows < 1 or task.seed < 0:
@@ -95,16 +83,12 @@ class SqlTuning:
             raise BadInput(f"A database has at least one row and a seed from 0 on, not {given}.")
         return cls(SqliteDatabase.drawn(find_schema(task.schema_name), task.seed, rows), task.query, limits)
 
-    def within(self, limits: Limits) -> "SqlTuning":
-        """Return the same database and query, with other limits."""
-        return SqlTuning(self._database, self.query, limits)
-
     def schema(self) -> str:
         """Describe the tables: rows, columns with their distinct values, indexes."""
-        if self._database.key not in _described:
+        if self.database.key not in _described:
             described = list[str]()
-            with _turn, self._database.copy(Limits(seconds=60)) as copy:
-                for table, columns in self._database.catalogue.items():
+            with _turn, self.database.copy(Limits(seconds=60)) as copy:
+                for table, columns in self.database.catalogue.items():
                     counted = ", ".join(f"COUNT(DISTINCT {name})" for name in map(quoted, columns))
                     ((rows, *distinct),), _ = copy.ask(f"SELECT COUNT(*), {counted} FROM {quoted(table)}")
                     counts = zip(columns.items(), distinct, strict=True)
@@ -112,43 +96,42 @@ class SqlTuning:
                     there = "; ".join(copy.indexes(table))
                     ending = f"indexes: {there}" if there else "no indexes"
                     described.append(f"{table}: {rows} rows; {named}; {ending}")
-            _described[self._database.key] = "\n".join(described)
-        return _described[self._database.key]
+            _described[self.database.key] = "\n".join(described)
+        return _described[self.database.key]
 
     def explain(self, sql: str = "") -> str:
         """Return the database's plan for a query; by default for the slow query."""
         try:
-            query = checked_query(sql or self.query, self.dialect, self._database.catalogue)
-            with _turn, self._database.copy(self.limits) as copy:
+            query = checked_query(sql or self.query, self.database.dialect, self.database.catalogue)
+            with _turn, self.database.copy(self.limits) as copy:
                 return copy.plan(query)
         except (Refused, Stopped, Failed) as reason:
             return f"No plan: {reason}"
 
     def keeps_most(self, filters: Sequence[Filter]) -> bool:
-        """Return whether the query's filters keep more than half of each table's rows, counted once.
-
-        Filters that cannot be counted, such as one that takes too long, are taken to keep few rows.
-        """
-        key = (self._database.key, self.query)
+        """Return whether the query's filters keep more than half of each table's rows, counted once."""
+        key = (self.database.key, self.query)
         if key not in _keeping:
             predicates, shares = dict[str, list[str]](), list[float]()
             for each in filters:
                 predicates.setdefault(each.column.table, []).append(f"({each.predicate})")
             try:
-                with _turn, self._database.copy(self.limits) as copy:
+                with _turn, self.database.copy(self.limits) as copy:
                     for table, said in predicates.items():
                         share = f"COUNT(*) * 1.0 / (SELECT COUNT(*) FROM {table})"
                         query = f"SELECT {share} FROM {table} WHERE {' AND '.join(said)}"
-                        rows, _ = copy.ask(checked_query(query, self.dialect, self._database.catalogue))
+                        rows, _ = copy.ask(
+                            checked_query(query, self.database.dialect, self.database.catalogue)
+                        )
                         shares.append(float(str(rows[0][0] or 0)))  # nothing, where the table is empty
             except (Refused, Stopped, Failed):
-                shares.append(0.0)
+                shares.append(0.0)  # what cannot be counted is taken to keep few rows: an index is tried
             _keeping[key] = bool(shares) and min(shares) > HALF_OF_ROWS
         return _keeping[key]
 
     def run(self, solution: Solution) -> Measurement:
         """Run the original and the solution on one copy, compare their results, and time both."""
-        measured = Measurement(clock=self._database.clock)
+        measured = Measurement(clock=self.database.clock)
         if not self.query:
             raise BadInput("There is no query to compare with.", hint="Give the task one.")
         try:
@@ -163,11 +146,11 @@ class SqlTuning:
     def _measure(self, solution: Solution, measured: Measurement) -> None:
         if (count := len(solution.statements)) > self.limits.statements:
             raise Refused(f"{count} statements; {self.limits.statements} may prepare a query.")
-        dialect, catalogue = self.dialect, self._database.catalogue
+        dialect, catalogue = self.database.dialect, self.database.catalogue
         original = checked_query(self.query, dialect, catalogue)
         rewritten = checked_query(solution.query or self.query, dialect, catalogue)
         statements = checked_preparation(solution.statements, dialect, catalogue)
-        with self._database.copy(self.limits) as copy:
+        with self.database.copy(self.limits) as copy:
             measured.table_bytes = copy.size()
             measured.plan_before = copy.plan(original)
             with self._original(original) as (baseline, again):
@@ -175,24 +158,25 @@ class SqlTuning:
                 for statement in statements:
                     before = copy.size()
                     copy.prepare(statement)
-                    if isinstance(parse(statement, self.dialect), exp.Create):
+                    # The statistics of ANALYZE take room, too, but are no index.
+                    if isinstance(parse(statement, self.database.dialect), exp.Create):
                         measured.index_bytes += max(0, copy.size() - before)
                 measured.plan_after = copy.plan(rewritten)
-                found, pair = self._raced(again, (copy, rewritten), baseline)
-        measured.baseline_seconds, measured.solution_seconds = pair
+                found, timing = self._raced(again, (copy, rewritten), baseline)
+        speed_up, measured.baseline_seconds, measured.solution_seconds = timing
         measured.error = self._compared(baseline, found, (original, rewritten), statements, measured)
         measured.correct = not measured.error
         if measured.correct:
-            measured.speed_up = pair.speed_up
+            measured.speed_up = speed_up
 
     @contextmanager
     def _original(self, query: str) -> Iterator[tuple[Baseline, Asked | None]]:
         """Yield the first run of the original, and a way to run it again; a slow one runs once."""
-        key = (self._database.key, query)
+        key = (self.database.key, query)
         if key in _baselines:
             yield _baselines[key], None
             return
-        with self._database.copy(self.limits) as copy:
+        with self.database.copy(self.limits) as copy:  # of its own: the solution's indexes are not in it
             try:
                 found = Baseline(*copy.ask(query, self.limits.baseline_seconds))
             except Late:
@@ -202,23 +186,22 @@ class SqlTuning:
                 _baselines[key] = found
             yield found, None if is_slow else (copy, query)
 
-    def _raced(self, one: Asked | None, other: Asked, baseline: Baseline) -> tuple[list[Row], Pair]:
-        """Run the original and a solution in turn; give the solution's rows and the pair of median speed-up.
-
-        A processor's pace changes within a hundredth of a second, by a factor of two and more: what runs side
-        by side is slowed alike, and a moment that hits one of both is an outlier.
-        """
+    def _raced(self, one: Asked | None, other: Asked, baseline: Baseline) -> tuple[list[Row], Timing]:
+        """Run the original and a solution in turn; return the solution's rows and the median timing."""
+        # As long as the original may take, so that a slower solution is measured and not only stopped.
         most, (copy, solution) = max(self.limits.seconds, baseline.seconds), other
-        rows, first = copy.ask(solution, most)
-        pairs = [Pair(baseline.seconds, first)]
-        spent = sum(pairs[0])
-        while len(pairs) < self.limits.runs and spent < self.limits.enough * (1 + (len(pairs) < MIN_TIMINGS)):
-            original = baseline.seconds
+        # A processor's pace changes within a hundredth of a second, by a factor of two and more: runs side by
+        # side are slowed alike, and a moment that hits one of both is an outlier, which the median ignores.
+        timings, spent, original = list[Timing](), 0.0, baseline.seconds
+        while True:
+            rows, seconds = copy.ask(solution, most)
+            timings.append((original / max(seconds, MIN_SECONDS), original, seconds))
+            spent += seconds + (original if one is not None or len(timings) == 1 else 0)
+            enough = self.limits.enough * (1 + (len(timings) < MIN_TIMINGS))
+            if len(timings) >= self.limits.runs or spent >= enough:
+                return rows, sorted(timings)[len(timings) // 2]
             if one is not None:
                 _, original = one[0].ask(one[1], self.limits.baseline_seconds)
-            pairs.append(Pair(original, copy.ask(solution, most)[1]))
-            spent += pairs[-1].solution + (0 if one is None else original)
-        return rows, sorted(pairs, key=lambda pair: pair.speed_up)[len(pairs) // 2]
 
     def _compared(
         self,
@@ -233,15 +216,15 @@ class SqlTuning:
         if baseline.rows is None:
             wrong = ""  # compared on the first smaller database on which the original comes to an end
             for by in REDUCTIONS:
-                with suppress(Late), self._database.smaller(by).copy(self.limits) as copy:
+                with suppress(Late), self.database.smaller(by).copy(self.limits) as copy:
                     measured.rows, wrong = self._same_on(copy, original, rewritten, statements)
                     break
         else:
-            order, whole = order_of(original, self.dialect), partial(self._whole, original)
-            measured.rows, wrong = len(baseline.rows), differences(baseline.rows, found, order, whole)
+            measured.rows = len(baseline.rows)
+            wrong = differences(baseline.rows, found, original, self.database.dialect, self._asked_anew)
         if wrong:
             return wrong
-        with self._database.twin(original, self.limits) as twin:
+        with self.database.twin(original, self.limits) as twin:
             try:
                 twin.ask(original)
             except (Failed, Stopped):  # in PostgreSQL, a made text that is no number stops a cast
@@ -254,10 +237,9 @@ class SqlTuning:
             return "The original gives no row, on these data or on made ones: an empty result proves nothing."
         return ""
 
-    def _whole(self, original: str) -> list[Row]:
-        """Return the rows of a query without its LIMIT."""
-        with self._database.copy(self.limits) as copy:
-            return copy.ask(without_limit(original, self.dialect), self.limits.baseline_seconds)[0]
+    def _asked_anew(self, query: str) -> list[Row]:
+        with self.database.copy(self.limits) as copy:
+            return copy.ask(query, self.limits.baseline_seconds)[0]
 
     def _same_on(
         self, copy: DatabaseCopy, original: str, rewritten: str, statements: list[str]
@@ -267,11 +249,8 @@ class SqlTuning:
         for statement in statements:
             copy.prepare(statement)
         found, _ = copy.ask(rewritten)
-
-        def whole() -> list[Row]:
-            return copy.ask(without_limit(original, self.dialect))[0]
-
-        return len(expected), differences(expected, found, order_of(original, self.dialect), whole)
+        dialect = self.database.dialect
+        return len(expected), differences(expected, found, original, dialect, lambda sql: copy.ask(sql)[0])
 
 
 def own_database(task: TuningTask, rows: int, tables: Sequence[str] | None = None) -> Database:
@@ -285,52 +264,36 @@ def own_database(task: TuningTask, rows: int, tables: Sequence[str] | None = Non
     return SqliteDatabase.declared(task.ddl, task.query, rows)
 
 
-def order_of(query: str, dialect: Dialect) -> Order | None:
-    """Return the sort keys of a query; the whole row if a sort key is not in its rows."""
-    tree = parse(query, dialect)
-    order = tree.args.get("order")
-    if order is None:
-        return None
-    names = [
-        {output.alias, output.unalias().sql(), output.output_name} for output in cast(exp.Query, tree).selects
-    ]
-    places = list[int | None]()  # the output column that a sort key is: by number, name or expression
-    for key in [each.this for each in order.expressions]:
-        if isinstance(key, exp.Literal) and key.is_int:
-            places.append(int(key.this) - 1)
-        else:
-            places.append(next((place for place, known in enumerate(names) if key.sql() in known), None))
-    return lambda row: tuple(row if place is None else row[place] for place in places)
-
-
 def differences(
-    expected: Sequence[Row], found: Sequence[Row], order: Order | None, of: Callable[[], Sequence[Row]]
+    expected: Sequence[Row],
+    found: Sequence[Row],
+    query: str,
+    dialect: Dialect,
+    ask: Callable[[str], Sequence[Row]],
 ) -> str:
-    """Return the difference of two results, in one line; "" if they are equal.
+    """Return the difference of two results of a query, in one line; "" if they are equal.
 
-    Rows that tie in the sort keys may change places; everything else is compared exactly. `of` gives all rows
-    before a LIMIT: any of the rows that tie at its end may be taken.
+    Rows that tie in the sort keys may change places; everything else is compared exactly. `ask` runs a query.
     """
-    wanted, given = [_rounded(row) for row in expected], [_rounded(row) for row in found]
-    if len(wanted) != len(given):
-        return f"The solution gives {len(given)} rows, the original {len(wanted)}."
-    missing = Counter(wanted) - Counter(given)
-    same_order = order is None or [order(row) for row in wanted] == [order(row) for row in given]
-    # Of rows that tie at the end of a LIMIT, any may be taken.
-    if missing and not (same_order and not Counter(given) - Counter(map(_rounded, of()))):
-        other = next(iter(Counter(given) - Counter(wanted)))
+    if len(expected) != len(found):
+        return f"The solution gives {len(found)} rows, the original {len(expected)}."
+    tree = cast(exp.Query, parse(query, dialect))
+    order = tree.args.get("order")
+    names = [{output.alias, output.unalias().sql(), output.output_name} for output in tree.selects]
+    places = list[int | None]()  # the output column that a sort key is: by number, name or expression
+    for key in [each.this for each in order.expressions] if order else []:
+        known = (place for place, each in enumerate(names) if key.sql() in each)
+        is_number = isinstance(key, exp.Literal) and key.is_int
+        places.append(int(key.this) - 1 if is_number else next(known, None))
+    # A sort key that is no output column is in no row: the whole row is compared in its place.
+    keys, others = ([[row if n is None else row[n] for n in places] for row in x] for x in (expected, found))
+    missing = Counter(expected) - Counter(found)
+    if missing and keys == others:  # of rows that tie at the end of a LIMIT, any may be taken
+        tree.set("limit", None)
+        tree.set("offset", None)
+        missing = missing if Counter(found) - Counter(ask(tree.sql(dialect))) else Counter()
+    if missing:
+        other = next(iter(Counter(found) - Counter(expected)))
         example = f"the original gives {next(iter(missing))!r}, the solution {other!r}"
-        return f"{missing.total()} of {len(wanted)} rows differ: {example}."
-    return "" if same_order else "The rows are the same, but in another order than the original's."
-
-
-def _rounded(row: Row) -> Row:
-    return tuple(float(f"{cell:.{SIGNIFICANT_DIGITS}g}") if isinstance(cell, float) else cell for cell in row)
-
-
-def without_limit(query: str, dialect: Dialect) -> str:
-    """Return a query without its LIMIT."""
-    tree = sqlglot.parse_one(query, read=dialect)
-    tree.set("limit", None)
-    tree.set("offset", None)
-    return tree.sql(dialect)
+        return f"{missing.total()} of {len(expected)} rows differ: {example}."
+    return "" if keys == others else "The rows are the same, but in another order than the original's."

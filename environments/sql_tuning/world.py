@@ -3,6 +3,7 @@
 import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import sqlglot
@@ -24,6 +25,7 @@ from mneme.environments.sql_tuning.patterns import (
 from mneme.environments.sql_tuning.records import Limits
 from mneme.environments.sql_tuning.tasks import TuningTask, judge, tasks
 from mneme.environments.sql_tuning.tuning import SqlTuning, own_database
+from mneme.environments.trial import NOISE
 from mneme.environments.worlds import Solution, Task, Trial, World, WorldKind, parts_of, stated
 
 QUICK_TRIAL = Limits(runs=21, enough=0.2)
@@ -33,7 +35,7 @@ LONG_TRIAL = Limits(runs=45, enough=1.5)
 QUERY_PREFIX = "Query: "
 WORLD_ROWS = 60_000
 SIMILAR_TASKS_DRAWN = 160
-"""Tasks that are drawn to find similar ones among."""
+"""Number of drawn tasks among which similar ones are found."""
 TUNING_FORM = """\
 Statements are CREATE INDEX and ANALYZE alone, in order; the query is the given one written anew, ""
 where it stays as it is. Answer, files and diff stay empty."""
@@ -70,7 +72,7 @@ class SqlTuningKind(WorldKind):
             raise BadInput(f"The task of query tuning: {wrong.errors()[0]['msg']}.", "Check it.") from wrong
         query = laid.query.strip().rstrip(";")
         if not query:
-            hint = "Give `query`, or leave the environment out."
+            hint = "Give `query` (--query), or leave the environment (--world) out."
             raise BadInput("The environment sql_tuning needs the slow query.", hint)
         laid, schema = laid.model_copy(update={"query": query}), None
         if laid.is_own:
@@ -79,7 +81,8 @@ class SqlTuningKind(WorldKind):
             schema = find_schema(laid.schema_name)
             catalogue = schema.tables()
         laid = laid.model_copy(update={"catalogue": catalogue, "time": schema.time if schema else None})
-        read = laid.structure  # tables that refer to others are large: patterns are about them first
+        read = laid.structure
+        # Tables that refer to others by a joined column are large: patterns are about them first.
         keys = {name: next(iter(columns)) for name, columns in catalogue.items()}
         facts = {schema.fact} if schema else {end.table for end in read.ends if end.column != keys[end.table]}
         tables = sorted(read.tables, key=lambda table: table not in facts)
@@ -122,11 +125,12 @@ class SqlWorld(World):
     @property
     def general(self) -> list[str]:
         """Return the features without the number of filters and the other columns."""
-        return analysis.general(self._of_query)
+        general = (analysis.GENERAL.get(feature, feature) for feature in self._of_query)
+        return [each for each in dict.fromkeys(general) if each]
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """Return SQLite's version; what a PostgreSQL server runs is not asked."""
+        """Return SQLite's version; a PostgreSQL server is not asked for its own."""
         return {} if self.task.dialect == "postgres" else {"sqlite": sqlite3.sqlite_version}
 
     def material(self) -> str:
@@ -148,9 +152,14 @@ class SqlWorld(World):
         return self.task.wanted_speed_up
 
     def applies(self, condition: str) -> bool | None:
-        """Return whether the query has the features that a condition names."""
-        counted = analysis.KEEPS_MOST in parts_of(condition)
-        return analysis.applies(condition, self.features if counted else self._of_query)
+        """Return whether the query has the features that a condition names; None if it names others."""
+        asked = {*parts_of(condition)}
+        if not asked <= analysis.SQL_FEATURES:
+            return None
+        # Whether filters keep most rows is counted on the database, so only where a condition asks for it.
+        features = self.features if analysis.KEEPS_MOST in asked else self._of_query
+        # A join or a hidden column makes another kind of query: only a condition that names it fits.
+        return analysis.STRUCTURE.intersection(features) <= asked <= {*features, *self.general}
 
     def specificity(self, condition: str) -> int:
         """Return how specific a condition is: a particular feature counts for two general ones."""
@@ -176,10 +185,11 @@ class SqlWorld(World):
             return ""
 
     def attempt(self, solution: Solution, *, quick: bool = False) -> Trial:
-        """Run a solution on a throw-away copy; once more, and longer, where noise decides."""
+        """Run a solution on a throw-away copy."""
         for limits in (QUICK_TRIAL if quick else Limits(), LONG_TRIAL):
-            trial = judge(self.task, self._tuning.within(limits).run(solution))
-            if not trial.is_near:
+            trial = judge(self.task, replace(self._tuning, limits=limits).run(solution))
+            # Within noise of the target, the measurement is repeated, and longer.
+            if not trial.correct or abs(trial.gain - trial.wanted) > NOISE * trial.wanted:
                 break
         return trial
 

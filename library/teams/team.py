@@ -17,12 +17,11 @@ from mneme.prompts.discussion.memory_template import size, wrong_in
 
 TEAMS_FOLDER = Path(__file__).parent
 NAME_PATTERN = r"^[a-z][a-z0-9_]{0,47}$"
-CHARACTERS_PER_TOKEN = 3
-"""Minimum characters per token: a memory is bounded in characters, to keep its token limit."""
+CHARACTERS_PER_TOKEN = 3  # at least: a memory is bounded in characters so that it keeps its limit of tokens
 PART_NAME = re.compile(r"[^\W\d_][\w -]{0,59}")
 """The name of a part of a document."""
 SKELETON = 0.5
-"""The share of a memory's bound that its empty template may take."""
+"""Share of a memory's bound that its empty template may take."""
 
 
 class Strict(BaseModel, extra="forbid", frozen=True):
@@ -125,12 +124,12 @@ def shipped() -> list[str]:
     return sorted(path.stem for path in TEAMS_FOLDER.glob("*.yaml"))
 
 
-def load_team(name_or_path: str) -> Team:
+def load_team(name_or_path: str, option: str = "--experts") -> Team:
     """Return a shipped team by its name, or one of your own by its file's path. Raises BadInput."""
     known = name_or_path in shipped()
     path = TEAMS_FOLDER / f"{name_or_path}.yaml" if known else Path(name_or_path).expanduser()
     if not known and path.suffix not in {".yaml", ".yml", ".json"}:
-        hint = f"One of {', '.join(shipped())}, or a YAML file. Whose memories are used: --team."
+        hint = f"{option}: one of {', '.join(shipped())}, or a YAML file."
         raise BadInput(f"No team that discusses is called {name_or_path!r}.", hint)
     try:
         return read_team(yaml.safe_load(text_of(path)), str(path))
@@ -178,12 +177,14 @@ def _wrong(team: Team) -> Iterator[str]:
     if cramped := team.cramped(team.context_tokens):
         yield f"roles.{cramped}.memory has too many slots for {team.memory_tokens} memory_tokens."
     yield from _clashes(team.document)
+    # Algorithm 1 lets task and memory exceed the context; a server would cut such a prompt without a word.
     if team.memory_tokens >= team.context_tokens:
         yield f"memory_tokens: {team.memory_tokens} leave nothing of {team.context_tokens} context_tokens."
 
 
 def _clashes(document: Document) -> Iterator[str]:
     """Yield the names of a document's parts that collide in its file, or that are invalid."""
+    # In the file an item is `Component 1`, beside the fields and the ratings.
     numbered = re.compile(rf"{re.escape(document.item)} [1-9][0-9]*", re.IGNORECASE)
     for part in ("fields", "ratings", "item_fields", "report"):
         given: dict[str, str] = getattr(document, part)

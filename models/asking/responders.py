@@ -112,9 +112,7 @@ def in_ollama(who: str) -> str:
 
 
 async def check(who: str) -> None:
-    """Check before any work that a responder can answer; `auto` can, unless MNEME_AUTO names one.
-
-    Asks no question.
+    """Check before any work, and without a question, that a responder can answer.
 
     Raises BadInput for an unknown name, ModelUnavailable if the model is not available, MnemeError if a
     package is missing.
@@ -122,7 +120,7 @@ async def check(who: str) -> None:
     responder = await resolve(who)
     provider, _, name = responder.partition(":")
     if responder == "rules" or responder in prepared or (who.strip() == "auto" and not settings().auto):
-        return
+        return  # `auto` has just found a model that is there, unless MNEME_AUTO names one
     if provider == "ollama":
         known = await catalogue.digests(settings().ollama_url)
         if not {name, f"{name}:latest"} & set(known):

@@ -96,7 +96,7 @@ LETTER_RUN = re.compile(r"[^\W\d_]+")
 
 
 class RepetitionDetector:
-    """Watch a stream; `counted` items that numbers alone tell apart may follow each other; None: any."""
+    """Detect endless repetition in a stream; `counted` items may differ only in numbers; None: any number."""
 
     def __init__(self, counted: int | None = None) -> None:
         self.tail = ""

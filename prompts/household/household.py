@@ -186,6 +186,7 @@ class Knowledge(BaseModel):
 
     def missing(self) -> dict[str, int]:
         """Return how many things of each class are neither placed nor in anybody's hands."""
+        # What is seen in hands and what is told to be in them are the same things: the larger number counts.
         held = [item.name for item in self.items if item.held_by is not None]
         left: dict[str, int] = {}
         for need in self.needs:
@@ -219,5 +220,6 @@ def _target(knowledge: Knowledge, need: Need) -> Spot:
     if need.room in {room.id for room in knowledge.rooms}:
         return need
     usual = STANDS.get(need.name, "kitchen")
+    # Rather a room that nobody has been in: in one that was seen, the target would have been seen, too.
     rooms = sorted(knowledge.rooms, key=lambda room: (room.name != usual, room.seen is not None))
     return need.model_copy(update={"room": rooms[0].id, "x": rooms[0].x, "z": rooms[0].z})

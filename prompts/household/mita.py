@@ -128,6 +128,7 @@ class Allocation(BaseModel):
     """A joint action: one option for each member."""
 
     reason: Reason = Field(description="One or two sentences: why these actions together.")
+    # Before the choices: where a wish forbids the task, all members wait, and the episode ends as not done.
     forbidden: str = Field(
         "",
         max_length=MAX_WISH_CHARS,
@@ -201,6 +202,7 @@ def a_wish_that_forbids_was_told(given: CrossContext, answer: Allocation) -> Non
         raise ValueError("No wish was told that could forbid the task: leave forbidden empty.")
 
 
+# A doubt: the manager may have answered in other words than the member's name.
 @allocate_actions.doubt
 def who_insists_is_heeded_or_answered(given: CrossContext, answer: Allocation) -> None:
     """Ask why a proposal that was made again and again is not kept, where the reason does not say."""

@@ -5,8 +5,8 @@ world estimates (`environments/household/walking.py`).
 
 - `whereabouts`: where a missing thing may be, by common sense and by what was seen.
 - `errands`: what is to be fetched, delivered and looked for, and how many steps lie between.
-- `search_routes`: routes of one or more members through all of that, while something is still to be found.
-- `joint_routes`: the same for a whole team, followed in samples of where things may be (the manager's).
+- `routes`: routes of one or more members through all of that, while something is still to be found; for a
+  whole team they are followed in samples of where things may be (the manager's).
 - `rounds`: shortest rounds of fetching and delivering, once everything is found.
 - `judgement`: what each option is worth to one member (the proposals of every method).
 - `teamwork`: one option for each member of a team, together (the manager's allocation, eq. 4).

@@ -7,8 +7,6 @@ from mneme.environments.household.walking import Corner, steps_to_visit
 from mneme.prompts.household.household import Item, Knowledge, Worker, spots_of
 from mneme.rules.household.whereabouts import Whereabouts
 
-HANDS = 2
-
 
 class Aim(NamedTuple):
     """An action on a target."""
@@ -18,22 +16,16 @@ class Aim(NamedTuple):
 
 
 class Errands:
-    """The errands of a household, and the distances to them."""
+    """The errands of a household, and the distances to them; `taken` are targets that others go for."""
 
     def __init__(self, knowledge: Knowledge, taken: Sequence[int] = ()) -> None:
         self.knowledge, self.taken = knowledge, frozenset(taken)
         self.rooms = frozenset(room.id for room in knowledge.rooms)
         self.spots = spots_of(knowledge)
         self.targets = {need.thing: need.id for need in knowledge.needs if need.placed < need.wanted}
+        # A place may have things of several targets: the first that lacks something stands for them all.
         self._home = next(iter(self.targets.values()), knowledge.needs[0].id)
         self._homes = {item.id: self.targets.get(item.name, self._home) for item in knowledge.items}
-        missing = knowledge.missing()
-        self.wanted = [
-            item
-            for item in knowledge.items
-            if missing.get(item.name, 0) > 0 and item.held_by is None and not item.placed
-            if item.id not in self.taken
-        ]
         self.whereabouts = Whereabouts(knowledge)
         gains = self.whereabouts.gains()
         self.gains = {place: gain for place, gain in gains.items() if place not in self.taken}
@@ -67,15 +59,15 @@ class Errands:
 
     def needed(self, workers: Sequence[Worker]) -> list[Item]:
         """Choose as many things of each class as are missing, those that are fetched and brought soonest."""
-        left = dict(self.knowledge.missing())
-        chosen: list[Item] = []
+        left, chosen = self.knowledge.missing(), list[Item]()
+        loose = [item for item in self.knowledge.items if item.held_by is None and not item.placed]
 
         def trip(item: Item) -> int:
             nearest = min(self.steps(worker.corner, item.id) for worker in workers)
             return nearest + self.steps(item.corner, self.home(item.id))
 
-        for item in sorted(self.wanted, key=trip):
-            if left.get(item.name, 0) > 0:
+        for item in sorted(loose, key=trip):
+            if left.get(item.name, 0) > 0 and item.id not in self.taken:
                 left[item.name] -= 1
                 chosen.append(item)
         return chosen

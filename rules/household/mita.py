@@ -1,7 +1,5 @@
 """Rules that answer the questions of MiTa, `prompts/household/mita.py` and `synopsis.py`."""
 
-from collections.abc import Iterable
-
 from mneme.prompts.household import mita as questions
 from mneme.prompts.household import synopsis
 from mneme.prompts.household.household import Item
@@ -52,23 +50,18 @@ def summarise_passage(given: Passage) -> Synopsis:
 
 
 def _narrative(given: Passage, loose: list[Item]) -> str:
+    """Tell what changed, what is where, and who did what, in as many sentences as a narrative holds."""
     labels = {number: f"<{name}> ({number})" for number, name in given.called.items()}
     held = {each.name: " and ".join(labels[thing] for thing in each.hands) for each in given.workers}
-    return _whole(
-        [
-            f"{given.change}.",
-            *(f"{item.label} is {item.holder or f'in {labels[item.room]}'}." for item in loose),
-            *(f"{name} holds {things}." for name, things in held.items() if things),
-            *(f"{labels[room]} was searched by {' and '.join(who)}." for room, who in given.searched.items()),
-            *(f"{line}." for line in given.actions.splitlines() if not line.endswith("under way")),
-        ]
-    )
-
-
-def _whole(sentences: Iterable[str]) -> str:
-    """Join as many whole sentences as a narrative holds; one cut short might say something false."""
+    sentences = [
+        f"{given.change}.",
+        *(f"{item.label} is {item.holder or f'in {labels[item.room]}'}." for item in loose),
+        *(f"{name} holds {things}." for name, things in held.items() if things),
+        *(f"{labels[room]} was searched by {' and '.join(who)}." for room, who in given.searched.items()),
+        *(f"{line}." for line in given.actions.splitlines() if not line.endswith("under way")),
+    ]
     text = ""
     for sentence in sentences:
-        if len(text) + len(sentence) < NARRATIVE:
+        if len(text) + len(sentence) < NARRATIVE:  # one cut short might say something false
             text = f"{text} {sentence}".strip()
     return text

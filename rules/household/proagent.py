@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from mneme.environments.household.walking import steps_if_known, steps_into, steps_to_act
+from mneme.environments.household.world import HANDS
 from mneme.prompts.household import proagent as questions
 from mneme.prompts.household.household import Kind, Option, Spot, View, Worker, spots_of
 from mneme.prompts.household.proagent import UNKNOWN_ROOM, Intention, Observed, Plan, Scene, is_done
-from mneme.rules.household.errands import HANDS
 from mneme.rules.household.judgement import best
 from mneme.rules.registry import rule
 
@@ -50,11 +50,12 @@ def _is_nearer(given: Scene, intention: Intention) -> bool:
 
 def infer(given: Scene, observed: Observed) -> Intention:
     """Return the target that a teammate probably intends."""
-    number = observed.teammate
+    number, target = observed.teammate, observed.intended
     if observed.seen is None or given.step - observed.seen > OLD:
         return Intention(teammate=number, reason="It was not seen for long.", target=UNKNOWN_ROOM)
-    if stands(given, observed):
-        return Intention(teammate=number, reason="It is probably still at it.", target=observed.intended)
+    is_ruled_out = target == UNKNOWN_ROOM or target in observed.contradicted
+    if not (is_ruled_out or given.step > observed.due + OLD or is_done(given, target)):
+        return Intention(teammate=number, reason="It is probably still at it.", target=target)
     stead = in_stead_of(given, observed)
     if stead is None or not stead.options:
         return Intention(teammate=number, reason="There is nothing for it to do.", target=UNKNOWN_ROOM)
@@ -63,14 +64,6 @@ def infer(given: Scene, observed: Observed) -> Intention:
     return Intention(
         teammate=number, reason=f"In its place I would {option.kind} {option.name}.", target=target
     )
-
-
-def stands(given: View, observed: Observed) -> bool:
-    """Return whether a teammate's inferred intention may still be under way."""
-    target = observed.intended
-    if target == UNKNOWN_ROOM or target in observed.contradicted or given.step > observed.due + OLD:
-        return False
-    return not is_done(given, target)
 
 
 def in_stead_of(given: View, observed: Observed) -> View | None:
@@ -82,7 +75,7 @@ def in_stead_of(given: View, observed: Observed) -> View | None:
         **{name: getattr(given, name) for name in ("step", "needs", "rooms", "doors", "containers", "items")},
         workers=given.workers,
         me=worker.number,
-        taken=[],
+        taken=[],  # what it thinks of the others is not known
         options=_options_of(given, worker, observed.contradicted),
     )
 

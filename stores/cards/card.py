@@ -4,17 +4,8 @@ Beyond the paper's fields a card has `scope` (the domain or environment it was l
 it makes the card's identity), `rules` (§7, task 3), the outcomes of its last tasks, the status it returns
 to from a dispute, an archive or a deprecation, and warnings against showing it to agents (`flags`).
 
-A team's cards are records of the ledger (`CardRecords`), changed one version at a time.
-
-Retrieved cards are ranked by §4's weights and the numbers of a card that they are applied to:
-
-- *Confidence* (§4: 25 %) has two terms: 15 % for a card's own, and 10 % for its *standing*, so that of two
-  cards that are alike otherwise the verified one is first; a disputed one stands between.
-- *Success* saturates, since the first successes say more than the hundredth: n / (n + saturation) times
-  the success rate, so that 3 successes in 3 tasks count 0.5 and 23 in 25 count 0.81.
-- *Recency* halves with every half-life since the lesson was learned or rewritten. "Long-proven" cards do
-  not age: those that are verified, with at least `proven_successes` successes at a rate of at least
-  `proven_rate`.
+A team's cards are records of the ledger (`CardRecords`), changed one version at a time. Retrieved cards are
+ranked by §4's weights (`ranking`) of numbers that are stored beside a card (`ranking_numbers`).
 """
 
 import hashlib
@@ -47,15 +38,15 @@ DERIVED_FIELDS = ("success", "standing", "proven", "renewed", "expires")
 
 
 class Frozen(BaseModel, frozen=True):
-    """A record that does not change."""
+    """An immutable model."""
 
 
 class Part(Frozen, extra="forbid"):
-    """A part of a card, strict about its fields: what YAML misspells is refused."""
+    """A part of a card, strict about its fields: one that YAML misspells is refused."""
 
 
 class Rule(Part):
-    """Under which condition to do what."""
+    """A condition, and what to do where it holds."""
 
     condition: str = Field(min_length=1)
     pattern: str = Field(min_length=1)
@@ -83,20 +74,16 @@ class FailureMode(Part):
 
 
 class TaskOutcome(Part):
-    """How one task went that used the card; `confidence` is the leader's, and counts as 0 on failure."""
+    """The outcome of one task that used a card, with the leader's confidence in its solution."""
 
     task: str = Field(min_length=1)
     success: bool
     confidence: float = Field(1.0, ge=0, le=1)
     features: str = Field("", description="What mattered in the task, where its world can tell.")
 
-    @property
-    def worth(self) -> float:
-        return self.confidence if self.success else 0.0
-
 
 class Evidence(Part):
-    """The tasks that a card rests on, counted, and the latest of them with their outcomes."""
+    """The tasks that a card rests on: their numbers, and the outcomes of the latest."""
 
     task_ids: list[str] = []
     success_count: int = Field(0, ge=0)
@@ -114,7 +101,7 @@ class Evidence(Part):
     @property
     def recent_rate(self) -> float | None:
         """Return the success rate of the whole window; None while it is not full."""
-        if len(self.recent) < SUCCESS_WINDOW:
+        if len(self.recent) < SUCCESS_WINDOW:  # §5 says "over 10 tasks": two failures deprecate no card
             return None
         return sum(outcome.success for outcome in self.recent) / SUCCESS_WINDOW
 
@@ -168,7 +155,7 @@ class Lesson(Part):
     @property
     def card_id(self) -> str:
         """Return the id of the card that this lesson makes: the same for the same claim and scope."""
-        said = f"{normalised(self.scope)}\x1f{normalised(self.claim)}"
+        said = f"{normalised(self.scope)}\x1f{normalised(self.claim)}"  # \x1f is space: it is in neither
         return f"card_{hashlib.sha256(said.encode()).hexdigest()[:16]}"
 
     @property
@@ -179,7 +166,7 @@ class Lesson(Part):
 
 
 def flags_of(lesson: Lesson) -> list[str]:
-    """Return the doubts about the texts that an agent may read, as "where: what: the words"."""
+    """Return the doubts about the texts that an agent may read, as "field: doubt: the words"."""
     said = lesson.model_dump(include={*Lesson.model_fields, "deprecated_because"})
     return [f"{where}: {doubt}" for where, text in _texts("", said) for doubt in CARD_GATE.doubts(text)]
 
@@ -224,6 +211,7 @@ class Card(Lesson):
     @property
     def shelf(self) -> ShelfName:
         """Return the card's shelf: found by everyone, by the devil's advocate alone, or by no search."""
+        # Flags first: what may be an injection is no warning to the devil's advocate either.
         if self.flags or self.status == "archived":
             return "aside"
         if self.status == "deprecated":
@@ -260,7 +248,7 @@ def without_derived(value: Value) -> Value:
 
 
 class CardVersion(Frozen):
-    """A card as it was, why it became so, who decided and when."""
+    """One version of a card: its content, the reason for it, who decided it and when."""
 
     card: Card
     at: datetime
@@ -276,7 +264,7 @@ class CardVersion(Frozen):
 
 
 class Retrieved(Frozen):
-    """A found card; the four parts sum to the score."""
+    """A retrieved card; the parts sum to its score."""
 
     card: Card
     score: float
@@ -344,10 +332,12 @@ def ranking(settings: CardSettings) -> Ranking:
     """The four-factor retrieval of §4: similarity 0.40, confidence 0.25, recency 0.15, success 0.20."""
     return Ranking(
         similarity=SIMILARITY,
+        # Of §4's 25 % for confidence, 10 % are for a card's standing ("verified > provisional"): of two cards
+        # that are alike otherwise the verified one is first; a disputed one stands between.
         fields={"confidence": 0.15, "standing": 0.10, "success": 0.20},
         recency=0.15,
         half_life_days=settings.half_life_days,
-        aged_from="renewed",
+        aged_from="renewed",  # the day when the lesson was learned or last rewritten
         ageless="proven",
         candidates=settings.candidates,
     )
@@ -357,11 +347,13 @@ def ranking_numbers(card: Card, settings: CardSettings) -> Value:
     """Return the numbers that the formula and upkeep read; `renewed` and `expires` in days since 1970."""
     evidence, rate = card.evidence, card.evidence.success_rate
     successes = evidence.success_count
+    # §4: newer cards are preferred "unless long-proven"; proven ones do not age.
     is_proven = successes >= settings.proven_successes and rate >= settings.proven_rate
     ends = {"expires": card.expires_at.timestamp() / SECONDS_A_DAY} if card.expires_at else {}
     return {
         **ends,
         "standing": STATUS_WEIGHTS.get(card.status, 0.0),
+        # The first successes say more than the hundredth: 3 of 3 tasks count 0.5, 23 of 25 count 0.81.
         "success": rate * successes / (successes + settings.saturation),
         "proven": 1.0 if card.status == "verified" and is_proven else 0.0,
         "renewed": (card.renewed_at or card.provenance.created_at).timestamp() / SECONDS_A_DAY,
@@ -417,7 +409,8 @@ class CardRecords(Shelf[Card, Card]):
         *,
         idempotency_key: str | None = None,
     ) -> Write:
-        """Return the write of a card, with what its words are flagged for now, less what a person cleared."""
+        """Return the write of a card, flagged with the doubts about its texts that no person has cleared."""
+        # At each write, whoever makes it: a change can bring in what an earlier version did not say.
         flags = [flag for flag in flags_of(value) if flag not in value.cleared]
         checked = value.model_copy(update={"flags": flags})
         return super().write(key, checked, change, expected_version, idempotency_key=idempotency_key)

@@ -38,21 +38,21 @@ CARD_FIELDS = (
 FORMER_FIELDS = ("history", "signature")
 """Fields that earlier versions wrote beside a card's."""
 IMPORTED_FIELDS = (*Lesson.model_fields, "owner", "expires_at", "valid_for")
-"""What of a card an import takes from a file, where the card is known."""
+"""Fields that an import takes from a file for a card that is there already."""
 BREAKS = "\r\x85\u2028\u2029"
 """Line breaks that YAML would read as another one, unless they are escaped."""
 MAX_CARD_FILE_CHARS = 64 * 1024 * 1024
 
 
 class Imported(Frozen):
-    """Ids of the cards that an import stored, and of those that were here just so."""
+    """Ids of the cards that an import stored, and of those that were there already, unchanged."""
 
     stored: list[str]
     unchanged: list[str]
 
 
 class CardFiles:
-    """One team's cards, out to files and in from them."""
+    """Export and import of one team's cards."""
 
     def __init__(self, records: CardRecords) -> None:
         self._records = records
@@ -68,7 +68,7 @@ class CardFiles:
         return "".join(f"{line}\n" for line in lines if json.loads(line)["key"] in ids)
 
     async def import_(self, text: str, *, change: Change) -> Imported:
-        """Take in the lessons of a YAML file, all of them or none.
+        """Import the lessons of a YAML file, all of them or none.
 
         A card that is here already must be the same, or provisional and of a lower version: a verified
         card is never overwritten. Raises BadInput with the line and the field of what is wrong.
@@ -80,7 +80,7 @@ class CardFiles:
         return _imported({name: write is not None for name, write in writes.items()})
 
     async def import_versions(self, text: str) -> Imported:
-        """Bring back what was exported with all versions, as it was.
+        """Import what was exported with all versions, unchanged.
 
         Raises BadInput for the first line that is not of this team's cards; the others are stored.
         """
@@ -89,7 +89,8 @@ class CardFiles:
         report = await records.ledger.import_(text.splitlines(), within=records.namespace, check=_check)
         if report.refused:
             first = report.refused[0]
-            raise BadInput(f"Line {first.line}: {first.reason}.", "The cards of other lines were imported.")
+            rest = "The cards of other lines were imported." if report.imported else "Nothing was imported."
+            raise BadInput(f"Line {first.line}: {first.reason}.", rest)
         keys = dict.fromkeys(json.loads(line)["key"] for line in text.splitlines() if line.strip())
         heads = await records.by_keys([*keys])
         return _imported({head.key: before.get(head.key) != head.version for head in heads})
@@ -99,6 +100,7 @@ class CardFiles:
         if head is None:
             return self._records.write(card.id, card, change)
         here = Card.of(head)
+        # What another organisation shares is always version 1: it replaces no card, and that is no error.
         is_known = all(getattr(card, name) == getattr(here, name) for name in IMPORTED_FIELDS)
         if card.provenance.created_by == SHARER or (is_known and is_in_service(card) == is_in_service(here)):
             return None
@@ -125,6 +127,7 @@ def _check(value: Value) -> None:
 def _untrusted(card: Card) -> Card:
     """Return the lesson of a card without its successes; one that was given up stays given up."""
     status = "provisional" if is_in_service(card) else card.status
+    # QUARANTINE is just enough to be retrieved; more confidence comes from tasks of this team.
     stands = {"status": status, "returns_to": "provisional", "confidence": min(card.confidence, QUARANTINE)}
     return card.model_copy(update={**stands, "evidence": Evidence(), "ratings": [], "cleared": []})
 
@@ -137,7 +140,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    strange = any(character in BREAKS for character in text)
+    strange = any(character in BREAKS for character in text)  # only quoted text can escape them
     style = '"' if strange else "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 

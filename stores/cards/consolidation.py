@@ -18,17 +18,17 @@ from mneme.stores.ledger.records import Change, Write, team_namespace
 from mneme.stores.tuned_models import Archive, ArchiveWrites, TunedModels
 
 HELD_OUT_SHARE = 0.20
-"""The share of the verified cards that no model is trained on."""
+"""Share of the verified cards that no model is trained on (§8, step 2)."""
 
 
 def is_held_out(card: Card) -> bool:
     """Return whether a card is held out, by a digest of its id, so that the choice never changes."""
     digest = hashlib.sha256(card.id.encode()).digest()
-    return int.from_bytes(digest[:8], "big") < HELD_OUT_SHARE * 2**64
+    return int.from_bytes(digest[:8], "big") < HELD_OUT_SHARE * 2**64  # 8 bytes as a fraction of 1
 
 
 def is_good(card: Card, limits: Consolidation) -> bool:
-    """Return whether a card is proven well enough for training."""
+    """Return whether a card is proven well enough for training (§8, step 1)."""
     return (
         card.status == "verified"
         and not card.flags
@@ -46,7 +46,7 @@ def situation_of(card: Card) -> str:
 
 
 def lesson_of(card: Card) -> str:
-    """Return the card's reasoning first, then its conclusion."""
+    """Return a card as an answer to train on: its reasoning first, then its conclusion."""
     return "\n".join(
         [
             *([f"Reasoning: {card.rationale.strip()}"] if card.rationale.strip() else []),
@@ -114,7 +114,7 @@ class ConsolidationCycle(TunedModels):
 
         def decide(card: Card) -> Decision:
             goes = card.id not in keep and (only is None or card.id in only)
-            return archived(card, reason, disputed=True) if goes else None
+            return archived(card, reason, disputed=True) if goes else None  # disputed ones, too
 
         decided = [records.decided(head, decide, change) for head in await records.heads()]
         writes = [write for write in decided if write is not None]
@@ -125,7 +125,7 @@ class ConsolidationCycle(TunedModels):
         records, tag = self._cards.records, undone.tag
         change = change.model_copy(update={"reason": f"consolidation {tag} taken back: {change.reason}"})
         writes = []
-        for head in await records.by_keys(undone.ids):
+        for head in await records.by_keys(undone.ids):  # only those whose last change is this archive
             if head.change.reason.startswith(f"{CONSOLIDATED.format(tag=tag)}:"):
                 *_, before, now = await records.versions(head.key)
                 restored = before.model_copy(update={"version": now.version + 1})

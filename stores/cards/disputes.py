@@ -3,8 +3,7 @@
 While a dispute is open its card is `disputed`: still retrieved, but marked as such. There are four
 resolutions; an escalated dispute waits for a person, who chooses one of the other three.
 
-Each dispute is a record of the ledger. A card and its dispute change in one batch, which the ledger stores
-completely or not at all.
+Each dispute is a record of the ledger.
 """
 
 import hashlib
@@ -169,6 +168,7 @@ class DisputeRecords(Shelf[Dispute, Dispute]):
         opening = change.model_copy(update={"reason": f"{key} opened: {change.reason}"})
         flagged = self._cards.decided(card_head, partial(_disputed, opening.reason), opening)
         made = [] if there else [self.write(key, dispute, change)]
+        # One batch, all or nothing: a card that is marked without a dispute would stay so for ever.
         written = await self.ledger.write([*made, *([flagged] if flagged else [])])
         return there or Dispute.of(written[0])
 
@@ -187,9 +187,9 @@ class DisputeRecords(Shelf[Dispute, Dispute]):
         head = await self.head(dispute_id)
         dispute, most = Dispute.of(head), self._cards.settings.dispute_rounds
         if tested in dispute.rounds and head.idempotency_key == idempotency_key is not None:
-            return dispute
+            return dispute  # the same call again; a new round may well have the same results
         _check_open(dispute)
-        if len(dispute.rounds) >= most:
+        if len(dispute.rounds) >= most:  # §5: two at most, to prevent infinite loops
             raise BadInput(f"{dispute_id} has had its {most} rounds.", "Escalate it to a person.")
         longer = dispute.model_copy(update={"rounds": [*dispute.rounds, tested]})
         return await self.update(
@@ -216,7 +216,7 @@ class DisputeRecords(Shelf[Dispute, Dispute]):
         card = None
         if resolution.decision != "escalate":
             others = [each for each in await self.list(card_id=dispute.card_id) if each.unresolved]
-            last = all(each.id == dispute_id for each in others)
+            last = all(each.id == dispute_id for each in others)  # else the card stays disputed
             decide = partial(_resolving, resolution, change.reason, last)
             card = self._cards.decided(await self._cards.head(dispute.card_id), decide, change)
         ended = self.write(dispute_id, _ended(dispute, resolution), change, head.version)
@@ -245,10 +245,7 @@ def _disputed(reason: str, card: Card) -> Decision:
 
 
 def _resolving(made: Resolution, reason: str, last: bool, card: Card) -> Decision:
-    """Return the card after a resolution; it stays disputed while another dispute about it is open.
-
-    Its history keeps its earlier state.
-    """
+    """Return the card after a resolution; it stays disputed while another dispute about it is open."""
     changed = with_outcomes(card, made.outcomes)
     if made.decision == "deprecate_old":
         by = made.lesson.card_id if made.lesson else ""

@@ -10,10 +10,8 @@ retrieved; `pitfall`s are the deprecated ones, for the devil's advocate alone; t
 flagged, of a confidence under 0.5) are found by no search.
 
 Upkeep (§5, §10) runs after each task, without delaying it. *Inactivity*: cards that none of the last 100
-tasks was shown are archived. Only cards that have left the window of these tasks since the last upkeep are
-examined: those last written before the window began, and those last shown in a task before it. Its progress
-is a record of ("teams", team, "upkeep"). *Expiry*: cards past their expiry date are archived. Upkeep may be
-stopped at any moment; the next one finishes it.
+tasks was shown are archived. Its progress is a record of ("teams", team, "upkeep"). *Expiry*: cards past
+their expiry date are archived. Upkeep may be stopped at any moment; the next one finishes it.
 
 Deviations from the paper: the weights rank the `candidates` cards most similar to the task (128 by
 default), not all cards, so that a card about something else cannot rank first by its confidence and success
@@ -151,11 +149,11 @@ class KnowledgeCards:
         A task teaches a lesson only once, even if the call is repeated. A deprecated card stays deprecated,
         but gets further dead ends.
         """
-        card = with_outcomes(untested_card(lesson, change, outcome.worth), [outcome])
+        card = with_outcomes(untested_card(lesson, change, 0.0), [outcome])  # and its task's confidence
         once = f"learn:{outcome.task}"
         try:
             made = await self.records.insert(card, change=change, key=card.id, idempotency_key=once)
-        except Conflict:
+        except Conflict:  # the id is made of claim and scope: the lesson has a card
             before = await self.records.get(card.id)
         else:
             return Learned(event="created", card=made)
@@ -261,7 +259,7 @@ class KnowledgeCards:
             ("active", text, scope),
             k,
             lambda card: not card.expired(now) and fits(card),
-            MIN_CARD_COSINE * SIMILARITY,
+            MIN_CARD_COSINE * SIMILARITY,  # weighted, like the part of the score that it is compared with
             ranking=ranking(self.settings),
             vector=vector,
         )
@@ -280,24 +278,21 @@ class KnowledgeCards:
     ) -> list[tuple[Card, Hit]]:
         """Return the k cards of a shelf, of a scope or of none, that fit and are most similar to a text.
 
-        With vectors, cards of a similarity below `least` count as unrelated, except cards of the same scope,
-        whose conditions tell whether they apply: a query and a claim seldom share words.
-
-        If too few of the nearest fit, all candidates are searched. Each scope's cards are one section.
+        With vectors, cards of a similarity below `least` count as unrelated, except cards of the same scope.
         """
         shelf, text, scope = asked
         if scope is not None:
             options |= {"filter": {"scope": {"$in": ["", scope]} if scope else ""}}
-            options |= {"sections": tuple({"", scope})}
+            options |= {"sections": tuple({"", scope})}  # each scope's cards are one
         found: list[tuple[Card, Hit]] = []
-        for limit in (k, max(k, self.settings.candidates)):
+        for limit in (k, max(k, self.settings.candidates)):  # the nearest, then all candidates
             hits = await self.records.search(text, limit=limit, mode="dense", shelf=shelf, **options)
             read = [(Card.of(hit.version), hit) for hit in hits]
             near = [
                 (card, hit)
                 for card, hit in read
-                if not options["vector"]
-                or (scope and card.scope == scope)
+                if not options["vector"]  # without an embedder no similarity is known
+                or (scope and card.scope == scope)  # its conditions say whether it applies, not its words
                 or hit.parts.get("similarity", hit.score) >= least
             ]
             found = [(card, hit) for card, hit in near if fits(card)][:k]
@@ -308,6 +303,7 @@ class KnowledgeCards:
     async def resolve(self, dispute_id: str, resolution: Resolution) -> Dispute:
         """End a dispute as `disputes.end` does; first make a card of a lesson that replaces the old one."""
         lesson, reason = resolution.lesson, f"{dispute_id}: {resolution.reason}"
+        # The new card first: after a kill between the two the dispute is still open, and can be ended again.
         if lesson:
             dispute = await self.disputes.get(dispute_id)
             if lesson.card_id == dispute.card_id:
@@ -336,19 +332,21 @@ class KnowledgeCards:
             return []
         window = await self.tasks.latest(needed)
         began, passed = window[0].at, count - needed
-        assert began is not None
+        assert began is not None  # the log sets it
         marks = Shelf(self._ledger, team_namespace(self.team, "upkeep"), kind_of(Mark))
         mark = await marks.find(INACTIVITY_MARK) or Mark(passed=passed)
-        # Cards last written, or last shown, between the beginnings of the previous window and of this one.
+        # Only what has left the window since the last upkeep can have become inactive: cards last written, or
+        # last shown, between the beginnings of the previous window and of this one.
         between = Order("updated", since=microseconds(mark.began), until=microseconds(began))
         heads = [*await self.records.heads(order=between)]
-        left = await self.tasks.latest(max(0, passed - mark.passed), offset=needed)
+        left = await self.tasks.latest(max(0, passed - mark.passed), offset=needed)  # since the last upkeep
         known = {head.key for head in heads}
         before = dict.fromkeys(card for task in left for card in task.retrieved if card not in known)
         heads += await self.records.by_keys([*before])
         shown = {card for task in window for card in task.retrieved}
         idle = [head for head in heads if head.key not in shown and head.at < began]
         done = await self._archive(idle, f"not retrieved in {needed} tasks")
+        # The mark last: upkeep that is stopped before it looks through the same cards again.
         with suppress(Conflict):  # another process has noted its progress
             change = Change(reason="looked through", actor=UPKEEP_ACTOR)
             await marks.put(INACTIVITY_MARK, Mark(began=began, passed=passed), change=change)

@@ -87,7 +87,8 @@ def with_outcomes(card: Card, outcomes: Iterable[TaskOutcome], times: Literal[1,
             failure_count=before.failure_count + times * (not outcome.success),
             recent=[*recent, outcome][-SUCCESS_WINDOW:] if times > 0 else recent,
         )
-        total = card.confidence * before.count + times * outcome.worth
+        # A failed task counts 0, whatever the leader's confidence was; the bounds are for rounding.
+        total = card.confidence * before.count + times * outcome.success * outcome.confidence
         confidence = min(1.0, max(0.0, total / evidence.count)) if evidence.count else card.confidence
         card = card.model_copy(update={"evidence": evidence, "confidence": confidence})
     return card
@@ -100,10 +101,10 @@ def reinforced(card: Card, outcome: TaskOutcome, reason: str, settings: CardSett
     counted = with_outcomes(card, [outcome])
     said = f"{'success' if outcome.success else 'failure'} in {outcome.task}: {reason}"
     rate, least = counted.evidence.recent_rate, settings.failing_below
-    if rate is not None and rate < least and is_in_service(counted):
+    if rate is not None and rate < least and is_in_service(counted):  # §5: repeated failure
         failing = f"{rate:.0%} success over the last {SUCCESS_WINDOW} tasks, below {least:.0%}"
         return deprecated(counted, f"{failing} ({said})")
-    if counted.status == "archived" and outcome.success:
+    if counted.status == "archived" and outcome.success:  # archived as not needed, yet it served
         counted = counted.model_copy(update={"status": counted.returns_to})
     return counted, said
 
@@ -120,22 +121,18 @@ def promoted(card: Card, approval: Approval, reason: str, settings: CardSettings
 
 
 def against_promotion(card: Card, approval: Approval, settings: CardSettings) -> list[str]:
-    """Return the reasons against verifying a card, if any.
-
-    The task must be solved, whatever else the rubric says (§5, promotion rule 1). If most ratings say that
-    the card served, that counts like a gain in speed (rule 3).
-    """
+    """Return the reasons against verifying a card by §5's promotion rules, if any."""
     rubric, needed = approval.rubric, settings.successes_to_verify
-    if (card.satisfaction or 0.0) > MAJORITY:
+    if (card.satisfaction or 0.0) > MAJORITY:  # rule 3: user satisfaction is a measurable improvement, too
         rubric = rubric.model_copy(update={"faster_or_novel": True})
-    if approval.at_creation and card.confidence > SURE_CONFIDENCE:
+    if approval.at_creation and card.confidence > SURE_CONFIDENCE:  # §3, step 5
         needed = 1
     tests = [
         (card.status == "provisional", f"it is {card.status}, not provisional"),
         (not card.flags, "it is flagged as instructing agents"),
-        (approval.approved, f"{approval.by} does not approve"),
-        (approval.open_blocking == 0, f"{approval.open_blocking} blocking objections are open"),
-        (rubric.solved, "the task was not solved"),
+        (approval.approved, f"{approval.by} does not approve"),  # "only the Leader can promote"
+        (approval.open_blocking == 0, f"{approval.open_blocking} blocking objections are open"),  # rule 2
+        (rubric.solved, "the task was not solved"),  # rule 1, also where the rubric has its 3 points
         (rubric.score >= settings.rubric_to_verify, f"the rubric gives {rubric.score} of 4"),
         (
             card.evidence.success_count >= needed,
@@ -164,7 +161,7 @@ def restored(card: Card, reason: str) -> Decision:
         "status": card.returns_to,
         "superseded_by": "",
         "deprecated_because": "",
-        "evidence": card.evidence.model_copy(update={"recent": []}),
+        "evidence": card.evidence.model_copy(update={"recent": []}),  # else the next failure takes it back
     }
     return card.model_copy(update=update), reason
 
@@ -195,11 +192,8 @@ def untested_card(lesson: Lesson, change: Change, confidence: float) -> Card:
 
 
 def with_details(card: Card, lesson: Lesson) -> Card:
-    """Add a later lesson's failure modes, dead ends, example and tags; claim, rationale and rules stay.
-
-    Nothing is added from a lesson that reads like an instruction: it would take the card out of retrieval.
-    """
-    if flags_of(lesson):
+    """Add a later lesson's failure modes, dead ends, example and tags; claim, rationale and rules stay."""
+    if flags_of(lesson):  # what reads like an instruction would take the whole card out of retrieval
         return card
     dead_ends = dict[tuple[str, str], DeprecatedApproach]()
     for each in (*card.deprecated_approaches, *lesson.deprecated_approaches):

@@ -101,7 +101,7 @@ class Thresholds(Frozen):
 
 
 class Alert(Frozen):
-    """A threshold that has been passed."""
+    """A metric beyond its threshold."""
 
     level: Literal["critical", "warning"]
     metric: str
@@ -143,9 +143,10 @@ def compute(  # noqa: PLR0913 (one name for each thing that is computed from)
     now: datetime,
     thresholds: Thresholds,
 ) -> Metrics:
-    """Compute every metric from what is now and what the cards were a month ago, both by their ids."""
+    """Compute every metric from the current state and the cards of a month ago, both by id."""
     seconds = [task.seconds for task in tasks if task.solved]
     retrieval = [task.retrieval_ms for task in tasks if task.retrieval_ms is not None]
+    # Dead ends are deprecated from the start: among the deprecated they would look like failures of cards.
     dead_ends = sum(card.is_dead_end for card in cards.values())
     counts = Counter(card.status for card in cards.values() if not card.is_dead_end)
     verified, before = counts["verified"], sum(card.status == "verified" for card in month_ago.values())
@@ -168,7 +169,7 @@ def compute(  # noqa: PLR0913 (one name for each thing that is computed from)
         verified_growth=verified - before,
         verified_growth_rate=(verified - before) / before if before else None,
         deprecated_rate=_deprecated_rate(cards, month_ago),
-        provisional_to_verified=counts["provisional"] / max(verified, 1),
+        provisional_to_verified=counts["provisional"] / max(verified, 1),  # 0 verified count as 1
         disputes_open=len(open_),
         dispute_days_p50=_percentile(lengths, 50),
         dispute_days_longest_open=max(open_, default=None),
@@ -210,7 +211,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _increase(seconds: Sequence[float], compared: int) -> float | None:
-    count = min(compared, len(seconds) // 2)
+    count = min(compared, len(seconds) // 2)  # the two halves never overlap
     if count < MIN_TASKS:
         return None
     before, latest = median(seconds[-2 * count : -count]), median(seconds[-count:])
@@ -225,7 +226,7 @@ def retrieval_precision(tasks: Sequence[TaskRecord]) -> float | None:
 
 
 def duplicate_mistakes(tasks: Iterable[Iterable[str]], known: Iterable[Iterable[str]] = ()) -> float | None:
-    """Return which share of the mistakes some task before made, `known` ones too; None without mistakes.
+    """Return the share of mistakes that an earlier or `known` task had made; None without mistakes.
 
     Within a task each counts once. A mistake without a name is like no other, and is not counted.
     """
@@ -241,6 +242,7 @@ def duplicate_mistakes(tasks: Iterable[Iterable[str]], known: Iterable[Iterable[
 
 
 def _deprecated_rate(cards: Mapping[str, Card], month_ago: Mapping[str, Card]) -> float | None:
+    # In service in the month: what was out before it began was not deprecated in it, and could not be.
     was_out = {card_id for card_id, card in month_ago.items() if card.status in OUT_OF_SERVICE}
     known = [card for card_id, card in cards.items() if card_id not in was_out]
     return _mean([card.status == "deprecated" for card in known if not card.is_dead_end])
@@ -297,6 +299,7 @@ def periods(
     if not until_now:
         return []
     if isinstance(by, int):  # a task's cards are written just before it is logged
+        # Every by-th task ends a period; the last one ends now, whether or not it is full.
         edges = [min(until_now) - INSTANT, *[at for at, _ in logged if at <= now][by - 1 : -1 : by], now]
     else:
         edges = list(_by_calendar(by, min(until_now), now))
@@ -305,6 +308,7 @@ def periods(
         for history in histories
         for change in zip([None, *(each.card for each in history[:-1])], history, strict=True)
     ]
+    # Of every version, each once: a rating that was taken back later counts in the period when it was given.
     given = [rating for _, version in changes for rating in version.card.ratings]
     ratings = list({each.model_dump_json(): each for each in given}.values())
     past = _Past(logged, histories, changes, ratings)
@@ -370,8 +374,10 @@ def _period(between: tuple[datetime, datetime], past: _Past) -> Period:
 
 
 def _success(changes: Sequence[tuple[Card | None, Card]]) -> float | None:
-    """Return the share of successes of what was counted; the task that made a card is no reuse of it."""
+    """Return the share of successes among the outcomes counted for cards."""
+    # Without a card's first version: the task that made it does not reuse it.
     pairs = [(old.evidence, new.evidence) for old, new in changes if old is not None]
+    # `max`: a rating that is taken back lowers a count, and is no outcome.
     successes = sum(max(0, new.success_count - old.success_count) for old, new in pairs)
     failures = sum(max(0, new.failure_count - old.failure_count) for old, new in pairs)
     return successes / (successes + failures) if successes + failures else None

@@ -110,6 +110,7 @@ class Abstraction:
                 return said
             if not piece["word"] and {*CARD_WORD.findall(said.casefold())} <= self._public:
                 return said
+            # By its base form, so that a name's singular and plural are one placeholder.
             name = min(_forms(said.strip("`\"'").casefold().replace("’", "'").removesuffix("'s")))
             self.names.add(name)
             return known.setdefault(name, NAME_MARK.format(len(known) + 1))
@@ -131,7 +132,7 @@ class Abstraction:
 
 
 def _each_text(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a value of JSON with every text in it changed."""
+    """Return a JSON value with `change` applied to every text in it."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
@@ -141,13 +142,13 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
 
 @lru_cache(maxsize=65_536)
 def _lemmas(word: str) -> dict[str, tuple[str, ...]]:
-    """Return what a word may be an inflection of, by parts of speech; half a second at the first one."""
+    """Return the lemmas that a word may be a form of, by part of speech; the first call takes 0.5 s."""
     found: dict[str, tuple[str, ...]] = import_module("lemminflect").getAllLemmas(word)
     return found
 
 
 def _forms(word: str) -> frozenset[str]:
-    """Return a word and what it may be an inflection of, in small letters."""
+    """Return a word in lower case, and the lemmas that it may be a form of."""
     return frozenset({word, *chain.from_iterable(_lemmas(word).values())})
 
 
@@ -163,7 +164,7 @@ Counts = tuple[int, int]
 
 
 def outcomes_of(history: Sequence[CardVersion]) -> dict[str, bool]:
-    """Return how each task went that the card rests on now, as far as its history says.
+    """Return the outcome of each task that the card rests on now, as far as its history has it.
 
     A version knows the outcomes of its last ten tasks, so that all versions know all of them.
     """
@@ -179,6 +180,7 @@ def bounded_counts(outcomes: Mapping[str, Outcomes]) -> dict[str, Counts]:
         for task in tasks:
             touched.setdefault(task, []).append(card)
     kept = {
+        # By task and card alone: if other tasks had a part in the choice, one task could change more counts.
         task: sorted(cards, key=lambda card: hashlib.sha256(f"{task}\x1f{card}".encode()).digest())[:A_TASK]
         for task, cards in touched.items()
     }
@@ -190,15 +192,14 @@ def bounded_counts(outcomes: Mapping[str, Outcomes]) -> dict[str, Counts]:
 
 
 def noisy(counts: Mapping[str, Counts], epsilon: float) -> dict[str, Counts]:
-    """Return counts with noise, none below 0. Raises BadInput for an ε that is not above 0, MnemeError
-    where the extra `private` is missing.
-    """
+    """Return counts with noise, none below 0. Raises BadInput unless ε > 0, MnemeError without OpenDP."""
     if not 0 < epsilon < float("inf"):
         raise BadInput(f"ε is {epsilon:g}.", "Give a number above 0: the smaller, the more private.")
     with needs("Differential privacy", "private"):
         import opendp.prelude as dp  # noqa: PLC0415
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+    # One task changes all published counts together by A_TASK at most: their L1 sensitivity.
     mechanism = dp.m.make_laplace(*space, scale=A_TASK / epsilon)
     spread: list[int] = mechanism([each for pair in counts.values() for each in pair])
     above = [max(each, 0) for each in spread]
@@ -243,7 +244,7 @@ class SharedFiles:
 
         def decide(before: Spending) -> tuple[Spending, str]:
             total = before.epsilon + epsilon
-            if total > budget * (1 + 1e-9):
+            if total > budget * (1 + 1e-9):  # sums of decimals such as 0.1 are not exact
                 raise BadInput(
                     f"With this export ε would be {total:g} in all, over the budget of {budget:g}; "
                     f"{before.exports} exports have spent {before.epsilon:g}.",
@@ -266,9 +267,10 @@ class SharedFiles:
             lesson = abstraction.lesson(card)
             lessons.setdefault(lesson.card_id, lesson)
             found = outcomes_of(await self._records.history(card.id)) if epsilon is not None else {}
-            outcomes.setdefault(lesson.card_id, {}).update(found)
+            outcomes.setdefault(lesson.card_id, {}).update(found)  # of lessons that are now one, all tasks
         counts: dict[str, Counts] = {}
         if epsilon is not None:
+            # Drawn first, so that a missing package costs nothing; given out only once it is paid for.
             counts = noisy(bounded_counts(outcomes), epsilon)
             await self._spend(epsilon, budget, change=change)
         made = [_card(lesson, counts.get(key)) for key, lesson in lessons.items()]

@@ -1,4 +1,4 @@
-"""Erases messages from a stored conversation: their text is replaced, everything else stays.
+"""Erase messages from a stored conversation: their text is replaced, everything else stays.
 
 Two passes: `find` finds the messages to erase and the replies to them; `clean` returns a value without them.
 A conversation can then be continued as before.
@@ -18,7 +18,7 @@ from mneme.stores.users.traces import Origins
 
 JSON_KIND = "json"
 EXTENSIONS = range(8)
-"""LangGraph's own extension codes; the bytes of any other extension are kept unchanged."""
+"""LangGraph's own extension codes."""
 MSGPACK_OPTIONS = ormsgpack.OPT_NON_STR_KEYS | ormsgpack.OPT_REPLACE_SURROGATES
 ERASED = "[erased]"
 BLANK: Mapping[str, Any] = {"additional_kwargs": {}, "response_metadata": {}, "tool_calls": []}
@@ -45,7 +45,12 @@ def unpack(kind: str, data: bytes) -> Any:
         return json.loads(data)
     if kind != MSGPACK:
         return None
-    return ormsgpack.unpackb(data, ext_hook=_extension, option=ormsgpack.OPT_NON_STR_KEYS)
+    # LangGraph's extensions hold MessagePack again; the bytes of others are kept as they are.
+    return ormsgpack.unpackb(
+        data,
+        ext_hook=lambda code, held: Extension(code, unpack(MSGPACK, held) if code in EXTENSIONS else held),
+        option=ormsgpack.OPT_NON_STR_KEYS,
+    )
 
 
 def pack(kind: str, value: Any) -> bytes:
@@ -53,10 +58,6 @@ def pack(kind: str, value: Any) -> bytes:
     if kind == JSON_KIND:
         return json.dumps(value, ensure_ascii=False).encode()
     return ormsgpack.packb(value, default=_as_extension, option=MSGPACK_OPTIONS)
-
-
-def _extension(code: int, data: bytes) -> Extension:
-    return Extension(code, unpack(MSGPACK, data) if code in EXTENSIONS else data)
 
 
 def _as_extension(value: Any) -> ormsgpack.Ext:
@@ -67,7 +68,7 @@ def _as_extension(value: Any) -> ormsgpack.Ext:
 
 
 class Eraser:
-    """Erases messages that told something, the replies to them, and replies that repeat it."""
+    """Erase messages that told something, the replies to them, and replies that repeat it."""
 
     def __init__(self, told: Origins, repeats: Callable[[str], bool]) -> None:
         self._told, self._repeats = told, repeats
@@ -97,6 +98,7 @@ class Eraser:
         """Record the messages in a value that are to be erased, and the replies to them."""
         answers = False
         for message in filter(None, map(_message, value if isinstance(value, list) else ())):
+            # All replies up to the next message of a person answer the one that is erased.
             is_answer = answers and _is_reply(message) and _text(message) != ERASED
             is_found = is_answer or self._is_found(message)
             answers = answers if _is_reply(message) else is_found
@@ -118,13 +120,9 @@ class Eraser:
         text = _text(message)
         if text in {"", ERASED}:
             return False
-        repeats = _is_reply(message) and self._repeats(text)
-        return repeats or self._is_known(message) or self._told.is_in(text)
-
-    def _is_known(self, message: Mapping[str, Any]) -> bool:
-        """Return whether a message was found before; one without an id is compared by its text."""
         name = str(message.get("id") or message.get("message_id") or "")
-        return name in self._ids if name else _text(message) in self._said
+        is_known = name in self._ids if name else text in self._said  # in another checkpoint
+        return is_known or (_is_reply(message) and self._repeats(text)) or self._told.is_in(text)
 
     def clean(self, value: Any) -> Any:
         """Return a value with `[erased]` in place of each erased text."""

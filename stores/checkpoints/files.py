@@ -1,4 +1,4 @@
-"""Opens, checks and copies the SQLite file of checkpoints, also while it is in use.
+"""Open, check and copy the SQLite file of checkpoints, also while it is in use.
 
 The table `counted` says how many rows each table should have, by all who wrote with our statements, and how
 many were ever made, so that rows which are gone are missed. The second number also stands in a small file
@@ -87,6 +87,7 @@ def open_file(path: Path) -> Sqlite:
             raise BadInput(f"{path} is not an SQLite file.", "Set MNEME_CHECKPOINTS to another file.")
     remedy = f"`mneme verify` lists all damage. Restore a backup, or move {path}* away ({NOTE_SUFFIX} too)."
     with ExitStack() as opened:
+        # Checked before a table of ours is put into what may be another program's.
         database = Sqlite(path, remedy, kept_of(path), ROWS_MADE)
         opened.callback(database.close)
         with database.reading() as cursor:
@@ -120,7 +121,7 @@ def _make_folder(path: Path) -> None:
 
 
 def _check(cursor: Cursor, path: Path, remedy: str) -> None:
-    """Refuse another program's database before a table of ours is put into it, and a damaged one."""
+    """Refuse another program's database, and a damaged one."""
     tables = {name for (name,) in cursor.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if tables and "checkpoints" not in tables:
         raise BadInput(f"{path} is a database of another program.", "Set MNEME_CHECKPOINTS to another file.")
@@ -129,11 +130,11 @@ def _check(cursor: Cursor, path: Path, remedy: str) -> None:
 
 
 def _note_kept(path: Path) -> None:
-    """Note that the file has been made, once its name survives a power cut."""
+    """Note beside the file that it has been made."""
     note = kept_of(path)
     with storage_errors(f"write {note}"):
         if not note.exists():
-            sync(path.parent)
+            sync(path.parent)  # else a power cut could leave the note without the file, which is an error
             make_private_file(note)
 
 
@@ -167,7 +168,7 @@ def accept_missing(path: Path) -> list[str]:
         if not missing_rows(cursor, path, before):
             return []
     with closing(Sqlite(path, CHECKPOINTS_HINT.format(path=path))) as database, database.writing() as cursor:
-        for statement in SET_UP:
+        for statement in SET_UP:  # the counts may be missing, too
             cursor.execute(statement)
         found = missing_rows(cursor, path, before)
         for table in PRIMARY_KEYS:
@@ -202,7 +203,8 @@ def copy_sqlite(path: Path, target: Path) -> None:
 
 @contextmanager
 def readable_path(path: Path) -> Iterator[Path]:
-    """Give the path of the file, or of a copy where its folder cannot be written, as SQLite must to read."""
+    """Yield the path of the file, or of a copy where its folder cannot be written."""
+    # To read a file with a write-ahead log, SQLite writes its shared memory beside it.
     if not path.is_file() or (os.access(path.parent, os.W_OK) and shutil.disk_usage(path).free > ROOM):
         yield path
         return
@@ -220,13 +222,13 @@ def readable_path(path: Path) -> Iterator[Path]:
 
 
 def newest_gone(path: Path, before: int, made: int) -> list[str]:
-    """Say where fewer rows were made than had been noted `before`."""
+    """Return a message if fewer rows were made than had been noted `before`; else nothing."""
     gone = f"The newest {before - made} rows of the checkpoints at {path} are gone: its write-ahead log was"
     return [f"{gone} removed or damaged."] if made < before else []
 
 
 def missing_rows(cursor: Cursor, path: Path, before: int) -> list[str]:
-    """Return what is missing, in words, where so many rows had been noted `before`."""
+    """Return messages about missing rows; `before` is the number of rows made that had been noted."""
     try:
         counts = dict(cursor.execute("SELECT name, rows FROM counted").fetchall())
     except sqlite3.OperationalError:  # of an earlier version, and not opened since; or it was dropped

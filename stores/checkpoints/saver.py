@@ -105,8 +105,9 @@ class Checkpoints(BaseCheckpointSaver[str]):
         self._worker.close()
 
     def get_next_version(self, current: str | int | None, channel: None) -> str:
+        # Versions are compared as texts: digits of one width, then a random part, so that two writers differ.
         number = current if isinstance(current, int) else int((current or "0").partition(".")[0])
-        return f"{number + 1:032}.{random.random():016}"  # noqa: S311  (it tells two writers apart)
+        return f"{number + 1:032}.{random.random():016}"  # noqa: S311  (no secret)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         return await self._worker.thread(partial(self.get_tuple, config))
@@ -115,7 +116,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
         """Return a checkpoint, the latest where none is named. Raises Damaged."""
         given = RunnableConfig(configurable={"checkpoint_ns": "", **config["configurable"]})
         found = next(self.list(given, limit=1), None)
-        if found:
+        if found:  # what goes on from it must have a later id, also after the clock was set back
             follow_id(ticks(found.checkpoint["id"]))
         return found
 
@@ -144,6 +145,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
         tests = {f"{name} = ?": str(given[name]) for name in Place._fields if given.get(name) is not None}
         tests |= {"checkpoint_id < ?": before["configurable"]["checkpoint_id"]} if before else {}
         where = f" WHERE {' AND '.join(tests)}" if tests else ""
+        # A filter tests metadata, which SQL does not read: then all rows are needed.
         cut = f" LIMIT {int(limit)}" if limit is not None and not filter else ""
         asked, wanted = f"{_FOUND}{where} ORDER BY checkpoint_id DESC{cut}", (filter or {}).items()
         try:
@@ -165,6 +167,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
         place, checkpoint = Place(*at), self._loaded((kind, data))
         put_back(cursor, place, checkpoint.get("channel_values", {}), self._loaded)
         writes = cursor.execute(_WRITES, place).fetchall()
+        # The order in which the tasks' writes were applied: a reducer may depend on it.
         writes.sort(key=lambda row: writes_sort_key(*row[:3]))
         written = [
             (task, channel, self._loaded((kind, value))) for _, task, _, channel, kind, value in writes
@@ -196,6 +199,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
         """Save a checkpoint and its lists; if it begins a turn, delete the turns that are too old."""
         given = config["configurable"]
         place = Place(str(given["thread_id"]), given.get("checkpoint_ns", ""), checkpoint["id"])
+        # LangGraph's config names the checkpoint that this one follows; the config returned names this one.
         parent, whole = given.get("checkpoint_id"), get_checkpoint_metadata(config, metadata)
         # UTF-8 cannot encode lone surrogates.
         described = json.dumps(whole, ensure_ascii=False).encode("utf-8", "ignore").decode()
@@ -210,9 +214,10 @@ class Checkpoints(BaseCheckpointSaver[str]):
         stored = self.serde.dumps_typed(plain({**checkpoint, "channel_values": values | sizes}))
         with self._writing(place.thread_id) as cursor:
             cursor.execute(_PUT, (*place, parent, *summed(*stored), described))
-            cursor.execute(f"DELETE FROM spans WHERE {_AT}", place)
+            cursor.execute(f"DELETE FROM spans WHERE {_AT}", place)  # of the same checkpoint, put again
             for channel, value in lists.items():
                 packed = (self.serde.dumps_typed(plain(each)) for each in value)
+                # A channel without a new version has the same list as in the parent.
                 put_list(cursor, place, channel, packed, None if channel in new_versions else parent)
             if self.turns and not place.checkpoint_ns and metadata.get("source") == "input":  # a turn begins
                 known = known_in(cursor, place.thread_id)
@@ -228,14 +233,13 @@ class Checkpoints(BaseCheckpointSaver[str]):
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Save the writes of a task, which become part of the next checkpoint.
-
-        Output of a task that failed or was stopped is not saved: LangGraph takes a task with output for
-        finished, so a resumed run would end where the output does not route further.
-        """
+        """Save the writes of a task, which become part of the next checkpoint."""
         given = config["configurable"]
         place = Place(str(given["thread_id"]), given.get("checkpoint_ns", ""), given["checkpoint_id"])
+        # By the contract an error, an interrupt or an answer replaces an earlier one; output stays as it is.
         statement = _PUT_WRITE if all(channel in WRITES_IDX_MAP for channel, _ in writes) else _ADD_WRITE
+        # Output before an error is left out: LangGraph takes a task with output for finished, so a later run
+        # would end where that output does not route further.
         failed_at = next((number for number, (channel, _) in enumerate(writes) if channel == ERROR), 0)
         stored = (
             (WRITES_IDX_MAP.get(channel, number), channel, self.serde.dumps_typed(plain(value)))
@@ -264,6 +268,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
         """Delete what the runs saved, in every thread and namespace."""
         of_runs = f"SELECT {', '.join(Place._fields)} FROM checkpoints WHERE {self._run} IN ({{}})"
         found = defaultdict[str, set[At]](set)
+        # Found without a lock, then deleted thread by thread, so that no other writer waits for all of them.
         with self.database.reading(snapshot=True) as cursor:
             for thread, *at in each_value(cursor, of_runs, [str(each) for each in run_ids]):
                 found[thread].add((at[0], at[1]))
@@ -345,7 +350,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
     def _delete(self, cursor: Cursor, table: str, where: str, rows: Sequence[Sequence[Any]]) -> None:
         if rows:
             cursor.executemany(f"DELETE FROM {table} WHERE {where}", rows)
-            if self.database.kept:
+            if self.database.kept:  # a file's rows are counted, so that others' deletions are noticed
                 cursor.execute(UNCOUNT, (cursor.rowcount, table))
 
     async def read(self, work: Callable[[Cursor], T]) -> T:
@@ -402,7 +407,7 @@ def check_strategy(strategy: str) -> None:
 
 def plain(value: Any) -> Any:
     """Return a value with plain JSON in place of Mneme's models, which no reader would restore."""
-    if type(value) is dict:
+    if type(value) is dict:  # exactly: a subclass may be made in another way
         return {key: plain(each) for key, each in value.items()}
     if type(value) in (list, tuple):
         return type(value)(map(plain, value))
@@ -417,6 +422,7 @@ def plain(value: Any) -> Any:
 def _values(cursor: Cursor, thread: str) -> list[Value]:
     whole = cursor.execute(_VALUES, (thread, thread)).fetchall()
     items = cursor.execute(_ITEMS, (thread, f"{MSGPACK}%")).fetchall()
+    # Fragments are packed already: a list of them needs no unpacking.
     lists = ([ormsgpack.Fragment(row[1]) for row in rows] for _, rows in groupby(items, itemgetter(0)))
     packed = [(MSGPACK, ormsgpack.packb(each)) for each in lists]
     return [*((kind, data) for kind, data in whole if data), *packed]

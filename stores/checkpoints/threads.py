@@ -12,8 +12,7 @@ lists contain it: a list of messages, or of dicts, is stored apart from the chec
 order of `place`; the checkpoint has its length. A list that only grows is one span.
 
 A turn begins with an input; resuming continues it. A kept turn keeps the checkpoint that it started from, so
-that it can be repeated, and all later checkpoints, writes and interrupts. A subgraph's checkpoints are
-deleted with the root's checkpoint that called it; of a subgraph with its own memory, the latest stays.
+that it can be repeated, and all later checkpoints, writes and interrupts.
 """
 
 import json
@@ -70,7 +69,7 @@ _THREADS = """SELECT c.thread_id, c.metadata, latest.count, c.checkpoint_id FROM
 _KNOWN = """SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, metadata FROM checkpoints
     WHERE thread_id = ?"""
 UUID_VERSION = 6
-EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
+EPOCH = datetime(1582, 10, 15, tzinfo=UTC)  # from which the time in a UUID counts, in ticks of 100 ns
 Value = tuple[str, bytes]
 """The kind of a value, and its bytes."""
 MSGPACK = "msgpack"
@@ -147,6 +146,7 @@ def ticks(checkpoint: str) -> int:
     """Return the time in a checkpoint's id, a UUID of version 6; 0 for an id of another form."""
     with suppress(ValueError):
         known = UUID(checkpoint)
+        # 60 bits with the version's digit between them.
         return int(known.hex[:12] + known.hex[13:16], 16) if known.version == UUID_VERSION else 0
     return 0
 
@@ -197,10 +197,12 @@ def before_turns(known: Sequence[CheckpointHead], turns: int) -> Prunable | None
     roots = [each for each in known if not each.namespace]
     inputs = sorted((each.id for each in roots if each.metadata.get("source") == "input"), reverse=True)
     if len(inputs) < turns or uses_deltas(known):
-        return None
+        return None  # of differences the older ones make the state
     first, latest = inputs[turns - 1], _latest(known)
     begun_from = {each.parent for each in roots if each.id >= first}
 
+    # A subgraph's checkpoints go with the root's one that called it; of a subgraph with its own memory, whose
+    # namespace has no task's id, the latest stays.
     def is_old(each: CheckpointHead) -> bool:
         if each.is_call:
             return each.root is not None and each.root < first and each.root not in begun_from
@@ -229,16 +231,14 @@ def _latest(known: Sequence[CheckpointHead]) -> dict[str, str]:
 def put_list(
     cursor: Cursor, place: Place, channel: str, values: Iterable[tuple[str, bytes]], parent: str | None
 ) -> None:
-    """Give a checkpoint its list: that of the parent, if named and stored apart, else these values.
-
-    Of the values those are stored that the thread's channel does not have.
-    """
+    """Store a checkpoint's list: that of the parent, if named and stored apart, else these values."""
     if parent:
         given = (place.checkpoint_id, place.thread_id, place.checkpoint_ns, parent, channel)
         if cursor.execute(_INHERIT, given).rowcount > 0:
-            return
+            return  # 0 rows: an earlier version kept the parent's list within the checkpoint
     items = [*values]
     rows = cursor.execute(_KNOWN_ITEMS, (place.thread_id, channel)).fetchall()
+    # By content: a list that grew by one message has all the others again, which are stored already.
     known = {(kind.partition(SUM)[0], stored): number for kind, stored, number in rows}
     unknown = [item for item in dict.fromkeys(items) if item not in known]
     new = dict(zip(unknown, count(max(known.values(), default=-1) + 1), strict=False))
@@ -276,7 +276,7 @@ def unused(cursor: Cursor, thread: str) -> list[tuple[str, str, int, int]]:
     ends = dict.fromkeys((row[0] for row in cursor.execute(_CHANNELS, (thread,)).fetchall()), 0)
     gaps = list[tuple[str, str, int, int]]()
     for channel, first, last in cursor.execute(_SPANS, (thread,)).fetchall():
-        if first > ends[channel]:
+        if first > ends[channel]:  # spans come in order, so what lies between two is in no list
             gaps.append((thread, channel, ends[channel], first - 1))
         ends[channel] = max(ends[channel], last + 1)
     return [*gaps, *((thread, channel, end, MAX_NUMBER) for channel, end in ends.items())]

@@ -66,6 +66,7 @@ class AgentMemory:
         self, memory: dict[str, Any], *, turn: int, change: Change, expected_version: int
     ) -> MemoryVersion:
         """Store M_{n,m}, once for a turn: repeated, it returns what was stored then. Raises Conflict."""
+        # Eq. 3 makes it of M_{n,m-1}: `expected_version` is that one's, so no turn is skipped or lost.
         value, once = TurnMemory(turn=turn, memory=memory), f"turn {turn}"
         return await self._kept.update(
             MEMORY_KEY, value, change=change, expected_version=expected_version, idempotency_key=once
@@ -77,7 +78,7 @@ class AgentMemory:
 
     async def at_turn(self, turn: int) -> MemoryVersion:
         """Return the memory as it was after that turn of the discussion. Raises NotFound."""
-        known = [each for each in await self.history() if each.turn <= turn]
+        known = [each for each in await self.history() if each.turn <= turn]  # others speak in between
         if not known:
             raise NotFound(
                 f"{self.agent} has no memory of turn {turn}.", "Turns count from 0, the beginning."

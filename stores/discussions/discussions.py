@@ -77,6 +77,7 @@ def acceptance(turns: Iterable[Turn], role: str) -> tuple[int, int]:
     for turn in turns:
         if turn.speaker == role and turn.accept:
             accepted, ended = turn.number, 0
+        # A role takes its acceptance back by its next turn without one.
         elif accepted and not ended and (turn.speaker == role or role in turn.revokes({role})):
             ended = turn.number
     return accepted, ended
@@ -121,6 +122,7 @@ class Discussion(BaseModel, frozen=True):
     def agreements(self) -> list[str]:
         """What the document says of the matter, part by part; nothing before it is written."""
         parts = self.document.items()
+        # Earlier versions stored withdrawn agreements without the labels of their fields.
         said = [(_said(*each), _said(*each, is_labelled=False)) for each in parts]
         return [text for text, unlabelled in said if text and not {text, unlabelled} & {*self.withdrawn}]
 
@@ -158,10 +160,7 @@ class AgreementChange(BaseModel, frozen=True):
 
 
 def _said(name: str, part: Any, is_labelled: bool = True) -> str:
-    """Return one part of a document as a line; empty if it says nothing about the matter.
-
-    Without labels it is worded as earlier versions stored withdrawn agreements.
-    """
+    """Return one part of a document as a line; empty if it says nothing about the matter."""
     if isinstance(part, str):
         return f"{name}: {part}" if part not in SAYS_NOTHING else ""
     if not isinstance(part, dict) or "name" not in part:
@@ -215,13 +214,14 @@ class Discussions(Shelf[Discussion, Discussion]):
         change = _made(discussion.ended, discussion)
 
         def decide(now: Discussion) -> tuple[Discussion, str] | None:
+            # These two are not the caller's: agreements may have been withdrawn meanwhile.
             ended = discussion.model_copy(update={"at": now.at, "withdrawn": now.withdrawn})
             return None if ended == now else (ended, discussion.ended)
 
         return await self.change(discussion.id, decide, change)
 
     async def withdraw(self, discussion_id: str, agreement: str, *, change: Change) -> Discussion:
-        """Take one agreement back. Raises NotFound."""
+        """Withdraw one agreement. Raises NotFound."""
 
         def decide(now: Discussion) -> tuple[Discussion, str]:
             return now.model_copy(update={"withdrawn": [*now.withdrawn, agreement]}), change.reason
@@ -229,16 +229,17 @@ class Discussions(Shelf[Discussion, Discussion]):
         return await self.change(discussion_id, decide, change)
 
     async def withdrawn(self, discussion_id: str) -> list[AgreementChange]:
-        """Return the agreements that are taken back now, with the versions that did so. Raises NotFound."""
+        """Return the agreements that are withdrawn now, with the versions that did so. Raises NotFound."""
         await self.head(discussion_id)
         found = dict[str, AgreementChange]()
         for version in await self.ledger.history(self.namespace, discussion_id):
             texts = texts_in(version.value.get("withdrawn"))
+            # The version that withdrew it last: restored in between, it is not in `found` any more.
             found = {each: found.get(each) or AgreementChange.of(each, version) for each in texts}
         return [*found.values()]
 
     async def restore(self, discussion_id: str, agreement: str, *, change: Change) -> AgreementChange:
-        """Let an agreement hold again that was taken back. Raises NotFound."""
+        """Restore an agreement that was withdrawn. Raises NotFound."""
 
         def decide(now: Discussion) -> tuple[Discussion, str]:
             if agreement not in now.withdrawn:
@@ -254,6 +255,7 @@ class Discussions(Shelf[Discussion, Discussion]):
 
     async def heads(self, limit: int | None = None, **options: Any) -> list[Version]:
         """Return discussions in the order in which they were begun, without what is below each."""
+        # Cut here: a limit of the ledger would count turns and memories, which are below the same namespace.
         return [each for each in await super().heads(**options) if each.namespace == self.namespace][:limit]
 
     def conversation(self, discussion_id: str) -> "Conversation":

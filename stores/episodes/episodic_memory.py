@@ -45,7 +45,7 @@ class EpisodeRecord(BaseModel):
 
     @property
     def text(self) -> str:
-        """Return what search looks at."""
+        """Return the text for search."""
         return "\n".join([f"{self.category}: {self.steps} steps.", *self.synopses])
 
 
@@ -74,18 +74,15 @@ class EpisodicMemory(Shelf[EpisodeRecord, EpisodeRecord]):
 
 
 def experience_of(episodes: Sequence[EpisodeRecord]) -> Experience:
-    """Count where things of each class turned up, and how often they might have.
-
-    A place has a chance for each thing that was wanted when it was looked at. Episodes that do not say where
-    the team looked (of earlier versions) are left out.
-    """
+    """Count where things of each class turned up, and how often they might have."""
     counted: Experience = {}
-    for episode in episodes:
+    for episode in episodes:  # those of earlier versions do not say where the team looked, and add nothing
         for name, wanted in episode.wanted.items():
             places = counted.setdefault(name, {})
             for place, looked in episode.looked.items():
                 found, chances = places.get(place, (0, 0))
                 turned_up = episode.finds.get(name, []).count(place)
+                # Each wanted thing might have been there, each time that the place was looked at.
                 places[place] = (found + turned_up, chances + wanted * looked)
     return counted
 

@@ -16,6 +16,8 @@ question may well name another day than the one on which its answer was told.
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, date, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -31,6 +33,7 @@ WORDS_WEIGHT = 0.5
 NAME_WEIGHT = 0.1
 DATE_WEIGHT = 0.2
 KIND_WEIGHT = 0.05
+SCORE_DIGITS = 6
 LENDERS = 5
 """Number of records that raise their neighbours; with more of them no further answers were found."""
 LENDING_TURNS = 2
@@ -49,6 +52,7 @@ _YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
 _BEFORE = r"\b(?:(\d{1,2})(?:st|nd|rd|th)?(?:\s+of)?\s+)?"
 _AFTER = r"(?:\s+(\d{1,2})(?:st|nd|rd|th)?)?\b(?:,?\s+(?:of\s+)?((?:19|20)\d\d))?\b"
 _DATED = re.compile(f"{_BEFORE}({'|'.join(MONTHS)}){_AFTER}", re.IGNORECASE)
+# "may" and "march" in lower case are verbs, unless a preposition or a day stands beside them.
 _MODAL = re.compile(
     r"(?<!in )(?<!on )(?<!of )(?<!last )(?<!this )(?<!since )(?<!\d )\b(?:may|march)\b(?! \d)"
 )
@@ -84,8 +88,10 @@ class Hints(NamedTuple):
 
     def dates(self, value: Mapping[str, Any], written: date) -> bool:
         """Return whether the record is from a period that the question names."""
-        moment = _day_of(value.get("time")) or written
-        return any(period.holds(moment) for period in self.periods)
+        if isinstance(time := value.get("time"), str):
+            with suppress(ValueError):
+                written = date.fromisoformat(time[:10])
+        return any(period.holds(written) for period in self.periods)
 
 
 @lru_cache(maxsize=64)  # a message is looked up in several places
@@ -93,6 +99,7 @@ def hints_of(question: str, today: date) -> Hints:
     """Return the hints in a question; `today` is the day that yesterday, last month and the like refer to."""
     words = words_in(question)
     asks_when = "when" in words or question.lower().startswith("what date")
+    # Most questions name no period, and are spared the regular expressions.
     may_name_one = words & DATE_WORDS or "19" in question or "20" in question
     return Hints(words, tuple(_periods(question, today)) if may_name_one else (), asks_when)
 
@@ -123,17 +130,14 @@ def _relative(words: str, today: date) -> Sequence[Period]:
     return [Period(within.year, within.month)]
 
 
-def _day_of(time: Any) -> date | None:
-    try:
-        return date.fromisoformat(time[:10]) if isinstance(time, str) else None
-    except ValueError:
-        return None
-
-
 class Own(NamedTuple):
-    """A record with its own score and the parts of it, before any neighbour raises it."""
+    """A record with its own score and the parts of it, before any neighbour raises it.
+
+    Records sort by score, then by the time of their latest version, then by id.
+    """
 
     score: float
+    changed: float
     record: str
     thread: str
     parts: dict[str, float]
@@ -146,48 +150,57 @@ def blended(cursor: Cursor, read: Read, pool: Mapping[str, Scores], query: Query
     The cosine and BM25 propose their best records, the `pool`, and the best of these are scored in full. A
     record that BM25 did not propose counts as sharing no word.
     """
-    scoring = _Scoring(cursor, read, pool, query, hints)
+    words = pool.get(SPARSE, {})
+    best = max(words.values(), default=0.0) or 1.0
+    shares = {record: WORDS_WEIGHT * score / best for record, score in words.items()}
+    scoring = _Scoring(cursor, read, query, hints, pool.get(DENSE, {}), words, shares)
     own = {each.record: each for each in scoring.weigh(scoring.promising())}
     lenders = [each for each in sorted(own.values(), reverse=True)[:LENDERS] if each.thread]
-    sides = neighbours_of(cursor, [each.head for each in lenders], LENDING_TURNS)
-    beside = {record for two in sides for side in two for record in side} - own.keys()
+    around = neighbours_of(cursor, [each.head for each in lenders], LENDING_TURNS)
+    sides = [(lender, side) for lender, two in zip(lenders, around, strict=True) for side in two]
+    beside = {record for _, side in sides for record in side} - own.keys()
     every = own | {each.record: each for each in scoring.weigh(beside)}
     lent = dict.fromkeys(own, 0.0)
-    for lender, (before, after) in zip(lenders, sides, strict=True):
-        for record, rise in (*_loans(lender, before, every), *_loans(lender, after, every)):
+    for lender, side in sides:
+        for distance, record in enumerate(side, 1):
+            # A neighbour that the query's filters exclude ends the side, too: its thread is not known.
+            if record not in every or every[record].thread != lender.thread:
+                break
+            rise = (lender.score - every[record].score) / (1 + distance)
             lent[record] = max(lent.get(record, 0.0), rise)
-    ranked = sorted((-every[record].score - lent[record], record) for record in lent)
+    scored = [(every[record].score + rise, every[record].changed, record) for record, rise in lent.items()]
     least = -math.inf if query.min_score is None else query.min_score
-    wanted = [(-score, record) for score, record in ranked if -score >= least]
+    ranked = sorted((each for each in scored if each[0] >= least), reverse=True)
     return [
         Hit(every[record].head, score, every[record].parts | {"lent": lent[record]})
-        for score, record in wanted[query.offset : query.offset + query.limit]
+        for score, _, record in ranked[query.offset : query.offset + query.limit]
     ]
 
 
+@dataclass
 class _Scoring:
     """The own scores of records, for one query."""
 
-    def __init__(
-        self, cursor: Cursor, read: Read, pool: Mapping[str, Scores], query: Query, hints: Hints
-    ) -> None:
-        self._cursor, self._read, self._query, self._hints = cursor, read, query, hints
-        self._cosines, self._words = pool.get(DENSE, {}), pool.get(SPARSE, {})
-        best = max(self._words.values(), default=0.0) or 1.0
-        self._shares = {record: WORDS_WEIGHT * score / best for record, score in self._words.items()}
-        self._worth: float | None = None
+    cursor: Cursor
+    read: Read
+    query: Query
+    hints: Hints
+    cosines: Scores
+    words: Scores
+    shares: Scores
+    worth: float | None = None  # of a name in the question
 
     def promising(self) -> Collection[str]:
         """Return the records that can be among the best; all of them if a date in the question may raise any.
 
         A record that the cosine did not propose has at most the lowest cosine of those that it did.
         """
-        proposed = self._cosines | self._words
-        if self._hints.periods:
+        proposed = self.cosines | self.words
+        if self.hints.periods:
             return proposed
-        lowest, shares = min(self._cosines.values(), default=0.0), self._shares
-        most = [(self._cosines.get(each, lowest) + shares.get(each, 0.0), each) for each in proposed]
-        weighed = max(32, 1 << (2 * (self._query.limit + self._query.offset) - 1).bit_length())
+        lowest, shares = min(self.cosines.values(), default=0.0), self.shares
+        most = [(self.cosines.get(each, lowest) + shares.get(each, 0.0), each) for each in proposed]
+        weighed = max(32, 1 << (2 * (self.query.limit + self.query.offset) - 1).bit_length())
         return [record for _, record in sorted(most, reverse=True)[:weighed]]  # neighbouring pages agree
 
     def weigh(self, records: Collection[str]) -> list[Own]:
@@ -197,49 +210,40 @@ class _Scoring:
         """
         heads = {
             record: head
-            for record, head in heads_of(self._cursor, records, self._read).items()
-            if head.is_searched and all(passes(head.value, each) for each in self._query.where.conditions)
+            for record, head in heads_of(self.cursor, records, self.read).items()
+            if head.is_searched and all(passes(head.value, each) for each in self.query.where.conditions)
         }
-        named = {record: self._hints.names(head.value) for record, head in heads.items()}
-        if self._worth is None:  # a name counts little if most records have it
-            self._worth = NAME_WEIGHT * (1 - sum(named.values()) / max(len(heads), 1))
-        cosines = self._cosines | self._computed([each for each in heads if each not in self._cosines])
+        named = {record: self.hints.names(head.value) for record, head in heads.items()}
+        if self.worth is None:  # a name counts little if most records have it
+            self.worth = NAME_WEIGHT * (1 - sum(named.values()) / max(len(heads), 1))
+        cosines = self.cosines | self._computed([each for each in heads if each not in self.cosines])
         found: list[Own] = []
         for record, head in heads.items():
-            if self._query.dense is not None and record not in cosines:
+            if self.query.dense is not None and record not in cosines:
                 continue
             value, thread = head.value, head.value.get("thread")
-            happened = self._hints.asks_when and value.get("kind", TIMELESS) != TIMELESS
-            hinted = {"names": self._worth * named[record], "kind": KIND_WEIGHT * happened}
-            if self._hints.periods:
+            happened = self.hints.asks_when and value.get("kind", TIMELESS) != TIMELESS
+            hinted = {"names": self.worth * named[record], "kind": KIND_WEIGHT * happened}
+            if self.hints.periods:
                 written = head.created.astimezone(UTC).date()
-                hinted["dates"] = DATE_WEIGHT * self._hints.dates(value, written)
+                hinted["dates"] = DATE_WEIGHT * self.hints.dates(value, written)
             parts = {
-                name: of[record] for name, of in ((DENSE, cosines), (SPARSE, self._words)) if record in of
+                name: of[record] for name, of in ((DENSE, cosines), (SPARSE, self.words)) if record in of
             }
-            parts |= {"words": self._shares.get(record, 0.0)} | hinted
+            parts |= {"words": self.shares.get(record, 0.0)} | hinted
             score = cosines.get(record, 0.0) + parts["words"] + sum(hinted.values())
-            found.append(Own(score, record, thread if isinstance(thread, str) else "", parts, head))
+            # Rounded, since the engine's cosines are single-precision: noise would rank texts that are alike.
+            score, thread = round(score, SCORE_DIGITS), thread if isinstance(thread, str) else ""
+            found.append(Own(score, head.at.timestamp(), record, thread, parts, head))
         return found
 
     def _computed(self, records: Sequence[str]) -> Scores:
         """Return the cosines, by their vectors, of records that the cosine did not propose."""
-        if self._query.dense is None or not (found := vectors_by_ids(self._cursor, records)):
+        if self.query.dense is None or not (found := vectors_by_ids(self.cursor, records)):
             return {}
         import numpy as np  # noqa: PLC0415  (slow to import)
 
         rows = np.frombuffer(b"".join(found.values()), np.float32).reshape(len(found), -1)
-        vectors, asked = rows.astype(float), np.array(self._query.dense, dtype=float)
+        vectors, asked = rows.astype(float), np.array(self.query.dense, dtype=float)
         lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(asked)
         return dict(zip(found, (vectors @ asked / np.where(lengths, lengths, 1.0)).tolist(), strict=True))
-
-
-def _loans(lender: Own, side: Sequence[str], every: Mapping[str, Own]) -> Iterator[tuple[str, float]]:
-    """Yield the rises of a record's neighbours on one side, up to the first of another thread.
-
-    A neighbour that the query's filters exclude ends it, too: its thread is not known.
-    """
-    for distance, record in enumerate(side, 1):
-        if record not in every or every[record].thread != lender.thread:
-            return
-        yield record, (lender.score - every[record].score) / (1 + distance)

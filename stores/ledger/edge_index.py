@@ -21,7 +21,7 @@ import threading
 import time
 import weakref
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -49,7 +49,7 @@ from mneme.stores.ledger.index import (
     stamp_of,
 )
 from mneme.stores.ledger.query import DENSE, LAST_CHAR, SPARSE, Where, section_of
-from mneme.stores.ledger.reading import State, check_embedder, current_state, version_in
+from mneme.stores.ledger.reading import State, check_embedder, state_of, version_in
 
 COPY_PREFIX = "index-"
 FOLLOW_SECONDS = 0.5
@@ -79,7 +79,7 @@ def guarded() -> Iterator[None]:
 @contextmanager
 def unseen() -> Iterator[None]:
     """Suppress the engine's own output of a panic: Mneme reports the error itself."""
-    terminal = os.dup(2)
+    terminal = os.dup(2)  # the engine does not write to `sys.stderr`, but to the descriptor
     try:
         with Path(os.devnull).open("wb") as nowhere:
             os.dup2(nowhere.fileno(), 2)
@@ -103,7 +103,16 @@ class EdgeEngine(Engine):
         # this copy, which is then rebuilt: a search that began earlier may have cached an erased version.
         self.read = lru_cache(KEPT_VERSIONS)(version_in)
         with guarded():
-            self.shard = edge.EdgeShard.load(str(path)) if dimension is None else _made(path, dimension)
+            if dimension is None:
+                self.shard = edge.EdgeShard.load(str(path))
+                return
+            config = edge.EdgeConfig(
+                vectors={DENSE: edge.EdgeVectorParams(size=dimension, distance=edge.Distance.Cosine)},
+                sparse_vectors={SPARSE: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
+            )
+            self.shard = edge.EdgeShard.create(str(path), config)
+            by_place = edge.KeywordIndexParams(is_tenant=True, prefix=True)
+            self.shard.update(edge.UpdateOperation.create_field_index("scope", by_place))
 
     @guarded()
     def read_stamp(self) -> State | None:
@@ -111,8 +120,8 @@ class EdgeEngine(Engine):
         points = self.shard.retrieve([STAMP_ID], True, False)
         if stamp := stamp_in((points and points[0].payload) or {}):
             hits = self.shard.facet(edge.FacetRequest("scope", limit=2**31, exact=True))
-            self._add_scopes({str(hit.value) for hit in hits})
-            self.state = stamp
+            self._known = {str(hit.value) for hit in hits}
+            self.scopes, self.state = sorted(self._known), stamp
         return stamp
 
     @guarded()
@@ -124,25 +133,22 @@ class EdgeEngine(Engine):
         self.upsert([*found.points, stamp_of(found.state)])
         if found.erases:
             self.read = lru_cache(KEPT_VERSIONS)(version_in)
-        self.state = found.state
+        self.state = found.state  # last: a search takes the copy for complete up to this entry
 
     @guarded()
     def upsert(self, points: Sequence[Point]) -> None:
         if not points:
             return
-        self._add_scopes({point.payload["scope"] for point in points if "scope" in point.payload})
+        # Before the points: a scope that is not registered yet would hide them from a search.
+        if new := {each.payload["scope"] for each in points if "scope" in each.payload} - self._known:
+            self._known |= new
+            self.scopes = sorted(self._known)
         made: list[edge.Point] = []
         for point in points:
             vectors: dict[str, Any] = {SPARSE: edge.SparseVector(*point.words)} if point.words else {}
             vectors |= {DENSE: point.dense} if point.dense is not None else {}
             made.append(edge.Point(point.id, vectors, point.payload))
         self.shard.update(edge.UpdateOperation.upsert_points(made))
-
-    def _add_scopes(self, scopes: Set[str]) -> None:
-        """Register scopes, before a record in them can be found."""
-        if not self._known >= scopes:
-            self._known |= scopes
-            self.scopes = sorted(self._known)
 
     def named(self, where: Where) -> Where:
         """Replace prefixes or a filter by the scopes that they match, where that is faster.
@@ -198,25 +204,19 @@ class EdgeIndex:
         self._copy: EdgeEngine | None = None
 
     def follow(self) -> None:
-        """Bring the copy to the end of the log."""
-        copy = self.opened()
-        state = current_state(self._database)
+        """Bring the copy to the end of the log; a process that has not searched yet has none."""
+        if (copy := self._copy) is None:
+            return
+        state = self._database.read(state_of)
         if state.seq == copy.state.seq:
             return
         check_embedder(str(self._folder), state, copy.state.embedder, copy.state.dimension)
         with self._following:
-            self._check_space()
-            self._catch_up(self.opened())
+            self._check_space()  # on a full disk the engine would kill the process
+            if (copy := self._copy) is not None:  # it may have been replaced or closed meanwhile
+                copy.apply(self._database.read(changes, copy.state.seq, copy.read))
 
-    def _catch_up(self, copy: EdgeEngine) -> None:
-        with self._database.reading(snapshot=True) as cursor:
-            found = changes(cursor, copy.state.seq, copy.read)
-        copy.apply(found)
-
-    def written(self) -> None:
-        """Follow the log at once if this process has a copy."""
-        if self._copy is not None:
-            self.follow()
+    written = follow
 
     def erased(self) -> None:
         """Remove the erased records from this copy, and delete the copies that no process has open.
@@ -224,7 +224,7 @@ class EdgeIndex:
         Data that the engine removes stays in its files. They are replaced in the background, once for all
         recent erasures: each time everything is copied, and the engine lets no other thread run meanwhile.
         """
-        self.written()
+        self.follow()
         for path in copies_in(self._folder):
             if (lock := _lock(path)) is not None:
                 shutil.rmtree(path, ignore_errors=True)
@@ -241,9 +241,9 @@ class EdgeIndex:
             former = self.opened()
             if not former.has_remains:
                 return
-            new = self._built(former.folder, former.lock)
+            new = self._built(former.folder, former.lock)  # unlocked: searches and writes go on
             with self._following:
-                self._catch_up(new)
+                new.apply(self._database.read(changes, new.state.seq, new.read))
                 self._copy = new
             weakref.finalize(former, _remove, former.shard, former.path)  # once no search uses it
 
@@ -318,7 +318,7 @@ class EdgeIndex:
     def _loaded(self, folder: Path, lock: int) -> EdgeEngine | None:
         """Open a copy that is unchanged since it was closed; None if it must be rebuilt."""
         sealed, shards = is_sealed(folder), shards_in(folder)
-        unseal(folder)
+        unseal(folder)  # before it is opened: after a kill the copy must be rebuilt
         if sealed is False:
             log.warning("The index in %s was damaged; it is built anew from the log.", folder)
         if not sealed or len(shards) != 1:
@@ -327,9 +327,7 @@ class EdgeIndex:
             with unseen():
                 copy = EdgeEngine(shards[0], lock)
                 stamp = copy.read_stamp()
-            with self._database.reading(snapshot=True) as cursor:
-                why = agrees(cursor, stamp)
-            if not why:
+            if not (why := self._database.read(agrees, stamp)):
                 return copy
             copy.shard.close()
         except Damaged as damage:
@@ -340,16 +338,17 @@ class EdgeIndex:
     def _built(self, folder: Path, lock: int) -> EdgeEngine:
         """Build a copy from the log."""
         self._check_space()
+        # Beside the former shard, which searches may still use.
         number = 1 + max((int(each.name) for each in shards_in(folder)), default=0)
         shard = folder / f"{number:06d}"
         make_private_folder(shard)
         try:
-            copy = EdgeEngine(shard, lock, dimension=current_state(self._database).dimension)
+            copy = EdgeEngine(shard, lock, dimension=self._database.read(state_of).dimension)
             copy.apply(LogChanges(build(self._database, copy.upsert)))
         except BaseException:  # it is tried again soon: what is left of each attempt would fill the disk
             shutil.rmtree(shard, ignore_errors=True)
             raise
-        if not is_shared(self._folder):
+        if not is_shared(self._folder):  # the engine makes files that others can read, if the umask allows
             close_all_to_others(shard)
         return copy
 
@@ -363,6 +362,7 @@ def _remove(shard: edge.EdgeShard, path: Path) -> None:
 
 def _lock(copy: Path) -> int | None:
     """Lock a copy until the lock is closed; None if another process holds it."""
+    # Beside the folder, which is removed while the lock is held.
     lock = os.open(copy.with_name(f"{copy.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -380,14 +380,3 @@ def copies_in(folder: Path) -> list[Path]:
 def shards_in(copy: Path) -> list[Path]:
     """Return the engine's folders in a copy: one, except during a rebuild."""
     return sorted(path for path in copy.glob("[0-9]*") if path.is_dir())
-
-
-def _made(path: Path, dimension: int) -> edge.EdgeShard:
-    config = edge.EdgeConfig(
-        vectors={DENSE: edge.EdgeVectorParams(size=dimension, distance=edge.Distance.Cosine)},
-        sparse_vectors={SPARSE: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
-    )
-    shard = edge.EdgeShard.create(str(path), config)
-    by_place = edge.KeywordIndexParams(is_tenant=True, prefix=True)
-    shard.update(edge.UpdateOperation.create_field_index("scope", by_place))
-    return shard

@@ -29,7 +29,7 @@ from mneme.stores.ledger.folder import (
 )
 from mneme.stores.ledger.log import Log, make_tables, write_log
 from mneme.stores.ledger.query import LEDGER_FORMAT
-from mneme.stores.ledger.reading import check_embedder, current_state
+from mneme.stores.ledger.reading import check_embedder, state_of
 from mneme.stores.ledger.upgrading import JOURNAL, is_older, remove_older, upgrade
 
 FOLDER_ATTEMPTS = 50
@@ -64,7 +64,7 @@ class Store:
 
     def _shut(self) -> None:
         """Close everything; the last process in a folder seals its log."""
-        with ExitStack() as closed:
+        with ExitStack() as closed:  # the log is sealed when nobody of this process writes to it any more
             if self.room is not None:
                 closed.callback(shutil.rmtree, self.room, ignore_errors=True)
             if self.folder is not None:
@@ -88,7 +88,7 @@ def open_store(location: str, embedder: str, dimension: int, api_key: str = "") 
             store = _opened(place, embedder, dimension, api_key)
             opened.callback(store._shut)
         if embedder:
-            check_embedder(place.shown, current_state(store.log.database), embedder, dimension)
+            check_embedder(place.shown, store.log.database.read(state_of), embedder, dimension)
         opened.pop_all()
         _OPEN[place] = store
         store.users += 1
@@ -118,7 +118,7 @@ def _opened(place: Place, embedder: str, dimension: int, api_key: str) -> Store:
             server: Any = import_module("mneme.stores.ledger.server_index")  # its client is slow to import
             index = server.ServerIndex(place.index, database, api_key)
             opened.callback(index.close)
-            if not current_state(database).seq:  # imports an older ledger from the server
+            if not database.read(state_of).seq:  # imports an older ledger from the server
                 index.opened()
         else:
             index = EdgeIndex(Path(place.log), database, check_space)
@@ -153,14 +153,15 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
     with ExitStack() as opened:
         database = _log_in(folder)
         opened.callback(database.close)
-        is_trusted = is_trusted and current_state(database).seq >= noted_size(database.kept)
+        # An older copy of the log has a seal that fits, too: the note beside it knows better.
+        is_trusted = is_trusted and database.read(state_of).seq >= noted_size(database.kept)
         if not is_trusted and (wrong := problems_of(database)):
             more = f" and {len(wrong) - 1} more" if wrong[1:] else ""
             raise Damaged(f"The ledger's log {database.place} is damaged: {wrong[0]}{more}.", REPAIR)
-        remove_older(folder)
+        remove_older(folder)  # only now that the new log has been read as a whole
         unseal(folder.path)
         folder.note_format(LEDGER_FORMAT, embedder, dimension)
-        with database.writing() as cursor:
+        with database.writing() as cursor:  # a log of an earlier version may lack a table
             make_tables(cursor, database, embedder, dimension)
         opened.pop_all()
     folder.share()
@@ -191,6 +192,7 @@ def _copy(location: str, embedder: str, dimension: int, why: NotWritable) -> Sto
     if path is None or not has_ledger(path):
         raise why
     files = [kept_of(path), *path.glob(LOG_FILES), path / MANIFEST, *path.glob(f"{GENERATIONS}/{JOURNAL}")]
+    # Without the memory that its processes share (`-shm`), of which SQLite makes its own.
     files = [file for file in files if file.exists() and not file.name.endswith("-shm")]
     with storage_errors(f"copy the ledger at {path} to read it"), ExitStack() as copied:
         needed, places = 5 * sum(file.stat().st_size for file in files) + RESERVE, [MEMORY_DISK]

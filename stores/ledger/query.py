@@ -9,9 +9,11 @@ A filter on a record's value has the operators that LangGraph's stores use: `{"k
 and `$in` when one of its items does; text in a range is a time.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from hashlib import blake2b
 from operator import eq, ge, gt, le, lt
 from typing import Any, Literal, NamedTuple, cast, get_args
 from urllib.parse import quote
@@ -42,6 +44,8 @@ UPDATED_FIELD = "updated"
 """The field with the time of a record's last change, in days since 1970."""
 MAX_QUERY_CHARS = 8000
 """Maximum characters of a query that are compared; a longer text is a document and would slow down others."""
+ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ][\d:.,]+)?(Z|[+-][\d:]+)?")
+"""Pattern of texts that are compared as times, and therefore not hashed."""
 LEDGER_FORMAT = 3  # `upgrading` converts older ledgers to it
 
 
@@ -53,9 +57,9 @@ class Condition(NamedTuple):
     value: Any
 
 
-def json_path(names: Iterable[str]) -> str:
-    """Return the payload path of a field of the value."""
-    return ".".join(["value", *(f'"{name}"' for name in names)])
+def json_path(path: Path, key: str = "") -> str:
+    """Return the payload path of a field of the value; with a key, nested names are hashed as texts are."""
+    return ".".join(["value", *(f'"{name}"' for name in (path[0], *filterable([*path[1:]], key)))])
 
 
 class Where(NamedTuple):
@@ -97,7 +101,7 @@ class Ranking(BaseModel):
     def paths(self) -> dict[str, str]:
         """Return the payload path of each value field that the formula reads."""
         names = [*self.fields, *filter(None, (self.aged_from, self.ageless))]
-        return {name: json_path([name]) for name in names}
+        return {name: json_path((name,)) for name in names}
 
     def parts(self, hit: Hit, now: float) -> dict[str, float]:
         """Return what each term adds to a record's score; `now` in days since 1970."""
@@ -204,16 +208,19 @@ def namespace_of(word: str) -> Namespace:
     return tuple(word[1:].split(SEPARATOR)[:-1])
 
 
-def filterable(value: Any) -> Any:
+def filterable(value: Any, key: str = "") -> Any:
     """Return a copy of a value for filters, with special texts for true and false.
 
-    Qdrant Edge 0.9 takes a boolean in a filter for the number 1 or 0, and then finds nothing.
+    With a key, keyed hashes replace the texts and the names of nested fields.
     """
     if isinstance(value, bool):
-        return f"{SEPARATOR}{value}"
+        # Qdrant Edge 0.9 takes a boolean in a filter for the number 1 or 0, and then finds nothing.
+        value = f"{SEPARATOR}{value}"
+    if key and isinstance(value, str) and not ISO_TIME.fullmatch(value):
+        return blake2b(value.encode(), key=key.encode(), digest_size=9).hexdigest()
     if isinstance(value, dict):
-        return {name: filterable(item) for name, item in value.items()}
-    return [filterable(item) for item in value] if isinstance(value, list) else value
+        return {filterable(name, key): filterable(item, key) for name, item in value.items()}
+    return [filterable(item, key) for item in value] if isinstance(value, list) else value
 
 
 def _number(value: Mapping[str, Any], name: str, default: float) -> float:
@@ -273,7 +280,7 @@ def passes(value: Any, condition: Condition) -> bool:
         value = value.get(name) if isinstance(value, Mapping) else None
     found = filterable(value)
     if wanted is None:
-        return found is None or found == []
+        return found is None or found == []  # as Qdrant's `is_empty`
     return any(_holds(item, operator, wanted) for item in (found if isinstance(found, list) else [found]))
 
 
@@ -285,6 +292,7 @@ def _holds(item: Any, operator: Operator, wanted: Any) -> bool:
             times = [datetime.fromisoformat(item), wanted]
         except (TypeError, ValueError):
             return False
+        # Qdrant, too, reads a time without a zone as UTC.
         return COMPARISONS[operator](*(each if each.tzinfo else each.replace(tzinfo=UTC) for each in times))
     if isinstance(wanted, str) or isinstance(item, str):
         return bool(operator == "eq" and item == wanted)

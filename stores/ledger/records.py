@@ -6,7 +6,7 @@ import threading
 import uuid
 from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
@@ -25,23 +25,20 @@ MAX_NAME_CHARS = 256
 MAX_NAMESPACE_DEPTH = 16
 MAX_VALUE_DEPTH = 64
 MAX_VALUE_BYTES = 8 * 1024 * 1024  # bytes; a record is something remembered, not a file
+# With lone surrogates, which UTF-8 cannot encode, and the separators that end a line for some readers.
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
 SHELF_PATTERN = r"^[a-z]*(/[\w.~%-]*)?$"
 REFERENCE = r"[\w-]+@[0-9]{1,9}"  # a number that Postgres takes, too
 SEPARATOR = "\x1f"  # cannot occur inside a part: control characters are refused
 
 
-def _nested(value: Any, depth: int = 0) -> Iterator[tuple[Any, int]]:
-    """Yield a value and all that is nested in it, in their order, each with its depth."""
-    yield value, depth
-    if isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _nested(each, depth + 1)
-
-
 def texts_in(value: Any) -> Iterator[str]:
     """Yield all texts in a value, in their order."""
-    return (each for each, _ in _nested(value) if isinstance(each, str))
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from texts_in(each)
 
 
 class Source(BaseModel):
@@ -73,7 +70,7 @@ class Change(BaseModel):
 
 
 class NamedRecord(BaseModel):
-    """What names its record by namespace and key."""
+    """A model that names its record by namespace and key."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -172,7 +169,8 @@ class Clock:
 
 
 def microseconds(moment: datetime) -> int:
-    """Return a time as whole microseconds since 1970, exactly."""
+    """Return a time as whole microseconds since 1970."""
+    # `timestamp() * 1_000_000` would be off by one for some times: a float has 53 bits.
     return int(moment.timestamp()) * 1_000_000 + moment.microsecond
 
 
@@ -240,7 +238,7 @@ def team_namespace(team: str, *below: str) -> Namespace:
 
 
 def thread_root(user: str) -> Namespace:
-    """Return where the root of a user's thread ids is; once it is forgotten, all names get other ids."""
+    """Return the namespace of the root of a user's thread ids; once it is forgotten, all ids change."""
     return check_namespace(("threads", escaped(check_name(user, "user id"))))
 
 
@@ -250,7 +248,7 @@ def escaped(name: str) -> str:
     LangGraph's store API separates the parts by full stops, so a full stop becomes %2E, and a per cent sign
     %25: no two names share a namespace.
     """
-    return name.replace("%", "%25").replace(".", "%2E")
+    return name.replace("%", "%25").replace(".", "%2E")  # the other order would escape its own signs
 
 
 def unescaped(part: str) -> str:
@@ -269,7 +267,11 @@ def check(record: Write | Version) -> None:
         check_name(record.idempotency_key, "idempotency key")
     if unnamed := [each for each in record.change.source.records if not re.fullmatch(REFERENCE, each)]:
         raise BadInput(f"A source is named by its record and version, not {unnamed[0]!r}.")
-    for each, depth in _nested(record.value):
+    nested = [(cast(Any, record.value), 0)]
+    while nested:
+        each, depth = nested.pop()
+        if isinstance(each, dict | list):
+            nested += ((item, depth + 1) for item in (each.values() if isinstance(each, dict) else each))
         if depth > MAX_VALUE_DEPTH:
             raise BadInput(f"A value may be nested {MAX_VALUE_DEPTH} levels deep.")
         if isinstance(each, int) and not -(2**63) <= each < 2**63:  # a reader may round it
@@ -295,6 +297,6 @@ def make_write(*, key: str | None = None, **fields: Any) -> Write:
         return write
     if write.event != "insert":
         raise BadInput(f"A key is needed to {write.event} a record.")
-    once = write.idempotency_key
+    once = write.idempotency_key  # a replayed write must name the same record to find its receipt
     key = uuid.uuid4().hex if once is None else record_id(write.namespace, once).replace("-", "")
     return write.model_copy(update={"key": key})

@@ -16,7 +16,7 @@ KANA = re.compile("[\u3040-\u30ff]")
 INDEXED_WORD = re.compile(r"\w+")
 STEM_LETTERS = 5
 """Maximum letters of a stem."""
-STEM_PREFIX = "zq"
+STEM_PREFIX = "zq"  # no word begins so
 STOP_WORDS_LEAVE = 0.8
 """Maximum share of an English text's words that remains without its stop words."""
 TYPICAL_LENGTH = 24  # tokens of a remembered sentence or a chat turn; BM25's avg_len
@@ -54,7 +54,7 @@ def stems_of(text: str) -> frozenset[int]:
 
 def is_english(text: str) -> bool:
     """Return whether many words of a text are English stop words."""
-    return len(stems_of(text)) <= STOP_WORDS_LEAVE * len(INDEXED_WORD.findall(text))
+    return len(_bm25().embed_query(text).indices) <= STOP_WORDS_LEAVE * len(INDEXED_WORD.findall(text))
 
 
 @lru_cache(maxsize=4096)  # the same names are on many records

@@ -64,15 +64,13 @@ class RetrieverLesson(BaseModel, frozen=True):
 
     @property
     def is_held_out(self) -> bool:
-        return int((self.group or self.key)[:8], 16) % HELD_OUT == 0
+        return int((self.group or self.key)[:8], 16) % HELD_OUT == 0  # by content, so that it never changes
 
 
 def labelled(lesson: RetrieverLesson, candidates: list[Graded], v: int) -> RetrieverLesson:
     """Label at most v/2 candidates of the lowest grades positive and v/2 of the highest negative (§3.2).
 
-    If all grades lie within their measure's margin, none is labelled. Labels do not depend on the order of
-    keys: candidates of one grade are labelled together or not at all, and none within half a margin of the
-    middle between the lowest and the highest grade.
+    If all grades lie within their measure's margin, none is labelled.
     """
     ordered = sorted(candidates, key=lambda each: (each.contradiction, each.key))
     graded = lesson.model_copy(update={"status": "graded", "candidates": ordered})
@@ -82,6 +80,8 @@ def labelled(lesson: RetrieverLesson, candidates: list[Graded], v: int) -> Retri
     margin = max(GRADE_MARGINS[each.measure] for each in ordered)
     if ordered[-1].contradiction - ordered[0].contradiction < margin:
         return graded
+    # The paper takes v/2 of each end. Here the order of keys decides no label: candidates of one grade are
+    # labelled together or not at all, and none within half a margin of the middle.
     middle = (ordered[0].contradiction + ordered[-1].contradiction) / 2
     low, high = ordered[half].contradiction, ordered[-half - 1].contradiction
     below, above = min(low, middle - margin / 2), max(high, middle + margin / 2)
@@ -137,15 +137,15 @@ class RetrieverLessons(Shelf[RetrieverLesson, RetrieverLesson]):
     async def close(self, lesson: RetrieverLesson, *, change: Change) -> None:
         """Store a lesson's grades; a lesson that another process graded meanwhile stays as it is."""
         for head in await self.by_keys([lesson.key]):
-            if head.live and head.shelf == "waiting":
+            if head.live and head.shelf == "waiting":  # else another process was first
                 await self.update(lesson.key, lesson, change=change, expected_version=head.version)
 
     async def mark(
         self, keys: Sequence[str], status: Literal["learned", "refused"], *, change: Change
     ) -> None:
-        """Say of lessons that the version which learned them was kept, or that it was not.
+        """Mark lessons as learned if the version that learned from them was kept, else as refused.
 
-        One that another process moves meanwhile stays there, and what was learned stays learned.
+        A lesson that another process marks meanwhile stays so; a learned lesson stays learned.
         """
         known = [each for each in await self.by_keys(keys) if each.live]
         heads = [each for each in known if each.shelf not in {status, "learned"}]
@@ -154,7 +154,7 @@ class RetrieverLessons(Shelf[RetrieverLesson, RetrieverLesson]):
         writes = [self.write(head.key, lesson, change, head.version) for head, lesson in pairs]
         try:
             await self.ledger.write(writes)
-        except Conflict:
+        except Conflict:  # one of them was moved meanwhile; the others are marked all the same
             for each in writes:
                 with suppress(Conflict):
                     await self.ledger.write([each])
@@ -174,6 +174,7 @@ async def keep(
     `once` it also says again that they are new.
     """
     are_new = await pool.add_all(pairs, change=change, once=once)
+    # Also of pairs that are not new: a kill may have come between a pair and its lesson.
     held = [Pooled(key=each.key, pair=each) for each in pairs if await pool.holds(each.key)]
     await RetrieverLessons(pool).open_all(held, change=change)
     return are_new

@@ -13,7 +13,7 @@ from mneme.stores.shelf import Shelf, kind_of
 
 MIN_SCORES = 30
 """Scores of each of two versions below which they are not compared."""
-Z = 1.96
+Z = 1.96  # 95 % of a normal distribution, as which a mean of 30 scores passes
 
 
 class Scores(BaseModel, frozen=True):
@@ -30,12 +30,12 @@ class Scores(BaseModel, frozen=True):
     @property
     def error(self) -> float:
         """Return the squared standard error of the mean."""
-        spread = max(0.0, self.squares / self.count - self.mean**2)
-        return spread / max(1, self.count - 1)
+        spread = max(0.0, self.squares / self.count - self.mean**2)  # rounding may make it negative
+        return spread / max(1, self.count - 1)  # the sample's variance, n/(n - 1) of `spread`, by n
 
 
 def is_worse(now: Scores, before: Scores) -> bool:
-    """Say whether scores fell beyond chance: the interval of 95 % of the difference lies below 0 (Welch)."""
+    """Return whether scores fell beyond chance: the 95 % interval of the difference is below 0 (Welch)."""
     if min(now.count, before.count) < MIN_SCORES:
         return False
     return now.mean - before.mean + Z * math.sqrt(now.error + before.error) < 0

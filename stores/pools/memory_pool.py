@@ -90,7 +90,7 @@ class Pair(BaseModel, frozen=True, extra="forbid"):
 
     def rated(self, up: bool) -> "Pair":
         """Return the pair after a thumb: its score is the mean of the scorer's, and 100 or 0 per thumb."""
-        judged = self.score if self.judged is None else self.judged
+        judged = self.score if self.judged is None else self.judged  # the score, before the first thumb
         ups, downs = self.ups + up, self.downs + (not up)
         score = round((judged + 100 * ups) / (1 + ups + downs))
         return self.model_copy(update={"judged": judged, "ups": ups, "downs": downs, "score": score})
@@ -158,6 +158,7 @@ class MemoryPool(Shelf[Pair, Pooled]):
         fresh = [key for key in given if key not in heads]
         await self.ledger.write([self.write(key, given[key], change, idempotency_key=mark) for key in fresh])
         new = {*fresh, *(key for key, head in heads.items() if head.idempotency_key == mark)}
+        # Of a pair that is given twice the first one counts as new.
         firsts = {each.key: number for number, each in reversed([*enumerate(pairs)])}
         return [each.key in new and firsts[each.key] == number for number, each in enumerate(pairs)]
 
@@ -201,24 +202,19 @@ class MemoryPool(Shelf[Pair, Pooled]):
         return [Pooled.of(hit.version, hit.score) for hit in hits]
 
     async def candidates(self, pair: Pooled, n: int) -> list[Pooled]:
-        """Return the n pairs whose words fit a pair's question best by BM25, itself not among them (§3.2).
-
-        The index orders equal scores by storage position, which is not reproducible; here keys order them.
-        """
+        """Return the n pairs whose words fit a pair's question best by BM25, itself not among them (§3.2)."""
+        # More than n, to order equal scores by key: the index orders them by position, which no seed repeats.
         hits = await self.search(pair.pair.asked, limit=3 * n, mode="bm25")
         ordered = sorted(hits, key=lambda hit: (-round(hit.score, 3), hit.version.key))
         return self.read(hit.version for hit in ordered if hit.version.key != pair.key)[:n]
 
     async def nearly(self, pair: Pair) -> Pooled | None:
-        """Return a pair whose question and answer nearly equal this new one's; else None.
-
-        Candidates are found by common words; only possible rewordings are embedded. A pair that is or was in
-        the pool is not new.
-        """
+        """Return a pair whose question and answer nearly equal this new one's; else None."""
         if await self.by_keys([pair.key]):
-            return None
+            return None  # it is or was in the pool itself, so it is not new
+        # By words, so that the pair is not embedded once more; only possible rewordings are.
         found = await self.retrieve(pair.text, DUPLICATE_CANDIDATES, mode="bm25")
-        alike = [each for each in found if each.pair.leading == pair.leading]
+        alike = [each for each in found if each.pair.leading == pair.leading]  # else the question is another
         for each in alike:
             if near(each.pair.asks, pair.asks) and near(each.pair.answer, pair.answer):
                 return each
@@ -233,6 +229,7 @@ class MemoryPool(Shelf[Pair, Pooled]):
         if not (vectors := await self.ledger.embedded(texts)):
             return False
         asks, asked, answers, answered = (vectors[each] for each in texts)
+        # Vectors have length 1, so their products are cosines.
         question, answer = float(sum(map(mul, asks, asked))), float(sum(map(mul, answers, answered)))
         return question >= SAME_QUESTION and answer >= SAME_ANSWER
 

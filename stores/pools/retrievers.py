@@ -162,6 +162,7 @@ class Retrievers(Shelf[Retriever, Retriever]):
         kept = [each for each in await self.latest(10 * FILES) if each.kept]
         needed = {each.weights for each in kept[-FILES:]}
         needed |= {each.weights for each in kept if each.number == serving}
+        # Earlier calls removed what is older than these.
         past = [self._file(each.weights) for each in kept[-2 * FILES : -FILES] if each.weights not in needed]
         await asyncio.to_thread(self._remove, past)
 
@@ -178,6 +179,7 @@ class Retrievers(Shelf[Retriever, Retriever]):
 
     async def serve(self, number: int, *, instead_of: int, change: Change) -> None:
         """Use a version from now on. Raises Conflict if `instead_of` is no longer the serving one."""
+        # The write expects the version that stood before this look: a change after it is a Conflict as well.
         write = await self._pointer.put_write(SERVING, Number(number=number), change)
         if await self.serving() != instead_of:
             raise Conflict(
@@ -197,19 +199,16 @@ class Retrievers(Shelf[Retriever, Retriever]):
             )
         then = (await self.get(now)).parent if number is None else number
         if then != UNTRAINED:
-            await asyncio.to_thread(self._read, await self._servable(then))
+            found, of = await self.get(then), f"Retriever {then} of {self._pool}"
+            if not found.kept:
+                raise BadInput(f"{of} cannot be used. {found.reason}", CHOOSE)
+            if found.embedder != (await self.ledger.info()).embedder:
+                raise BadInput(f"{of} belongs to {found.embedder}.", CHOOSE)
+            if not await asyncio.to_thread(self._file(found.weights).exists):
+                raise BadInput(f"{of} has no file any more.", CHOOSE)
+            await asyncio.to_thread(self._read, found)  # a damaged file must not serve
         await self.serve(then, instead_of=now, change=change)
         return then
-
-    async def _servable(self, number: int) -> Retriever:
-        found = await self.get(number)
-        if not found.kept:
-            raise BadInput(f"Retriever {number} of {self._pool} cannot be used. {found.reason}", CHOOSE)
-        if found.embedder != (await self.ledger.info()).embedder:
-            raise BadInput(f"Retriever {number} of {self._pool} belongs to {found.embedder}.", CHOOSE)
-        if not await asyncio.to_thread(self._file(found.weights).exists):
-            raise BadInput(f"Retriever {number} of {self._pool} has no file any more.", CHOOSE)
-        return found
 
     def _read(self, retriever: Retriever) -> "Weights":
         from safetensors import SafetensorError  # noqa: PLC0415  (NumPy is slow to import)

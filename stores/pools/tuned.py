@@ -24,7 +24,7 @@ class PoolModels(TunedModels):
         self._pool = pool
 
     async def due(self, *, model: str = "") -> Sequence[str]:
-        """Return why a consolidation is due: a new base model, or GROWN memories more than at the last."""
+        """Return why a consolidation is due: a new base model, or enough new memories since the last one."""
         standing = await self._standing()
         new = await self._pool.count() - (standing[-1].cards if standing else 0)
         changed = bool(model and standing and standing[-1].model not in ("", model))

@@ -12,7 +12,7 @@ from mneme.stores.shelf import Shelf, kind_of
 
 
 class CachedAnswer(BaseModel):
-    """What a task was answered with."""
+    """The answer to a task."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -104,7 +104,9 @@ class Trials(Shelf[TrialRecord, TrialRecord]):
         groups = list[set[str]]()
         for each in standing:
             hits = await self._insights.search(each.text, limit=2, mode="dense", min_score=SIMILAR)
+            # Two hits, since the nearest to an insight is mostly the insight itself.
             for near in [hit.version.key for hit in hits if hit.version.key != each.id][:1]:
+                # The link joins the groups of both ends.
                 linked = {each.id, near}.union(*(group for group in groups if group & {each.id, near}))
                 groups = [group for group in groups if not group & linked] + [linked]
         found = [[each for each in standing if each.id in members] for members in groups]
@@ -116,16 +118,15 @@ class Trials(Shelf[TrialRecord, TrialRecord]):
         The change's task names what led to it; the same revision for the same task is written once.
         """
         source = "/".join(change.source.tasks)
-        writes = [self._revision(before, after, change, source) for before, after in revised]
+        writes = list[Write]()
+        for before, after in revised:
+            known, seen = after or before, before.version if before else None
+            if known is None:
+                raise ValueError("A revision needs an insight before it, or after it.")
+            once = f"{change.reason}/{source}/{known.id}"
+            if after is None:
+                writes.append(self._insights.retirement(known.id, change, seen, idempotency_key=once))
+            else:
+                writes.append(self._insights.write(known.id, after, change, seen, idempotency_key=once))
         if writes:
             await self.ledger.write(writes)
-
-    def _revision(self, before: Insight | None, after: Insight | None, change: Change, source: str) -> Write:
-        known = after or before
-        if known is None:
-            raise ValueError("A revision needs an insight before it, or after it.")
-        once = f"{change.reason}/{source}/{known.id}"
-        seen = before.version if before else None
-        if after is None:
-            return self._insights.retirement(known.id, change, seen, idempotency_key=once)
-        return self._insights.write(known.id, after, change, seen, idempotency_key=once)

@@ -165,14 +165,12 @@ class Inbox:
         return await self.ledger.get(user_namespace(user, "inbox"), message_id) is not None
 
     async def must_have_room(self, user: str, messages: Sequence[Message]) -> None:
-        """Raise TooMany if more of a user's messages would wait, with these, than the settings allow.
-
-        Messages that were added before need no room, so that a batch can be sent again.
-        """
+        """Raise TooMany if more of a user's messages would wait, with these, than the settings allow."""
         namespace, limits = user_namespace(user, "inbox"), settings()
         waits = [cast(Message, head.value) for head in await self.ledger.records(namespace, limit=None)]
         ids = [record_id(namespace, each.get("message_id", "")) for each in messages]
         known = await self.ledger.read(heads_of, ids)
+        # What was added before needs no room, so that a batch can be sent again.
         fresh = [each for each, record in zip(messages, ids, strict=True) if record not in known]
         together = [*waits, *fresh]
         texts = [text for each in together for text in (each["message"], *each.get("preceding", []))]
@@ -215,6 +213,7 @@ class Inbox:
         head = await self.ledger.get(user_namespace(user, "inbox"), message_id)
         if head is None or not head.live or _is_claimed(head.value):
             return False
+        # A process that stalls loses its claim after a while; one that ends loses it at once.
         until = (datetime.now(UTC) + CLAIMED_FOR).isoformat()
         claim: Value = {"host": gethostname(), "pid": os.getpid(), "until": until}
         return await self._write(head, {**head.value, "claim": claim}, "a memory agent reads it")
@@ -228,7 +227,7 @@ class Inbox:
             return
         before = trouble_of(head.value)
         trouble = Trouble(tries=before["tries"] + counts, error=error, reply=reply[:MAX_REPLY_CHARS])
-        if trouble != before or "claim" in head.value:
+        if trouble != before or "claim" in head.value:  # else there would be a version with nothing new
             await self._write(head, untroubled(head.value) | {"trouble": cast(Value, trouble)}, error)
 
     async def retry(self, user: str, message_id: str) -> Letter:
@@ -247,7 +246,7 @@ class Inbox:
     async def _find(self, user: str, message_id: str) -> Version:
         check_name(message_id, "message's id")
         heads = await self.ledger.records(user_namespace(user, "inbox"), limit=None)
-        whole = [head for head in heads if head.key == message_id]
+        whole = [head for head in heads if head.key == message_id]  # `m1` is also how `m10` begins
         found = whole or [head for head in heads if head.key.startswith(message_id)]
         if len(found) != 1:
             many = "Several messages begin" if found else "No message in the inbox begins"
@@ -265,7 +264,7 @@ class Inbox:
             value=value,
             text="",
             change=Change(reason=reason, actor=ACTOR, source=head.change.source),
-            expected_version=head.version,
+            expected_version=head.version,  # so of two processes that claim it at once, one gets it
         )
         try:
             await self.ledger.write([write])
@@ -332,17 +331,17 @@ def untroubled(value: Value) -> Value:
 def _is_claimed(value: Value) -> bool:
     """Return whether another process is working on a message."""
     claim = cast(dict[str, Any], value.get("claim") or {"until": ""})
-    if claim["until"] <= datetime.now(UTC).isoformat():
+    if claim["until"] <= datetime.now(UTC).isoformat():  # both in UTC: texts in the order of time
         return False
     if claim["host"] != gethostname():
-        return True
+        return True  # whether a process of another machine lives, cannot be asked
     try:
         os.kill(claim["pid"], 0)  # signal 0 only tests that the process exists
     except PermissionError:
         return True  # it is another user's
     except OSError:
         return False  # the process has ended
-    return bool(claim["pid"] != os.getpid())
+    return bool(claim["pid"] != os.getpid())  # its own run that was cancelled takes it up again
 
 
 def trouble_of(value: Value) -> Trouble:

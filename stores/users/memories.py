@@ -106,7 +106,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         """Return the k live memories that fit best; `min_similarity` is a cosine in every mode.
 
         If the embedder is absent: those that share words with the query, then the latest others, unless
-        `min_similarity` is above zero, since the latter have no similarity.
+        `min_similarity` is above zero.
         """
         wanted = {"kind": kind} if kind else {}
         hits = await self.search(query, limit=k, mode=mode, filter=wanted)
@@ -117,7 +117,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
             shown = {"scores": scores[each.key]} if mode == "blend" else {}
             found.append(each.model_copy(update={**known, **shown}))
         found = newest_of_linked_first(found)
-        if self.ledger.goes_by_words:
+        if self.ledger.goes_by_words:  # the latest others, which have no similarity, fill it up
             return found if (min_similarity or 0.0) > 0 else await self._filled(found, k, wanted)
         if min_similarity is None:
             return found
@@ -137,7 +137,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         `said` are the user's own words for it. Three rankings are fused: by the meaning of the content, by
         the meaning of `said`, and by the words of content, `said` and names.
         """
-        search = partial(self.search, limit=2 * k)
+        search = partial(self.search, limit=2 * k)  # what no ranking has among its first k can still win
         everything = " ".join([content, said, *names])
         asked: list[tuple[str, Mode]] = [(content, "dense"), (said, "dense"), (everything, "bm25")]
         found = await gather(*(search(text, mode=mode) for text, mode in asked if text.strip()))
@@ -151,7 +151,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         if not cosine:  # no embedder: the newest may be meant without a common word
             for each in await self.heads(k, newest_first=True):
                 hits.setdefault(each.key, each)
-                worth[each.key] += 0.0
+                worth[each.key] += 0.0  # behind all that share a word
         best = readable(MemoryRecord.of, (hits[key] for key in nlargest(k, worth, key=worth.__getitem__)))
         return [each.model_copy(update={"similarity": cosine.get(each.key)}) for each in best]
 
@@ -189,6 +189,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         change = Change(reason="A person looked at it: it is right.", actor="user")
         settled = {"flag": "", "unclear": "", "may_contradict": [], "read_by": "", "asks": []}
         memory = found.memory.model_copy(update=settled)
+        # Links to it first: after a kill between the writes it still asks to be looked at.
         for newer in await self._linked_with([key]):
             await self.unlink(newer, key, change=change)
         return await self.update(key, memory, change=change, expected_version=found.version)
@@ -202,6 +203,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
     async def latest_changes(self, limit: int) -> Sequence[Version]:
         """Return the latest changes of all memories as versions, newest first."""
         last_changed = Order("updated", descending=True)
+        # The latest changes are among those of the memories that were changed last.
         heads = await self.heads(limit, include_retired=True, order=last_changed)
         versions = [each for head in heads for each in await self.changes(head)]
         return sorted(versions, key=lambda each: each.at, reverse=True)[:limit]
@@ -213,6 +215,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         counts = defaultdict[date, Counter[str]](Counter)
         for head in await self.heads(include_retired=True, order=changed):
             for version in await self.changes(head):
+                # Earlier versions of a memory that was changed since then add 0.
                 counts[version.at.astimezone().date()][EVENT_VERBS[version.event]] += version.at >= since
         for note in await self.ledger.forgotten(self.namespace):
             counts[note.at.astimezone().date()]["forgotten"] += note.at >= since
@@ -283,6 +286,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         stack = standing(history)
         return await self._take_back(stack, actor) if stack else None
 
+    # Again where the memory or the inbox changed meanwhile: what was added then must be erased as well.
     @retry(retry=retry_if_exception_type(Conflict), stop=stop_after_attempt(5), reraise=True)
     async def forget(self, key: str, *, reason: str, actor: str) -> Forgotten:
         """Erase a memory and every text in this user's inbox that it came from. Raises NotFound."""
@@ -304,6 +308,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         known = Origins()
         for key in keys:
             known |= origins_of(await self.ledger.history(self.namespace, key))
+        # As others were shown them, where they are shared.
         known |= Origins(texts=frozenset(third_person(each, self.user) for each in known.texts))
         return await InboxTraces(self.ledger, self.user).about({*keys}, known)
 
@@ -325,7 +330,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
 
     async def changes(self, head: Version) -> Sequence[Version]:
         """Return all versions of a record, oldest first."""
-        return [head] if head.version == head.first else await self.history(head.key)
+        return [head] if head.version == head.first else await self.history(head.key)  # mostly one read less
 
     async def _take_back(self, standing: Sequence[Version], actor: str) -> MemoryRecord:
         last, key = standing[-1], standing[-1].key
@@ -333,7 +338,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         change = Change(reason=f"take back version {last.version}", actor=actor, undoes=last.version)
         if len(standing) == 1:
             return await self.retire(key, change=change, expected_version=head.version)
-        before = standing[-2].version
+        before = standing[-2].version  # not the version before: it may have been undone itself
         return await self.rollback(key, before, change=change, expected_version=head.version)
 
 

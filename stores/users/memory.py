@@ -121,7 +121,7 @@ class Memory(BaseModel):
 
 
 class MemoryRecord(BaseModel):
-    """A memory in the ledger: under which key, at which version, and how similar to what was asked.
+    """A memory in the ledger, with its key, its version, and its similarity to the query.
 
     >>> import mneme
     >>> with mneme.open("ann") as memory:
@@ -170,7 +170,7 @@ def days_of(day: str) -> tuple[date, date] | None:
         return None
     if not filled:
         return first, first
-    in_last_month = first.replace(month=12) if len(day) == 4 else first
+    in_last_month = first.replace(month=12) if len(day) == 4 else first  # a year ends with its December
     return first, in_last_month.replace(day=monthrange(in_last_month.year, in_last_month.month)[1])
 
 
@@ -211,9 +211,10 @@ def valid_at(history: Sequence[Version], day: date) -> Version | None:
     for version in reversed(history):
         value = version.value
         state = holding(_field(value, "since"), _field(value, "until"), day)
+        # The newest version that had begun decides: if its period is over, none before it holds again.
         if is_separate and state != "later":
             return version if state == "now" and version.live else None
-        is_separate = value.get("is_change") is True
+        is_separate = value.get("is_change") is True  # else it took over the period of the one before
     return None
 
 

@@ -55,7 +55,7 @@ PRIVATE: dict[str, Any] = {
 
 
 class Policy(BaseModel):
-    """A user's policy for a team: it gets what has all words of a subject never, after a question, or always.
+    """A user's policy for a team: memories about a subject are shared never, after a question, or always.
 
     >>> import mneme
     >>> with mneme.open("ann") as memory:
@@ -74,6 +74,7 @@ class Policy(BaseModel):
         """Return whether a text has all words of one of the subjects, in any form."""
         plain = _spaced(text)
         stems, words = stems_of(plain), defaultdict[str, set[str]](set)
+        # Stems know English endings alone. Forms of one word begin alike: only such words are compared.
         for word in () if is_english(plain) else map(folded, INDEXED_WORD.findall(plain)):
             words[word[:STEM_LETTERS]].add(word)
 
@@ -131,17 +132,16 @@ async def end_sharing(ledger: Ledger) -> set[str]:
     """Set policies to never, and withdraw questions and proposals, for teams that the roles no longer name.
 
     A later team of that name may have other members. Facts already shared stay. Return the teams' names.
-    Roles without any team change nothing: their file is not set, or is empty for a moment.
     """
     change = Change(reason="the team is no more", actor="roles")
     known, ended = {*roles().teams, *roles().organisations}, set[str]()
-    if not known:
+    if not known:  # the file of roles is not set, or is empty for a moment while it is written
         return ended
     for place in await ledger.namespaces(("users",)):
         if place[2:] == ("policies",):
             user = unescaped(place[1])
             for head in await ledger.records(place, limit=None, filter={"share": {"$ne": "never"}}):
-                if "/" not in head.key and head.key not in known:
+                if "/" not in head.key and head.key not in known:  # a slash: the user's own team
                     await _end_questions(UserMemories(ledger, user), head.key, change)
                     policy = Policy(team=head.key, share="never")
                     await policies_of(ledger, user).put(head.key, policy, change=change)
@@ -184,6 +184,7 @@ async def shared(facts: TeamFacts, memory: Memory, change: Change, compare: Comp
     sources = [record for record, _ in pairs_in(change.source.records)]
     links = await facts.ledger.read(links_of, sources, forward=True)
     heads = (await facts.ledger.read(heads_of, [each.record for each in links])).values()
+    # A fact that was made of any version of the same memory is updated, in place of a second one beside it.
     made = [MemoryRecord.of(each) for each in heads if each.live and each.namespace == facts.namespace]
     earlier = made[0] if made else None
     known, beside = await compare(memory, facts, earlier.key if earlier else "")
@@ -193,7 +194,7 @@ async def shared(facts: TeamFacts, memory: Memory, change: Change, compare: Comp
         return ShareWrites([], known, beside)
     key, version = (earlier.key, earlier.version) if earlier else (uuid4().hex, None)
     writes = [facts.write(key, linked(memory, beside), change, version)]
-    reference = f"{record_id(facts.namespace, key)}@{(version or 0) + 1}"
+    reference = f"{record_id(facts.namespace, key)}@{(version or 0) + 1}"  # the version that is being written
     onward = change.model_copy(update={"source": Source(records=[reference])})
     for organisation in roles().asked_by(facts.user) if facts.place == "facts" else ():
         proposals = TeamFacts(facts.ledger, organisation, "proposals")
@@ -258,7 +259,7 @@ class OwnMemories(UserMemories):
                 made = MemoryRecord.of((await self.ledger.write(writes))[0])
                 return made.model_copy(update={"shared_with": _told(writes[1:])})
             except Conflict:  # or the team's copy was changed meanwhile
-                if len(writes) == 1 or not left:
+                if len(writes) == 1 or not left:  # nothing is shared: the memory itself was changed
                     raise
         raise AssertionError("It returns or raises before.")
 
@@ -270,6 +271,7 @@ class OwnMemories(UserMemories):
         head = await self.ledger.get(self.namespace, write.key)
         memory, number = Memory.model_validate(write.value), head.version if head else None
         before = Memory.model_validate(head.value) if head else None
+        # A new quote, flag or link tells a team nothing.
         says_so = before and (before.content, before.until) == (memory.content, memory.until)
         if number != write.expected_version or says_so:
             return [write]
@@ -307,7 +309,7 @@ def _unshared(memory: Memory, teams: Sequence[str]) -> str:
 
 
 def _asking(memory: Memory, team: str) -> Memory:
-    """Return a memory about which nobody asks whether a team may know it, and which does not doubt it."""
+    """Return a memory without the question whether a team may know it, and without the doubt about that."""
     asks = [each for each in memory.asks if each != team]
     flag = memory.flag.replace(_unshared(memory, memory.asks), _unshared(memory, asks)).strip()
     return memory.model_copy(update={"asks": asks, "flag": flag})

@@ -37,10 +37,8 @@ class Origins:
         return Origins(self.messages | other.messages, self.texts | other.texts, self.turns | other.turns)
 
     def is_in(self, text: str) -> bool:
-        """Return whether a text is or contains one of these.
-
-        A single word, such as a name, is not searched inside others, which may be about something else.
-        """
+        """Return whether a text is or contains one of these."""
+        # A single word, such as a name, is not searched inside others, which may be about something else.
         return text.strip() in self.sayings or any(part in text for part in self.passages)
 
     @cached_property
@@ -84,17 +82,21 @@ class InboxTraces:
 
     async def about(self, keys: Set[str], known: Origins) -> Origins:
         """Add to known sources the messages whose outcome names one of the memories, and their texts."""
-        heads = await self._heads()
-        about = {head.key for head in heads if head.key in known.messages or keys & _concerned(head)}
+        about = set[str]()
+        for head in await self._heads():
+            outcome = outcome_of(head)
+            if head.key in known.messages or (outcome and keys & {e["key"] for e in outcome["operations"]}):
+                about.add(head.key)
         return known | Origins(frozenset(about), turns=frozenset(await self._said(about)))
 
     async def find(self, told: Origins) -> Traces:
         """Find the inbox records that contain anything from these sources.
 
-        Closed messages only record finished work, so all of them are forgotten, with the turns before them.
-        An open message stays, without the turns in question, unless it has the same content itself.
+        All closed messages are forgotten, with the turns before them. An open one stays, without the turns in
+        question, unless it has the same content itself.
         """
         heads = await self._heads()
+        # All closed ones: they only record finished work, and their rationales may repeat anything.
         gone = [head for head in heads if not head.live or _tells(head, told)]
         texts = await self._said({head.key for head in gone} & told.messages) | told.texts
         stays = [(head, _without(head.value, texts)) for head in heads if head not in gone]
@@ -107,12 +109,6 @@ class InboxTraces:
         """Return the original texts of messages; closing one removes them from its latest version."""
         histories = [await self._ledger.history(self._namespace, message) for message in messages]
         return {said for versions in histories if (said := str(versions[0].value["message"]).strip())}
-
-
-def _concerned(head: Version) -> set[str]:
-    """Return the keys of the memories that a closed message's operations concerned."""
-    outcome = outcome_of(head)
-    return {each["key"] for each in outcome["operations"]} if outcome else set()
 
 
 def _tells(head: Version, told: Origins) -> bool:

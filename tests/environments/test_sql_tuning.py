@@ -94,7 +94,7 @@ class TestRefusals:
         assert either.run(Solution(statements=[statement])).refused
 
     def test_sqlite_refuses_by_itself_what_the_parser_would_let_through(self, small: SqlTuning) -> None:
-        with small._database.copy(small.limits) as copy:
+        with small.database.copy(small.limits) as copy:
             for sql in ("SELECT sql FROM sqlite_master", "PRAGMA table_list", "DELETE FROM users"):
                 with pytest.raises(Exception, match=r"may not|may be"):
                     copy.ask(sql)
@@ -144,7 +144,7 @@ class TestRefusals:
     def test_a_server_that_goes_away(self, postgres_url: str) -> None:
         psycopg = pytest.importorskip("psycopg")
         env = on_postgres(postgres_url, _own(QUERY), 50)
-        with pytest.raises(StorageFailure, match="no longer answers"), env._database.copy(env.limits) as copy:
+        with pytest.raises(StorageFailure, match="no longer answers"), env.database.copy(env.limits) as copy:
             with psycopg.connect(postgres_url, autocommit=True) as other:
                 other.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "

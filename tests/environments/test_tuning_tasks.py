@@ -117,7 +117,7 @@ class TestAnalysis:
         ]
         assert [c.column for c in structure.alternatives] == ["build", "user_id"]
         assert [c.column for c in structure.group] == ["cohort"]
-        assert [join.correlated for join in structure.joins] == [False, True]
+        assert structure.joined and [end.column for end in structure.ends] == ["user_id"] * 4
         assert len(structure.correlated) == 1
         assert structure.limit == 5
 
@@ -172,6 +172,10 @@ class TestAnalysis:
         assert first == ["CREATE INDEX idx_user_events_1 ON user_events (event_time, user_id)"]
         assert second == ["CREATE INDEX idx_sales_1 ON sales (sale_date, product_id)"]
         assert third == ["CREATE INDEX idx_transactions_1 ON transactions (transaction_date, account_id)"]
+
+    def test_any_part_may_stand_in_a_condition(self) -> None:
+        [made] = instantiate("INDEX (group) WHERE rest", story()[0]).statements
+        assert made.startswith("CREATE INDEX idx_user_events_1 ON user_events (user_id) WHERE event_time >= ")
 
     def test_a_condition_that_an_inner_query_repeats_stands_once(self) -> None:
         task = next(each for each in tasks(6, 8, ["correlated"]) if "largest" in each.description)

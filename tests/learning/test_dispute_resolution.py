@@ -8,7 +8,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from mneme.core.errors import NotFound
-from mneme.environments.sql_tuning.analysis import applies, general
+from mneme.environments.worlds import Task, find_world
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
 from mneme.stores.ledger.ledger import Ledger
 from tests.doubles.learning import cards_in, disputed, resolve
@@ -108,9 +108,17 @@ async def test_an_unknown_dispute_is_refused(edge_ledger: Ledger) -> None:
 
 
 def test_conditions_hold_by_what_a_query_is_made_of() -> None:
-    two = ["range filters", "grouping", "further columns"]
-    assert general(two) == ["range filter", "grouping"]
-    assert applies("range filter; grouping", two) is True
-    assert applies("one range filter; grouping", two) is False
-    assert applies("range filter; grouping", [*two, "correlated subquery"]) is False, "another kind of query"
-    assert applies("when the moon is full", two) is None
+    read = "SELECT user_id, COUNT(*), MAX(outcome) FROM user_events AS e"
+    ranges = "event_time > '2025-01-01' AND duration_ms > 9"
+    other = "EXISTS (SELECT 1 FROM users WHERE users.user_id = e.user_id)"
+    two, correlated = (
+        find_world("sql_tuning").open(Task(given={"query": f"{read} WHERE {where} GROUP BY user_id"}))
+        for where in (ranges, f"{ranges} AND {other}")
+    )
+    assert two.features == ["range filters", "grouping", "further columns"]
+    assert two.general == ["range filter", "grouping"]
+    assert two.applies("range filter; grouping") is True
+    assert two.applies("one range filter; grouping") is False
+    assert "correlated subquery" in correlated.features
+    assert correlated.applies("range filter; grouping") is False, "another kind of query"
+    assert two.applies("when the moon is full") is None

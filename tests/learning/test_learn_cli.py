@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from mneme.cli.learning.learn import Given, Place, numbered
-from mneme.environments.sql_tuning.analysis import applies, general
 from mneme.environments.sql_tuning.tasks import tasks
 from mneme.environments.worlds import Task, find_world
 from tests.doubles.command_line import Run, Running
@@ -108,6 +107,7 @@ def test_a_card_is_proposed_by_a_person(mneme: Run) -> None:
         (("learn", "--suite", "chess"), "chess"),
         (("learn", "x", "--query", "SELECT 1", "--schema", "atlantis"), "atlantis"),
         (("learn", "--file", "nowhere.yaml"), "nowhere.yaml"),
+        (("learn", "x", "--world", "sql_tuning"), "Give `query` (--query), or"),
         (("cards", "show", "zz"), "zz"),
         (("cards", "propose", " "), "empty"),
         (("cards", "propose", "x", "--rule", "no colon"), "no colon"),
@@ -120,7 +120,15 @@ def test_what_cannot_be_done_is_said_in_one_line(mneme: Run, words: tuple[str, .
     done = mneme(*words)
     assert done.returncode == 1
     assert said in done.stderr and "Traceback" not in done.stderr
+    assert done.stdout == "", "no task is announced that is not begun"
     assert done.stderr.splitlines()[-1].startswith("  "), "there is a hint"
+
+
+@pytest.mark.parametrize("budget", ["0", "0.001"])
+def test_a_budget_that_is_too_small_is_named_as_an_option(mneme: Run, budget: str) -> None:
+    told = mneme(*LEARN, "--index-budget", budget, "--agents", "rules")
+    assert told.returncode == 1
+    assert "not solved" in told.stdout and "--index-budget SHARE allows larger indexes." in told.stdout
 
 
 def test_a_file_of_tasks_is_learned_from_once(tmp_path: Path, mneme: Run) -> None:
@@ -147,7 +155,7 @@ def test_tasks_of_the_suite_can_all_be_laid_out() -> None:
         world = find_world("sql_tuning").open(Task(given=given))
         assert world.features and made_out(world, world.first_ideas()) and made_out(world, world.remedies())
         assert world.applies("; ".join(world.features)) is True
-        assert applies("; ".join(general(world.features)), world.features) is True
+        assert world.applies("; ".join(world.general)) is True
 
 
 @pytest.mark.long

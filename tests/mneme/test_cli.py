@@ -53,6 +53,7 @@ def test_a_sentence_is_remembered_and_words_are_written_as_they_stand(mneme: Run
     assert "content=" not in (shown := mneme("memories", "show", moved).stdout)
     assert shown.count("I moved to Porto.") == 3, "as its content, its quote and its one statement"
     failed(mneme("remember", "notes.txt"), "notes.txt", "text file")
+    assert mneme("remember", "我住在奥斯陆。" * 20).returncode == 0, "too long for the name of a file"
     rent = mneme("add", "Ann's rent is 900 euros.", "--until", "2026-12")
     assert "until 2026-12" in rent.stdout
     later = mneme("add", "Ann's rent is 950 euros.", "--since", "2027-01").stdout
@@ -94,6 +95,37 @@ def test_times_are_days_months_or_years_and_impossible_ones_are_refused(mneme: R
 
 def test_what_is_not_there_is_said_before_anybody_is_asked(mneme: Run) -> None:
     failed(mneme("memories", "forget", "nokey1"), "no memory nokey1")
+    failed(mneme("threads", "delete", "nope"), "no thread nope", "mneme threads list")
+    failed(mneme("discuss", "forget-carried"), "No such agent of data_pipeline carries anything")
+    failed(mneme("discuss", "forget-carried", "--role", "nobody"), "No such agent")
+
+
+def test_a_turn_that_a_discussion_has_not_had_is_refused(mneme: Run, tmp_path: Path) -> None:
+    words = ("--agents", "rules", "--max-turns", "1", "--out", str(tmp_path))
+    assert mneme("discuss", "A pipeline for logs.", *words).returncode == 0
+    for option in ("--turn", "--since-turn"):
+        failed(
+            mneme("discuss", "memory", "data_engineer", option, "99"),
+            f"{option} 99",
+            "0, the beginning, to 1",
+        )
+    assert mneme("discuss", "memory", "data_engineer", "--turn", "1").returncode == 0
+
+
+def test_setup_without_a_terminal_says_what_to_add(mneme: Run) -> None:
+    failed(mneme("setup"), "no terminal", "--yes", "--dry-run")
+
+
+def test_lines_are_only_said_to_be_taken_where_some_are(mneme: Run, tmp_path: Path) -> None:
+    mneme("add", "I live in Austin.")
+    good, file = mneme("memories", "export").stdout, tmp_path / "lines.jsonl"
+    for lines, told in (("{broken\n", "Nothing is imported."), (f"{good}{{broken\n", "The other lines are")):
+        file.write_text(lines)
+        failed(mneme("memories", "import", str(file), MNEME_HOME=str(tmp_path / "other")), told)
+    file.write_text("{broken\n")
+    failed(mneme("cards", "import", "--history", str(file)), "Nothing was imported.")
+    broken = mneme("remember", str(file))
+    assert broken.returncode == 1 and "Nothing is remembered." in broken.stderr
 
 
 def test_a_team_that_is_not_there_is_named_beside_the_result(mneme: Run) -> None:

@@ -1,21 +1,16 @@
 """What a newcomer meets on the command line: version, completion, mistakes and what is said of them."""
 
 import asyncio
-import fcntl
 import json
 import os
 import pty
-import signal
 import socket
 import subprocess
 import sys
-import termios
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import httpx
 import pytest
@@ -29,6 +24,7 @@ from tests.doubles.command_line import Done, Run, Running, chat, failed, run_mne
 from tests.doubles.langgraph_server import Server, serving
 from tests.doubles.ollama import OllamaDouble, Reply, by_rules
 from tests.doubles.quiet import quiet
+from tests.doubles.terminal import at_a_terminal
 from tests.doubles.waiting import eventually
 
 
@@ -185,58 +181,6 @@ def test_a_terminal_of_which_columns_says_nothing_is_printed_on(tmp_path: Path) 
     os.close(master)
 
 
-@pytest.fixture(autouse=True)
-def interruptible() -> Iterator[None]:
-    """Let commands hear Ctrl-C, which a shell has ignored by what it runs in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-QUESTIONS = {
-    ("memories", "forget"): "Erase it?",
-    ("threads", "delete", "main"): "Erase it?",
-    ("setup",): "[Y/n]",
-    ("cards", "review"): "[q] quit",
-    ("chat",): "you: ",
-    ("mcp",): "Ctrl-C ends it.",
-}
-
-
-@pytest.mark.parametrize("words", QUESTIONS, ids=" ".join)
-def test_ctrl_c_at_a_question_ends_at_once_and_changes_nothing(
-    mneme: Run, tmp_path: Path, words: tuple[str, ...]
-) -> None:
-    added = json.loads(mneme("add", "I have a cat.", "--json").stdout)["key"]
-    mneme("cards", "add", "Cats like boxes.", "--rationale", "Seen.")
-    editors = {"CODEX_HOME": str(tmp_path / "codex"), "MNEME_SETTINGS": str(tmp_path / "settings.env")}
-    (tmp_path / "codex").mkdir()
-    key = [added] if "forget" in words else []
-    with at_a_terminal(*words, *key, **quiet(tmp_path / "home", **editors)) as (process, seen, _):
-        seen(QUESTIONS[words])
-        process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
-    assert not list((tmp_path / "codex").iterdir())
-    assert "I have a cat." in mneme("memories", "list").stdout
-
-
-@pytest.mark.parametrize("words", [("chat",), ("remember", "-")], ids=" ".join)
-def test_ctrl_c_while_a_pipe_is_read_ends_at_once(tmp_path: Path, words: tuple[str, ...]) -> None:
-    command, pipe = [sys.executable, "-m", "mneme", *words], subprocess.PIPE
-    environment = quiet(tmp_path / "home")
-    with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, stderr=pipe) as process:
-        assert process.stdin is not None
-        process.stdin.write(b"\n")
-        process.stdin.flush()
-        while unread(process.stdin):
-            assert process.poll() is None
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        _, complaints = process.communicate(timeout=10)
-    assert process.returncode == 130
-    assert b"Fatal" not in complaints and b"Traceback" not in complaints
-
-
 def test_the_chat_asks_before_it_erases(mneme: Run, tmp_path: Path) -> None:
     key = json.loads(mneme("add", "I have a cat.", "--json").stdout)["key"]
     with at_a_terminal("chat", **quiet(tmp_path / "home")) as (process, seen, typed):
@@ -248,37 +192,6 @@ def test_the_chat_asks_before_it_erases(mneme: Run, tmp_path: Path) -> None:
     assert "I have a cat." in mneme("memories", "list").stdout
     failed(mneme("chat", stdin=f"/forget {key}\n"), "no terminal to ask", "Add --yes")
     assert "forgotten: 1 fact" in mneme("chat", stdin=f"/forget  {key}  --yes\n").stdout
-
-
-def unread(pipe: IO[bytes]) -> int:
-    """Return how many bytes in a pipe nobody has read yet."""
-    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
-
-
-@contextmanager
-def at_a_terminal(
-    *words: str, **environment: str
-) -> Iterator[tuple[subprocess.Popen[bytes], Callable[[str], None], Callable[[str], object]]]:
-    """Run a command at a terminal; yield its process, what waits for words to be seen, and what types."""
-    master, terminal = pty.openpty()
-    shown = ""
-
-    def seen(text: str) -> None:
-        nonlocal shown
-        while text not in (shown := shown + os.read(master, 4096).decode()):
-            pass
-        shown = shown.partition(text)[2]
-
-    command = [sys.executable, "-m", "mneme", *words]
-    with subprocess.Popen(
-        command, env=environment, stdin=terminal, stdout=terminal, stderr=terminal
-    ) as process:
-        os.close(terminal)
-        try:
-            yield process, seen, lambda text: os.write(master, text.encode())
-        finally:
-            process.kill()  # if the test failed, nobody answers its question
-    os.close(master)
 
 
 def test_a_port_that_is_taken_is_named(mneme: Run) -> None:

@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -367,7 +368,7 @@ class TestForgetting:
         made = await put(ledger, "Ann lives in Oslo.", key="erased")
         await ledger.search(ALICE, "Oslo")
         index = ledger._store.index
-        former = id(index.opened())
+        former = weakref.ref(index.opened())
         has_begun, is_erased = threading.Event(), threading.Event()
 
         def slow(cursor: Cursor, seq: int) -> list[tuple[str, str]]:
@@ -383,7 +384,7 @@ class TestForgetting:
         mark = Forgotten(at=made.at, reason="", actor="")
         commit(other, partial(erase, heads=[made], rewritten=[], dropped=[], mark=mark))
         other.close()
-        await until(lambda: id(index.opened()) != former)
+        await until(lambda: index.opened() is not former())
         is_erased.set()
         found = await searching
         assert [hit.version for hit in found] == [made]

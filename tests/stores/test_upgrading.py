@@ -22,7 +22,7 @@ from mneme.stores.ledger import upgrading
 from mneme.stores.ledger.folder import Folder
 from mneme.stores.ledger.ledger import open_ledger
 from mneme.stores.ledger.log import commit, write_log
-from mneme.stores.ledger.reading import current_state
+from mneme.stores.ledger.reading import state_of
 from mneme.stores.ledger.records import (
     Change,
     Namespace,
@@ -218,7 +218,7 @@ def test_what_two_processes_take_over_at_once_is_written_once(tmp_path: Path) ->
     write_log(tmp_path / "log.sqlite", ("test", 8), work)
     database = Sqlite(tmp_path / "log.sqlite")
     commit(database, work)
-    assert current_state(database).seq == 2
+    assert database.read(state_of).seq == 2
     database.close()
 
 

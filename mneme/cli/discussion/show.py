@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,8 +21,6 @@ from mneme.library.teams.team import load_team, shipped
 from mneme.models.asking.counting import Asked, in_words
 from mneme.stores.discussions.agent_memory import CarriedMemory
 from mneme.stores.discussions.discussions import Discussion, Turn
-
-LAST_TURN = 1_000_000
 
 
 def one_of(discussion: str, named: str) -> str:
@@ -80,9 +78,13 @@ async def memory(
     """Show an agent's memory now, after a turn, or what changed between two turns."""
     async with open_operations(TeamDiscussions, team, reading=True) as done:
         about = await done.starting(one_of(discussion, named))
-        last = LAST_TURN if turn is None else turn
+        for option, given in (("--turn", turn), ("--since-turn", since)):
+            if given is not None and given > about.turns:
+                there = f"There are 0, the beginning, to {about.turns}."
+                raise BadInput(f"{option} {given}: the discussion {about.id} has no such turn.", there)
+        last = about.turns if turn is None else turn
         if history:
-            for each in (versions := await done.memory_history(about.id, agent)):
+            for each in (versions := await done.memory_history(about.id, agent)):  # silent with --json
                 console.print(f"turn {each.turn:>4}  version {each.version:>3}  {escape(each.reason)}")
             print_result(versions, lambda _: None)
         elif since is not None:
@@ -114,6 +116,11 @@ def print_carried(found: Sequence[CarriedMemory]) -> None:
     for each in found:
         console.print(f"[bold]{each.agent}[/] [dim]from {each.discussion}, version {each.version}[/]")
         _print_json(each.memory)
+
+
+def is_carried(found: Sequence[CarriedMemory], given: Mapping[str, Any]) -> bool:
+    """Return whether one of the named agents, or any, carries something."""
+    return any(each.agent in (given["roles"] or [each.agent]) for each in found)
 
 
 def print_erased(agents: Sequence[str]) -> None:
@@ -168,8 +175,9 @@ async def write_files(done: TeamDiscussions, about: Discussion, out: Path | None
     """Write a discussion's report into its folder."""
     turns = await done.turns(about.id)
     memories = []
-    if about.memory == INTRINSIC_MEMORY:
+    if about.memory == INTRINSIC_MEMORY:  # the baseline's agents have none
         memories = [await done.memory_now(about.id, role["name"]) for role in about.team["roles"]]
     files = await asyncio.to_thread(write_report, out or REPORTS_FOLDER / about.id, about, turns, memories)
+    # by this note `memories forget` finds copies of what it erases
     await asyncio.to_thread(note_reports, files, f"discuss/{await done.whose()}/{about.id}")
     return files

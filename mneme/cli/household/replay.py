@@ -50,7 +50,7 @@ async def replay(
     last = max(lasts) if step is None else step
     if not 0 <= last <= max(lasts):
         raise BadInput(f"--step: there is no step {step}.", f"Give 0 to {max(lasts)}.")
-    for run in found:
+    for run in found:  # to stderr, so that --json stays one line an event
         if gap := _gap(run):
             say(f"[yellow]{escape(run.name)}: {escape(gap)}[/]", errors)
     if png is not None or gif is not None:
@@ -88,7 +88,7 @@ def _draw(found: Sequence[Run], step: int, png: Path | None, gif: Path | None) -
             raise BadInput(
                 f"--{suffix[1:]}: there is no folder {file.parent}.", "Create it, or choose another."
             )
-    films = [_film(run) for run in found]
+    films = [_film(run) for run in found]  # after the names: eyes render each frame anew, which takes long
     if png is not None:
         draw_step(films, step, png)
     if gif is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import shorten
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import uuid4
 
 import typer
@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from mneme.api.pools import Pools
 from mneme.api.rendering import count_of
-from mneme.cli.chat.responders import show_notice
+from mneme.cli.chat.responders import Context, show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.options import Agents, by_role
 from mneme.cli.sharing.pools import LINES_HINT
@@ -28,7 +28,6 @@ from mneme.nodes.sharing.context import GrowthContext, SharingContext
 from mneme.nodes.sharing.interactive_learning import Given
 from mneme.nodes.sharing.pools import agent_of, agents_in
 
-Context = dict[str, Any]
 Session = TeamSession[Pools]
 ASK_GRAPHS = ("memory_sharing", "retriever_training")
 GROWTH_GRAPHS = ("interactive_learning", "retriever_training")
@@ -161,7 +160,7 @@ async def grow(
                     training.wake(event["pool"])
                 _print_step(event)
             trained = await training.finish()
-        finally:
+        finally:  # after Ctrl-C nobody waits for a training; the next one learns what is left
             await training.leave()
     _print_growth(run.values, trained)
     return int(bool(run.values["failed"]) and not run.values["stored"])

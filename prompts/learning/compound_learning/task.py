@@ -153,15 +153,11 @@ def without_refuted(card: Known, cards: Sequence[Known]) -> Known:
     return card.model_copy(update={"in_vain": kept})
 
 
-def best(advice: Sequence[Advice]) -> Advice | None:
-    """Return the most specific advice whose condition holds and that can be carried out."""
-    fitting = [each for each in advice if each.applies and each.feasible]
+def best(advice: Sequence[Advice], known: Sequence[Known] = ()) -> Advice | None:
+    """Return the most specific advice that holds here, can be carried out, and is no dead end of `known`."""
+    feasible = (each for each in advice if each.applies and each.feasible)
+    fitting = [each for each in feasible if dead_end(each.pattern, known) is None]
     return max(fitting, key=lambda each: each.specificity, default=None)
-
-
-def best_of(card: Known, known: Sequence[Known]) -> Advice | None:
-    """Return a card's most specific advice that holds here, can be carried out, and is no dead end."""
-    return best([each for each in card.advice if dead_end(each.pattern, known) is None])
 
 
 def about(condition: str, noun: str = "tasks") -> str:
