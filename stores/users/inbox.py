@@ -334,7 +334,7 @@ def _is_claimed(value: Value) -> bool:
     if claim["until"] <= datetime.now(UTC).isoformat():  # both in UTC: texts in the order of time
         return False
     if claim["host"] != gethostname():
-        return True  # whether a process of another machine lives, cannot be asked
+        return True  # nobody can tell here whether a process of another host still runs
     try:
         os.kill(claim["pid"], 0)  # signal 0 only tests that the process exists
     except PermissionError:
