@@ -206,7 +206,7 @@ class World(ABC):
 
     def carry_out(self, pattern: str) -> Solution:
         """Turn a pattern into a solution of this task. Raises BadInput if it cannot be applied here."""
-        raise NotImplementedError
+        raise NotImplementedError  # only a world with a language is asked
 
     def first_ideas(self) -> Sequence[str]:
         """Return the patterns that a textbook would begin with."""
@@ -276,9 +276,10 @@ def find_world(name: str) -> WorldKind:
     points = entry_points(group=WORLD_PLUGINS)
     if name not in (*points.names, *BUILT_IN_KINDS):
         raise BadInput(f"There is no world {name!r}.", f"There are: {', '.join(world_names())}.")
-    built_in = BUILT_IN_KINDS.get(name)  # loaded by name as a plugin is, since its imports are slow
+    # Loaded by name as a plugin is, since its imports are slow; no plugin takes its place.
+    built_in = BUILT_IN_KINDS.get(name)
     made: object = resolve_name(f"{__package__}.{built_in}") if built_in else points[name].load()
-    kind = made() if callable(made) else made
+    kind = made() if callable(made) else made  # a class, a function that makes one, or the kind itself
     if not isinstance(kind, WorldKind):
         raise BadInput(
             f"The entry point {name!r} of {WORLD_PLUGINS} is not a WorldKind.",

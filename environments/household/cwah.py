@@ -19,7 +19,7 @@ from mneme.environments.household.episode import (
 from mneme.environments.household.layout import distance
 
 _PREDICATE = re.compile(r"(on|inside)_(\w+)_(\d+)")
-_CATEGORY = {
+_CATEGORY = {  # C-WAH's words, and the paper's
     "Prepare afternoon tea": "Prepare Tea",
     "Wash dishes": "Wash Dishes",
     "Prepare a meal": "Prepare a Meal",
@@ -99,6 +99,7 @@ def read_cwah(given: dict[str, Any], name: str, seed: int) -> dict[str, Any]:
         "source": "C-WAH",
         "apartment": f"C-WAH {file.env_id}".strip(),
         "category": _CATEGORY.get(file.category, file.category),
+        # A target that is not in the graph is refused with the episode, which names the field.
         "goals": [{**goal, "target_name": names.get(goal["target"], "target")} for goal in wanted],
         "starts": [_start(agent, f"agents.{number}", kept) for number, agent in enumerate(file.agents)],
         "things": [

@@ -46,6 +46,7 @@ class Thing(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _from_list(cls, given: Any) -> Any:
+        # Too short a list then lacks a field, which pydantic names.
         return dict(zip(cls.model_fields, given, strict=False)) if isinstance(given, list | tuple) else given
 
     @model_serializer  # with its fields' names, an episode of 300 things would be half as long again

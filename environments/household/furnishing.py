@@ -80,6 +80,7 @@ def furnish(room: Room, doors: Sequence[Door], chance: Random) -> list[PlacedPie
         for _ in range(chance.randint(piece.fewest, piece.most)):
             for _ in range(PLACING_TRIES + 1):
                 box = _draw(piece, room, chance)
+                # At the piece's own height: a door's way is free up to the ceiling.
                 ways = [Box((x, box.center[1], z), (2 * DOORWAY,) * 3) for *_, (x, z) in doors]
                 taken: list[BoxedObject] = [*placed, *ways]
                 if not any(overlap(box, other) for other in taken):

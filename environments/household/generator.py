@@ -51,7 +51,7 @@ def generate(
     if rooms is not None and not MIN_ROOMS <= rooms <= MAX_ROOMS:
         raise BadInput(f"rooms: {rooms} is not possible.", f"Give {MIN_ROOMS} to {MAX_ROOMS} rooms.")
     chance = Random(f"episode:{seed}")  # noqa: S311
-    category = category or GOAL_CATEGORIES[seed % len(GOAL_CATEGORIES)]
+    category = category or GOAL_CATEGORIES[seed % len(GOAL_CATEGORIES)]  # seeds in a row have all in turn
     home = Home(seed if apartment is None else apartment, rooms)
     goals = _goals(apartments().goals[category], home, chance)
     needed = [goal.name for goal in goals for _ in range(goal.count)]

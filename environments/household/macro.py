@@ -176,6 +176,7 @@ class Plan(BaseModel):
             return MacroEnd(ok=True)
         thing = self._known(beliefs)
         if thing is None or thing.category != "object":
+            # On the way, its place was seen without it.
             return _gone("it is not where it was") if self.steps else _failed("no such thing is known")
         if thing.relation == "held by":
             return _gone(f"{AGENT_NAMES[thing.holder or 0]} holds it")

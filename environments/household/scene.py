@@ -40,9 +40,10 @@ def scenes(episode: Episode, frames: Sequence[Frame]) -> list[Scene]:
     world, played = World(episode), list[Scene]()
     paths = [[start.position] for start in episode.starts]
     explored, known = frozenset[int](), frozenset[int]()
-    for frame in (None, *frames):
+    for frame in (None, *frames):  # None: the start
         if frame is not None:
             world.follow(frame)
+            # New lists, since each scene keeps its own.
             paths = [[*path, position] for path, position in zip(paths, frame.positions, strict=True)]
         here = {body.room for body in world.agents}
         explored |= here

@@ -106,8 +106,12 @@ class World:
             raise BadInput(f"actions: {len(actions)} for {len(self.agents)} agents.", "Give one action each.")
         self.steps += 1
         self._messages = []
-        lost = self._conflicts(actions)
-        return [lost.get(agent) or self._act(agent, action) for agent, action in enumerate(actions)]
+        results = self._conflicts(actions)  # before anybody acts, since agent 0 would always be first
+        results |= self._act_all({n: action for n, action in enumerate(actions) if n not in results})
+        return [results[agent] for agent in range(len(actions))]
+
+    def _act_all(self, actions: Mapping[int, Action]) -> dict[int, ActionResult]:
+        return {agent: self._act(agent, action) for agent, action in actions.items()}
 
     def _conflicts(self, actions: Sequence[Action]) -> dict[int, ActionResult]:
         """Draw who acts if several agents touch the same thing; the others lose their step."""

@@ -111,7 +111,7 @@ class CompiledProblem:
     goal: tuple[Literal, ...]
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=512)  # a problem is text in a checkpoint, and its tuples are asked for at every step
 def compile_problem(domain_pddl: str, problem_pddl: str) -> CompiledProblem:
     """Parse and check two texts. Raises BadInput naming the domain or the problem, and the place."""
     domain, problem = domain_pddl.lower(), problem_pddl.lower()

@@ -151,7 +151,7 @@ class PddlWorld:
             return self._observed(ILLEGAL, valid=False)
         ground = schema.ground(action[1:])
         self._literals = ground.after(before) if ground.requires <= before else before
-        if self._literals == before:
+        if self._literals == before:  # its conditions do not hold, or it changes nothing
             return self._observed(ILLEGAL, valid=False)
         # r_t = max(r_(t-1), share of goal literals): what is undone later was reached once.
         self.progress = max(self.progress, len(self._goal & self._literals) / len(self._goal))

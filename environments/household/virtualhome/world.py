@@ -5,7 +5,7 @@ positions, held and reachable objects, open containers and places back from its 
 rest: messages, which VirtualHome does not have, conflicts over one object, and observations.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from mneme.environments.household.acting import SUCCESS, Action, ActionResult, Observation
@@ -49,21 +49,15 @@ class VirtualHomeWorld(World):
         """Return all changes since the start as plain JSON values, and the VirtualHome that plays."""
         return {**super().state(), "simulator": self.where, "close": self._close}
 
-    def step(self, actions: Sequence[Action]) -> list[ActionResult]:
-        """Let VirtualHome execute the changes of the apartment; of two agents after one object, one acts."""
-        self.steps += 1
-        self._messages = []
-        results = self._conflicts(actions)
-        free = [agent for agent in range(len(actions)) if agent not in results]
-        lines = {agent: line for agent in free if (line := self._line(actions[agent]))}
-        results |= {agent: self._act(agent, actions[agent]) for agent in free if agent not in lines}
+    def _act_all(self, actions: Mapping[int, Action]) -> dict[int, ActionResult]:
+        """Let VirtualHome execute all changes of the apartment in one step, and `World` the rest."""
+        lines = {agent: line for agent, action in actions.items() if (line := self._line(action))}
+        results = super()._act_all({n: action for n, action in actions.items() if n not in lines})
         for agent in lines:
             self.agents[agent].sent = False  # `_act` would do so, and these do not pass it
         why = self._simulator.act(lines) if lines else {}
         self._sync()
-        for agent in lines:
-            results[agent] = self._outcome(agent, actions[agent], why.get(agent, ""))
-        return [results[agent] for agent in range(len(actions))]
+        return results | {n: self._outcome(n, actions[n], why.get(n, "")) for n in lines}
 
     def observe(self, agent: int) -> Observation:
         """Return an agent's observation, and the objects its hands reach by VirtualHome."""

@@ -264,6 +264,7 @@ def _back(thing: Thing, room: Thing) -> tuple[Extent, Extent]:
 
 def _depth_axis(thing: Thing, room: Thing) -> int:
     """Return the axis, x or z, along which one looks into furniture from the middle of the room."""
+    # By shares of the room: furniture stands along the wall that it is relatively nearest to.
     aside = {axis: abs(thing.center[axis] - room.center[axis]) / room.size[axis] for axis in (0, 2)}
     return max(aside, key=lambda axis: aside[axis])
 
@@ -273,7 +274,7 @@ def is_round(name: str) -> bool:
     return any(word in name for word in ROUND)
 
 
-@lru_cache(4096)
+@lru_cache(4096)  # most pieces are the same from frame to frame
 def _object(thing: Thing, place: Box) -> Solid:
     size = _triple([max(each, THIN) for each in place.size])
     colour = colour_of(thing.name, "object")
