@@ -180,7 +180,7 @@ async def _find_responder(url: str, model: str) -> tuple[str, str]:
     get = f"Get a model: ollama pull {model}"
     try:
         names = await catalogue.digests(url)
-    except catalogue.Refused:  # the usual case on a machine without Ollama: its own hint
+    except catalogue.Refused:  # no Ollama here, which is no fault
         return "rules", f"No Ollama at {url}: answering by rules. {get}"
     except ModelUnavailable as error:
         return "rules", f"{str(error).rstrip('.')}: answering by rules. {error.hint}"

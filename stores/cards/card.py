@@ -285,24 +285,21 @@ def normalised(text: str) -> str:
 class CardSettings(Frozen):
     """The thresholds of a team's cards; the defaults are the paper's where it names one.
 
-    Where the paper leaves a choice, the choice is a setting. §6's drawing says that three successes verify
-    a card, §7's run promotes on the second. The default is two: §7 alone carries the rules out with
-    numbers, and two successes are no promotion by themselves, since rubric, objections and the leader's
-    approval are required as well.
-
     A change of `proven_successes`, `proven_rate` or `saturation` holds for a card from its next version on.
     """
 
+    # §6's drawing says that three successes verify a card, §7's run promotes on the second. Two: §7 alone has
+    # numbers, and rubric, objections and the leader's approval are required as well.
     successes_to_verify: int = Field(2, ge=1)
-    rubric_to_verify: int = Field(3, ge=1, le=4)
-    inactive_tasks: int = Field(100, ge=1)
-    failing_below: float = Field(0.30, ge=0, le=1)
+    rubric_to_verify: int = Field(3, ge=1, le=4)  # §5: "must score 3/4"
+    inactive_tasks: int = Field(100, ge=1)  # §5: "not retrieved in 100+ consecutive tasks"
+    failing_below: float = Field(0.30, ge=0, le=1)  # §5: "drops below 30% over 10 tasks"
     proven_successes: int = Field(10, ge=1)
     proven_rate: float = Field(0.8, ge=0, le=1)
     saturation: float = Field(3.0, gt=0)
     half_life_days: float = Field(90.0, gt=0, description="Age at which the recency part has halved.")
     candidates: int = Field(128, ge=1, description="Most similar cards that the weights then rank.")
-    dispute_rounds: int = Field(2, ge=1)
+    dispute_rounds: int = Field(2, ge=1)  # §5: "maximum 2 resolution rounds"
 
 
 class Consolidation(Frozen):

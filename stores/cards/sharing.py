@@ -267,7 +267,7 @@ class SharedFiles:
             lesson = abstraction.lesson(card)
             lessons.setdefault(lesson.card_id, lesson)
             found = outcomes_of(await self._records.history(card.id)) if epsilon is not None else {}
-            outcomes.setdefault(lesson.card_id, {}).update(found)  # of lessons that are now one, all tasks
+            outcomes.setdefault(lesson.card_id, {}).update(found)  # lessons that became one share their tasks
         counts: dict[str, Counts] = {}
         if epsilon is not None:
             # Drawn first, so that a missing package costs nothing; given out only once it is paid for.

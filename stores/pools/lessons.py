@@ -74,7 +74,7 @@ def labelled(lesson: RetrieverLesson, candidates: list[Graded], v: int) -> Retri
     """
     ordered = sorted(candidates, key=lambda each: (each.contradiction, each.key))
     graded = lesson.model_copy(update={"status": "graded", "candidates": ordered})
-    half = min(v, len(ordered)) // 2
+    half = min(v, len(ordered)) // 2  # of each end: v/2, or half of fewer candidates
     if half == 0:
         return graded.model_copy(update={"status": "skipped"})
     margin = max(GRADE_MARGINS[each.measure] for each in ordered)

@@ -13,7 +13,7 @@ from mneme.stores.shelf import Shelf, kind_of
 
 MIN_SCORES = 30
 """Scores of each of two versions below which they are not compared."""
-Z = 1.96  # 95 % of a normal distribution, as which a mean of 30 scores passes
+Z = 1.96  # for 95 %: the mean of 30 scores is nearly normal
 
 
 class Scores(BaseModel, frozen=True):
