@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 SMALLEST = 1e-9  # a value of 0 divides nothing
 NOISE = 0.15
-"""The share by which two measurements of the same may differ."""
+"""Relative difference of two measurements that counts as noise."""
 
 
 class Solution(BaseModel):
@@ -83,11 +83,13 @@ class Trial(BaseModel):
     @property
     def nearly_does(self) -> bool:
         """Return whether the trial reached its target, or missed it by no more than noise."""
+        # Where no gain is wanted, a trial that is not solved has missed something else.
         return self.solved or (self.correct and self.gain >= (1 - NOISE) * self.wanted > 0)
 
     @property
     def seconds(self) -> float | None:
         """Return the time that a correct solution took, where it was measured."""
+        # `seconds` in query tuning, `cpu_seconds` of a command.
         found = [each.value for each in self.metrics if each.name.endswith("seconds")]
         return found[0] if found and self.correct else None
 

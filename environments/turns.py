@@ -37,7 +37,7 @@ class Turn(BaseModel):
 
     @property
     def thought(self) -> str:
-        """Return the thought of the turn, if it was thinking aloud."""
+        """Return the thought of a turn that thinks aloud, else ""."""
         return self.output.partition(":")[2].strip() if self.output.lower().startswith("think") else ""
 
 
@@ -51,7 +51,7 @@ def read_turn(text: str) -> Turn | None:
 
 
 def split_turns(text: str) -> list[str]:
-    """Cut a text that holds several turns into their texts."""
+    """Split a text of several turns into the texts of each."""
     return [each.strip() for each in TURN_START.split(text) if each.strip()]
 
 

@@ -21,9 +21,9 @@ which an entry point of the group `mneme.worlds` names, its class or a function 
     [project.entry-points."mneme.worlds"]
     riddles = "my_package.riddles:RiddleKind"
 
-Methods of a world may block for as long as a trial takes: they are called beside the event loop. A world is
-opened anew for each step of a task, also after a kill, from the task alone; what is dear to find out, such as
-the baseline, it keeps for the process.
+Methods of a world may block for as long as a trial takes: they are called off the event loop. A world is
+opened again for each step of a task, also after a kill, from the task alone; it caches expensive results,
+such as the baseline, for the process.
 """
 
 from abc import ABC, abstractmethod
@@ -128,7 +128,7 @@ class Task(BaseModel, frozen=True):
 
 
 class InWords(BadInput):
-    """A pattern is words, for an agent that reads; no program carries it out."""
+    """A pattern is plain words for an agent; no program can carry it out."""
 
 
 class Language(Protocol):
@@ -138,7 +138,7 @@ class Language(Protocol):
     """Description of the possible patterns, for agents."""
 
     def check(self, pattern: str) -> str:
-        """Return the pattern as the language writes it. Raises BadInput for what is in no pattern."""
+        """Return the pattern in its canonical form. Raises BadInput if it is not one of the language."""
         ...
 
 
@@ -170,7 +170,7 @@ class World(ABC):
 
     @abstractmethod
     def attempt(self, solution: Solution, *, quick: bool = False) -> Trial:
-        """Try a solution; a `quick` trial may be less exact. Raises nothing for what a solution holds."""
+        """Try a solution; a `quick` trial may be less exact. Whatever the solution is, it returns a Trial."""
 
     def probe(self, solution: Solution, command: str) -> str:
         """Run a hidden check on a solution; say what is wrong, or nothing where it passes or proves none."""
@@ -206,7 +206,7 @@ class World(ABC):
 
     def carry_out(self, pattern: str) -> Solution:
         """Turn a pattern into a solution of this task. Raises BadInput if it cannot be applied here."""
-        raise NotImplementedError
+        raise NotImplementedError  # only a world with a language is asked
 
     def first_ideas(self) -> Sequence[str]:
         """Return the patterns that a textbook would begin with."""
@@ -221,7 +221,7 @@ class World(ABC):
         return ""
 
     def looks(self) -> Sequence[Callable[..., str]]:
-        """Return functions by which a researcher looks around; their docstrings say what they show."""
+        """Return functions that a researcher can call for information; their docstrings describe them."""
         return ()
 
 
@@ -268,7 +268,7 @@ WORLD_SUFFIXES = (".yaml", ".yml")
 
 
 def find_world(name: str) -> WorldKind:
-    """Return the kind of world of a name. Raises BadInput for one that there is not."""
+    """Return the kind of world with this name. Raises BadInput for an unknown one."""
     shipped = Path(__file__).parent / "workspace" / "worlds" / f"{name}.yaml"
     if (file := str(shipped) if name in SHIPPED_WORLDS else name).endswith(WORLD_SUFFIXES):
         described: WorldKind = resolve_name(f"{__package__}.{BUILT_IN_KINDS[WORKSPACE]}").of(Path(file))
@@ -276,9 +276,10 @@ def find_world(name: str) -> WorldKind:
     points = entry_points(group=WORLD_PLUGINS)
     if name not in (*points.names, *BUILT_IN_KINDS):
         raise BadInput(f"There is no world {name!r}.", f"There are: {', '.join(world_names())}.")
-    built_in = BUILT_IN_KINDS.get(name)  # loaded by name as a plugin is, since its imports are slow
+    # Loaded by name as a plugin is, since its imports are slow; no plugin takes its place.
+    built_in = BUILT_IN_KINDS.get(name)
     made: object = resolve_name(f"{__package__}.{built_in}") if built_in else points[name].load()
-    kind = made() if callable(made) else made
+    kind = made() if callable(made) else made  # a class, a function that makes one, or the kind itself
     if not isinstance(kind, WorldKind):
         raise BadInput(
             f"The entry point {name!r} of {WORLD_PLUGINS} is not a WorldKind.",
@@ -288,7 +289,7 @@ def find_world(name: str) -> WorldKind:
 
 
 def world_names() -> list[str]:
-    """Return the names of the worlds that are there, without files."""
+    """Return the names of the built-in and installed worlds."""
     return sorted({*BUILT_IN, *entry_points(group=WORLD_PLUGINS).names})
 
 

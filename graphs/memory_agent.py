@@ -34,7 +34,8 @@ def workflow_from(first: str) -> Workflow:
     builder.add_node(message.forget)
     builder.add_node(message.settle)
     builder.add_edge(START, "receive")
-    builder.add_conditional_edges("receive", message.is_settled, {True: END, False: first})
+    # A message that has an outcome was remembered before: a replay, or the same message sent again.
+    builder.add_conditional_edges("receive", lambda state: state["route"] is None, {True: first, False: END})
     builder.add_edge("settle", END)
     return builder
 

@@ -50,7 +50,7 @@ def ask_person(question: dict[str, Any], schema: type[BaseModel], read: Callable
 
 
 def action(name: str, about: str, proposed: BaseModel, allowed: Sequence[str]) -> dict[str, Any]:
-    """Return the parts of a question that the two clients show: what may be done, with what arguments."""
+    """Return the parts of a question that both clients show: the action, its arguments, allowed decisions."""
     args = proposed.model_dump(mode="json", exclude_none=True)  # agent-inbox cannot show None
     schema = type(proposed).model_json_schema()
     return {
@@ -101,7 +101,7 @@ def read_answer(
 
 
 def _from_text(said: Any) -> Any:
-    """Read an answer that was typed as JSON into a field for text; other words stay as they are."""
+    """Parse an answer that was typed as JSON into a text field; any other text stays as it is."""
     if not isinstance(said, str):
         return said
     try:
@@ -112,4 +112,4 @@ def _from_text(said: Any) -> Any:
 
 Item = TypeVar("Item")
 Listed = Annotated[list[Item], BeforeValidator(_from_text)]
-"""A list, also as the text that agent-inbox makes of one that was edited."""
+"""A list, or the text that agent-inbox makes of an edited list."""

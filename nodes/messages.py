@@ -31,7 +31,7 @@ class LastMessage(NamedTuple):
 
 
 def spoken(messages: Sequence[Any]) -> list[BaseMessage]:
-    """Return chat messages as LangChain's. Raises BadInput for what is none."""
+    """Convert chat messages to LangChain's. Raises BadInput for anything else."""
     try:
         return convert_to_messages(messages)
     except (ValueError, TypeError, NotImplementedError, AttributeError) as error:  # all that LangChain raises
@@ -40,7 +40,7 @@ def spoken(messages: Sequence[Any]) -> list[BaseMessage]:
 
 
 def said_in(messages: Sequence[Any]) -> LastMessage:
-    """Return the last message of the user. Raises BadInput where the last message is not a user's."""
+    """Return the user's last message. Raises BadInput if the last message is not a user's."""
     chat = spoken(messages)
     if not chat or chat[-1].type != "human" or not chat[-1].text.strip():
         raise BadInput("messages: the last one is not a text message of the user.", MESSAGES_HINT)
@@ -48,5 +48,5 @@ def said_in(messages: Sequence[Any]) -> LastMessage:
 
 
 def turn(message: BaseMessage) -> str:
-    """Return a message as one turn of a conversation, as agents are shown it."""
+    """Return a message as one turn of a conversation, in the form for agents."""
     return f"{'user' if message.type == 'human' else 'assistant'}: {message.text}"

@@ -132,7 +132,7 @@ def read(task: str, memory: str, turns: str) -> KnownFacts:
     """Gather what the three texts say: first the memory's, then the turns, which came later or again."""
     manual = read_manual(task)
     known, heading = KnownFacts(manual.start), ""
-    for line in EARLIER_TASK.split(memory)[0].splitlines():
+    for line in EARLIER_TASK.split(memory)[0].splitlines():  # an earlier task's actions were not done here
         heading = line if ":" in line else heading
         for action in manual.actions_in(line):
             if FAILED.search(heading + line):
@@ -156,6 +156,7 @@ def read(task: str, memory: str, turns: str) -> KnownFacts:
 def next_action(task: str, known: KnownFacts, avoided: str = "") -> str:
     """Return the next action of a plan; without one, or after a failed action, look around."""
     failed = known.last is not None and known.last.failed
+    # After a failure the assumed state is no longer the world's: a plan from it would fail again.
     if not failed and (planned := _planned(task, known, known.failed | {avoided})):
         return planned
     looked = LOOK in (avoided, known.last.output.lower() if known.last else "")
@@ -173,7 +174,7 @@ def _planned(task: str, known: KnownFacts, barred: set[str]) -> str:
     return next(iter(plan(task, known.facts, frozenset(barred & by_name.keys()))), "")
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)  # `_planned` walks along the plan from the start again at each step
 def plan(task: str, facts: Facts, barred: frozenset[str]) -> Sequence[str]:
     """Return the actions that lead from these facts to the task's goal; none where none were found."""
     with needs("Planning by rules", "pddl"):

@@ -34,10 +34,8 @@ def topic(question: str) -> list[str]:
 
 
 def compose(question: str, examples: Sequence[tuple[str, str]]) -> str:
-    """Answer a question in the form of the example that can express most of the question.
-
-    One example gives the whole form: verses of two would not rhyme. The earlier one goes first.
-    """
+    """Answer a question in the form of the example that can express most of the question."""
+    # One example gives the whole form: verses of two would not rhyme. Of equals the earlier one wins.
     adapted = [_adapted(question, *example) for example in examples]
     wanted = set(topic(question))
     return max(adapted, key=lambda said: len(wanted & set(words(said))), default=_statement(question))
@@ -57,7 +55,7 @@ def _adapted(question: str, asked: str, answered: str) -> str:
     said = set(words(answered))
     theirs = [word for word in topic(asked) if word in said and word not in topic(question)]
     ours = [word for word in topic(question) if word not in topic(asked)]
-    exchange = dict(zip(theirs, ours, strict=False))
+    exchange = dict(zip(theirs, ours, strict=False))  # a word without a partner stays as it is
 
     def other(found: re.Match[str]) -> str:
         word = exchange.get(found[0].casefold(), "")
@@ -91,30 +89,27 @@ def score_whole(given: Gradeable) -> Whole:
 def _evidence(
     question: str, answer: str, examples: Sequence[str] = (), faults: Sequence[Fault] = ()
 ) -> dict[str, float]:
-    """Return the countable evidence, 0 to 1 each.
-
-    Poems and jokes say a question's matter in other words, so a part of it is enough. A question says enough
-    to be answered with four words that carry a topic. A fault of the whole weighs as much as many of parts.
-    """
+    """Return the countable evidence, 0 to 1 each."""
     weight = sum(WHOLE_WEIGHT if each.where == "the whole" else 1 for each in faults)
     wanted, said = topic(question), words(answer)
-    stems = {word[:4] for word in wanted}
+    stems = {word[:4] for word in wanted}  # a word counts in any of its forms
     shared = len(stems & {word[:4] for word in said}) / len(stems) if stems else 1.0
     alike = max(likeness(answer, each) for each in [*examples, question])
     return {
         "form": 1 / (1 + weight / 4),
-        "matter": min(1.0, 0.55 + 1.4 * shared),
+        "matter": min(1.0, 0.55 + 1.4 * shared),  # poems and jokes say it in other words: a third is enough
         "own words": 0.3 if alike >= COPY_SHARE else 1.0,
-        "question": min(1.0, (1 + len(wanted)) / 5),
+        "question": min(1.0, (1 + len(wanted)) / 5),  # four words with a topic say what is wanted
         "no repetition": min(1.0, len(set(said)) / (0.3 * len(said))) if said else 0.0,
     }
 
 
-WHOLE_WEIGHT, COPY_SHARE = 4, 0.9
+WHOLE_WEIGHT, COPY_SHARE = 4, 0.9  # a fault of the whole spoils as much as many of parts
 
 
 def likeness(one: str, other: str) -> float:
     """Return the share of two texts' words that stand in both in the same order."""
+    # Without autojunk, which would leave out every frequent word of a text of 200 words or more.
     return SequenceMatcher(None, words(one), words(other), autojunk=False).ratio()
 
 
@@ -135,7 +130,7 @@ def ask_for(given: Standard) -> Question:
     kind = KIND_END.split(given.does)[0].strip()
     said = [word for word in words(given.answer) if word in set(topic(given.answer))]
     ranked = sorted(set(said), key=lambda word: (-said.count(word), -len(word), word))
-    first = THEME * len(given.known) % max(len(ranked), 1)
+    first = THEME * len(given.known) % max(len(ranked), 1)  # the next words for each question asked before
     theme = ", ".join(sorted(ranked[first : first + THEME], key=said.index))
     asked = f"{kind[:1].upper()}{kind[1:]}: {theme or 'anything'}."
     return Question(question=asked[:MAX_QUESTION_CHARS])

@@ -11,22 +11,7 @@ from textwrap import shorten
 
 from mneme.environments.turns import Turn, read_turns
 from mneme.prompts.task_memories import task_memories as questions
-from mneme.prompts.task_memories.task_memories import (
-    MAX_RULE_CHARS,
-    Alike,
-    Comparison,
-    Course,
-    FailReason,
-    KeySteps,
-    Merged,
-    Operation,
-    Phase,
-    PhaseSummary,
-    Relevance,
-    Revision,
-    Rulebook,
-    Summary,
-)
+from mneme.prompts.task_memories.task_memories import MAX_RULE_CHARS, Operation
 from mneme.rules.registry import rule
 
 BRIEF, MAX_CHARS = 160, 700
@@ -42,7 +27,7 @@ NOT_AGAIN = "Do not repeat an action that had no effect: find out which of its c
 
 
 @rule(questions.summarise_trial)
-def summarise_trial(given: Course) -> Summary:
+def summarise_trial(given: questions.Course) -> questions.Summary:
     """Name the goal, the result, the actions that led on in their order, and what had no effect."""
     turns = read_turns(given.steps)
     failed = dict.fromkeys(brief(turn.output) for turn in turns if turn.failed)
@@ -55,21 +40,21 @@ def summarise_trial(given: Course) -> Summary:
     ends = re.compile(r"[.!?]+(?=\s|$)")  # one sentence of each
     listed = {begun: ends.sub(",", ", ".join(each)) for begun, each in said.items() if each}
     told = [f"{begun} {shorten(e, MAX_CHARS, placeholder=' …').rstrip(', ')}." for begun, e in listed.items()]
-    return Summary(summary=" ".join(told).strip())
+    return questions.Summary(summary=" ".join(told).strip())
 
 
 @rule(questions.rate_relevance)
-def rate_relevance(given: Comparison) -> Relevance:
+def rate_relevance(given: questions.Comparison) -> questions.Relevance:
     """Compare the goals' words, without the numbers in them; a short course is worth more."""
     one, other = kinds(given.goal), kinds(given.other_goal)
     shared = len(one & other) / max(1, len(one | other))
     brevity = 1 - min(len(given.steps), LONG_COURSE) / LONG_COURSE
     reason = f"The goals share {shared:.0%} of their words."
-    return Relevance(reason=reason, score=1 + round(8 * shared + brevity))
+    return questions.Relevance(reason=reason, score=1 + round(8 * shared + brevity))
 
 
 @rule(questions.summarise_phase)
-def summarise_phase(given: Phase) -> PhaseSummary:
+def summarise_phase(given: questions.Phase) -> questions.PhaseSummary:
     """List actions, those without effect, thoughts and observations, after those of the earlier summary."""
     turns = read_turns(given.steps)
     new = {
@@ -82,19 +67,21 @@ def summarise_phase(given: Phase) -> PhaseSummary:
     lines = []
     for name, share in SUMMARY_FIFTHS.items():
         listed = [*filter(None, before.get(name, "").split("; ")), *new[name]]
-        room = given.limit * share // 5 - len(name) - 3
+        room = given.limit * share // 5 - len(name) - 3  # less its name, `: ` and the line's end
         while listed and sum(map(len, listed)) + 2 * len(listed) > room:
-            listed = listed[1:]
+            listed = listed[1:]  # the oldest goes first
         if listed:
             lines.append(f"{name}: {'; '.join(listed)}")
-    return PhaseSummary(summary="\n".join(lines) or "Nothing was done yet.")
+    return questions.PhaseSummary(summary="\n".join(lines) or "Nothing was done yet.")
 
 
 @rule(questions.extract_key_steps)
-def extract_key_steps(given: Course) -> KeySteps:
+def extract_key_steps(given: questions.Course) -> questions.KeySteps:
     """Leave out what had no effect, and every way back to what had been seen before."""
     turns = read_turns(given.steps)
-    return KeySteps(reason="Steps without effect and ways back are left out.", steps=key_turns(turns))
+    return questions.KeySteps(
+        reason="Steps without effect and ways back are left out.", steps=key_turns(turns)
+    )
 
 
 def key_turns(turns: Sequence[Turn]) -> list[int]:
@@ -102,6 +89,7 @@ def key_turns(turns: Sequence[Turn]) -> list[int]:
     kept: list[int] = []
     for place, turn in enumerate(turns):
         if turn.worked:
+            # A sentence or two may be seen twice on the way; only a whole scene says that a state is back.
             is_scene = len(turn.outcome.split(". ")) > 3
             seen = [
                 at for at, before in enumerate(kept) if is_scene and turns[before].outcome == turn.outcome
@@ -111,17 +99,17 @@ def key_turns(turns: Sequence[Turn]) -> list[int]:
 
 
 @rule(questions.explain_failure)
-def explain_failure(given: Course) -> FailReason:
+def explain_failure(given: questions.Course) -> questions.FailReason:
     """Name the action that was tried most often without effect."""
     tried = Counter(brief(turn.output) for turn in read_turns(given.steps) if turn.failed).most_common(1)
     if not tried:
-        return FailReason(reason=f"It ended after {len(given.steps)} steps; rules cannot tell why.")
+        return questions.FailReason(reason=f"It ended after {len(given.steps)} steps; rules cannot tell why.")
     (action, count), *_ = tried
-    return FailReason(reason=f"'{action}' was tried {count} times, though it had no effect.")
+    return questions.FailReason(reason=f"'{action}' was tried {count} times, though it had no effect.")
 
 
 @rule(questions.revise_insights)
-def revise_insights(given: Rulebook) -> Revision:
+def revise_insights(given: questions.Rulebook) -> questions.Revision:
     """Add the order of actions in each success, and after failures a warning; agree to what stands."""
     wanted = [*filter(None, map(_order, given.succeeded)), *([NOT_AGAIN] if given.failed else [])]
     added = [text for text in dict.fromkeys(wanted) if text not in given.rules]
@@ -129,7 +117,7 @@ def revise_insights(given: Rulebook) -> Revision:
     operations = [Operation(reason="These trials bear it out.", kind="AGREE", rule=n) for n in agreed]
     for text in added[: max(0, given.most - len(given.rules))]:
         operations.append(Operation(reason="No rule says this yet.", kind="ADD", text=text))
-    return Revision(operations=operations[:MAX_OPERATIONS])
+    return questions.Revision(operations=operations[:MAX_OPERATIONS])
 
 
 def _order(trial: str) -> str:
@@ -142,7 +130,7 @@ def _order(trial: str) -> str:
 
 
 @rule(questions.merge_insights)
-def merge_insights(given: Alike) -> Merged:
+def merge_insights(given: questions.Alike) -> questions.Merged:
     """Leave out a rule whose words a longer one has."""
     kept: list[str] = []
     for each in sorted(given.rules, key=len, reverse=True):
@@ -150,7 +138,7 @@ def merge_insights(given: Alike) -> Merged:
         if not any(len(said & kinds(other)) >= ALIKE * len(said) for other in kept):
             kept.append(each)
     rules = [shorten(each, MAX_RULE_CHARS, placeholder=" …") for each in given.rules if each in kept]
-    return Merged(reason="What another rule says already is left out.", rules=rules)
+    return questions.Merged(reason="What another rule says already is left out.", rules=rules)
 
 
 def kinds(text: str) -> set[str]:

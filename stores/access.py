@@ -166,7 +166,7 @@ def own_user(identity: str | None, user: str) -> str:
     """Return the user whose data is accessed: with a key, the key's user. Raises Forbidden for any other."""
     if identity is None:
         return user
-    if user not in {LOCAL, identity}:
+    if user not in {LOCAL, identity}:  # LOCAL: no user was named
         raise Forbidden(f"The key is {identity}'s, not {user}'s.", f"Name no user, or use {user}'s key.")
     return identity
 
@@ -181,7 +181,7 @@ def own_team(identity: str | None, team: str, right: Right = "write") -> str:
     if roles().rights(identity, team):
         check_right(identity, team, right)
         return team
-    if "/" in team:
+    if "/" in team:  # a slash divides the owner from the team's name: see `is_own`
         raise BadInput(f"A team's name may not contain a slash: {team}.", "Choose another name.")
     return f"{identity}/{team}"
 
@@ -210,12 +210,13 @@ async def thread_id(ledger: Ledger, user: str, name: str) -> str:
     A server's threads are UUIDs that its users may choose. If an id followed from the name alone, anybody who
     knows the name (a user's memory thread, a team's task) could create that thread first and lock its owner
     out. So each user has a random root in the ledger, which the store's API does not show, and an id follows
-    from both. If two roots were written concurrently, the first one counts.
+    from both.
     """
     place = thread_root(user)
     if not (first := await ledger.records(place, limit=1)):
         change = Change(reason="the root of this user's thread ids", actor="threads")
         await ledger.insert(place, {"root": str(uuid4())}, text="", change=change)
+        # Read again: if several were written concurrently, the first one counts for all.
         first = await ledger.records(place, limit=1)
     return str(uuid5(UUID(str(first[0].value["root"])), name))
 

@@ -77,11 +77,11 @@ class KeptAnswers:
         write = self._shelf.write(name, kept, ANSWER_CHANGE)
         if head is not None and not head.live:
             write = write.model_copy(update={"event": "restore", "expected_version": head.version})
-        elif head is not None:
+        elif head is not None:  # too old: an update would keep its text in the history
             await self._ledger.forget_records(dropped=[head])
         try:
             [taken] = await self._ledger.write([write])
-        except (Conflict, NotFound) as other:
+        except (Conflict, NotFound) as other:  # the same request came twice at once
             raise _running() from other
         return Claim(name, kept, taken.at)
 
@@ -100,6 +100,7 @@ class KeptAnswers:
         kept = claim.kept.model_copy(update={"status": answer.status, "body": body})
         await again_on_conflict(self._shelf.put)(claim.name, kept, change=ANSWER_CHANGE)
         marks = [] if erases else await self._ledger.forgotten(self._owner)
+        # Looked up after the answer is stored: an erasure either finds it there, or is found here.
         if any(mark.at >= claim.at for mark in marks):
             await self._ledger.forget_records(rewritten=await self.without_texts())
 
@@ -149,5 +150,5 @@ def _is_old(head: Version) -> bool:
 def _hash(*parts: bytes) -> str:
     digest = hashlib.sha256()
     for part in parts:
-        digest.update(len(part).to_bytes(8) + part)
+        digest.update(len(part).to_bytes(8) + part)  # else ("a", "bc") would have the hash of ("ab", "c")
     return digest.hexdigest()

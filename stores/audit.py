@@ -106,21 +106,18 @@ def was_shown(ledger: Ledger, user: str, by: str, keys: Iterable[str]) -> None:
     if shown := [*keys]:
         waiting = _gathered.setdefault(ledger, [])
         waiting.append((user, by, shown))
-        if len(waiting) == 1:
+        if len(waiting) == 1:  # else a note that is on its way takes this one along
             ledger.begin(_note(ledger))
 
 
 async def _note(ledger: Ledger) -> None:
-    """Write the notes of a short time as one batch, since after each new entry searches read the log again.
-
-    Memories forgotten meanwhile are left out.
-    """
+    """Write the notes of a short time as one batch, since after each entry searches read the log again."""
     await asyncio.sleep(GATHERING_SECONDS)
     shown, left = _gathered.pop(ledger), list[Write]()
     with suppress(MnemeError):
         memories = {user: user_namespace(user, "memories") for user, _, _ in shown}
         ids = [record_id(memories[user], key) for user, _, keys in shown for key in keys]
-        known = await ledger.read(heads_of, ids)
+        known = await ledger.read(heads_of, ids)  # without memories that were forgotten meanwhile
         for user, by, keys in shown:
             if kept := [key for key in keys if record_id(memories[user], key) in known]:
                 place, change = user_namespace(user, READINGS), Change(reason="shown", actor=by)

@@ -206,7 +206,7 @@ class Sqlite(Database):
     def __init__(self, path: Path, remedy: str = REPAIR, kept: Path | None = None, written: str = "") -> None:
         self.path, self.place, self.kept, self._remedy = path, str(path), kept, remedy
         self._written = written
-        self._idle: deque[sqlite3.Connection] = deque()
+        self._idle: deque[sqlite3.Connection] = deque()  # its `append` and `pop` need no lock
         with storage_errors(f"write {path}"):
             make_private_file(path)
         with self.reading():
@@ -312,7 +312,7 @@ class Sqlite(Database):
         reraise=True,
     )
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
+        connection = sqlite3.connect(  # `_transaction` begins and commits, in any thread
             self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         try:

@@ -23,9 +23,10 @@ logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # what it warns of, o
 
 
 class QuestionCursor(psycopg.Cursor[Any]):
-    """A cursor that takes `?` for what is given."""
+    """A cursor whose parameters are marked by `?`, as in SQLite."""
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> Self:
+        # Bytes, since psycopg's types take a text only if it is a literal.
         return super().execute(str(query).replace("?", "%s").encode(), params, **options)
 
     def executemany(self, query: Any, params_seq: Any, **options: Any) -> None:
@@ -109,12 +110,12 @@ class Postgres(Database):
 
 
 def first_line(failure: Exception) -> str:
-    """Return the first line of what a driver says, which may be several."""
+    """Return the first line of a driver's message."""
     return (str(failure).strip().splitlines() or [type(failure).__name__])[0]
 
 
 def database_name(url: str, setting: str) -> str:
-    """Name the database, which a setting names, without its user and password. Raises BadInput."""
+    """Return host, port and name of the database at a URL, without user and password. Raises BadInput."""
     try:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError:

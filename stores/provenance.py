@@ -33,7 +33,7 @@ def made_from(change: Change, names: Sequence[str]) -> Change:
 async def as_now(ledger: Ledger, head: Version, change: Change) -> Change:
     """Return a change that names the current versions of a record's sources, so that it is up to date."""
     sources = [link.source for link in await ledger.read(links_of, [head.record])]
-    live = await ledger.read(heads_of, sources)
+    live = await ledger.read(heads_of, sources)  # also retired ones; only forgotten ones are missing
     named = [live[each].reference if each in live else f"{each}@{SETTLED_NUMBER}" for each in sources]
     return change.model_copy(update={"source": Source(records=named)})
 
@@ -60,7 +60,7 @@ async def stale(
         made_of[link.source].append(link.record)
         is_settled = link.number == SETTLED_NUMBER
         reason = _fallen(seen.get((link.source, link.number)), heads.get(link.source), sees)
-        if reason and not is_settled:
+        if reason and not is_settled:  # several may have fallen; the first is told
             why.setdefault(link.record, reason)
     spreading = [*why]
     for source in spreading:  # it grows, but each record is added only once
@@ -128,7 +128,7 @@ async def _walked(
     walked: dict[str, list[Link]] = {}
     next_ones = {*records}
     while next_ones:
-        walked |= {each: [] for each in next_ones}
+        walked |= {each: [] for each in next_ones}  # also without links, so that a cycle ends
         found = await ledger.read(links_of, next_ones, forward=forward)
         for link in found:
             walked[link.source if forward else link.record].append(link)

@@ -217,11 +217,11 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
     *,
     kinds: Sequence[Recallable] = RECALLABLE,
     budget: int = 400,
-    cost: Callable[[str], int] = lambda text: len(text) // 3,
+    cost: Callable[[str], int] = lambda text: len(text) // 3,  # characters of a token, on the safe side
     show_stale: bool = False,
 ) -> list[Recalled]:
     """Return what answers a question best, best first, within a budget of tokens, as `cost` counts them."""
-    vector = await ledger.vector_of(question) if question.strip() else None
+    vector = await ledger.vector_of(question) if question.strip() else None  # once for all searches
     found = list[tuple[Recallable, Version]]()
     for kind in kinds:
         for place, only_verified in _places(kind, asker):
@@ -274,7 +274,7 @@ async def visible_records(ledger: Ledger, asker: Asker, kind: Recallable) -> lis
 def _sentences(question: str) -> Iterable[str]:
     """Return the first two and the last two sentences of a question."""
     said = list(filter(None, map(str.strip, QUESTION_PART_END.split(question))))
-    return dict.fromkeys([*said[:2], *said[-2:]])
+    return dict.fromkeys([*said[:2], *said[-2:]])  # a dictionary, since a short one has them twice
 
 
 def _recency(found: Sequence[tuple[Recallable, Version]]) -> Mapping[str, float]:
@@ -341,29 +341,27 @@ def kind_in(namespace: Namespace) -> Recallable | None:
 
 def _parts(kind: Recallable, version: Version, stale: str = "") -> list[Recalled]:
     """Return the texts of a record, without scores."""
+    owner, origin = _owner(version), RECORD_KINDS[kind].origin(version)
+    if kind != "fact" and owner != LOCAL:  # a fact's origin names its team already
+        origin = f"{owner}, {origin}"
     return [
         Recalled(
             kind=kind,
-            owner=_owner(version),
+            owner=owner,
             key=version.key,
             reference=version.reference,
             part=part,
             text=text,
-            origin=_origin(kind, version),
+            origin=origin,
             stale=stale,
         )
         for part, text in enumerate(RECORD_KINDS[kind].texts(version))
     ]
 
 
-def _origin(kind: Recallable, version: Version) -> str:
-    """Return the origin of a record, after its team's name if the team has one."""
-    origin, team = RECORD_KINDS[kind].origin(version), _owner(version)
-    return origin if kind == "fact" or team == LOCAL else f"{team}, {origin}"
-
-
 def _weight(part: Recalled, version: Version) -> float:
     """Return the weight of a text apart from relevance and recency: standing times validity."""
+    # An earlier state of a fact has a part of its own, and never holds now.
     holds_now = part.kind != "fact" or (part.is_whole and _holding(version) == "now")
     return RECORD_KINDS[part.kind].standing(version) * (1.0 if holds_now else OUT_OF_TIME)
 
@@ -371,10 +369,7 @@ def _weight(part: Recalled, version: Version) -> float:
 def _packed(ranked: Sequence[Recalled], budget: int, cost: Callable[[str], int]) -> list[Recalled]:
     """Return the texts that fit into the budget together; one that does not fit is skipped for shorter ones.
 
-    The best text is tried first, whatever its length. Then score per token decides, so that a long synopsis
-    does not displace several facts that fit as well. Each text shown lowers the weight of its kind, except
-    facts. A fact and its team's copy are shown once. Scores above 1 (texts that repeat the question's words)
-    become 1.
+    Each text shown lowers the weight of its kind, except facts. Scores above 1 become 1.
     """
     shown, of_kind, told = list[Recalled](), Counter[Recallable](), set[str]()
     by_kind = {
@@ -382,12 +377,15 @@ def _packed(ranked: Sequence[Recalled], budget: int, cost: Callable[[str], int])
     }
 
     def worth(each: Recalled) -> tuple[bool, float]:
+        # The best text goes first, whatever its length. Then score per token decides: a long synopsis must
+        # not displace several facts that fit as well.
         tokens = max(1, cost(each.line)) if shown else 1
         return bool(each.stale), -each.score / (1 + CROWD_PENALTY * of_kind[each.kind]) / tokens
 
     while waiting := [each[0] for each in by_kind.values() if each]:
         best = min(waiting, key=worth)
         by_kind[best.kind].pop(0)
+        # A fact and its team's copy, which names the owner in the third person, are shown once.
         says = {best.text, third_person(best.text, best.owner)}
         if not says & told and (tokens := cost(best.line)) <= budget:
             shown.append(best)
@@ -395,6 +393,7 @@ def _packed(ranked: Sequence[Recalled], budget: int, cost: Callable[[str], int])
             of_kind[best.kind] += best.kind != "fact"
             budget -= tokens
     best_first = sorted(shown, key=_order)
+    # Above 1 is a text that repeats the question's words.
     return [each.model_copy(update={"score": min(each.score, 1.0)}) for each in best_first]
 
 

@@ -109,7 +109,7 @@ class Shelf(Generic[Stored, Record]):
 
     async def versions(self, key: str) -> Sequence[Record]:
         """Return all versions of a record, oldest first. Raises NotFound."""
-        await self.head(key)
+        await self.head(key)  # the kind's own words where there is none
         return self.read(await self.ledger.history(self.namespace, key))
 
     def write(
@@ -140,7 +140,7 @@ class Shelf(Generic[Stored, Record]):
     ) -> Write:
         """Return the write that inserts a record, or updates the one with that key."""
         head = await self.ledger.get(self.namespace, key)
-        version = head.version if head else None
+        version = head.version if head else None  # if another writer is first, the write is a Conflict
         return self.write(key, value, change, version, idempotency_key=idempotency_key)
 
     async def insert(
@@ -196,7 +196,7 @@ class Shelf(Generic[Stored, Record]):
         given = (self.namespace, key, to_version, expected_version)
         return await self._written(await self.ledger.rolled_back(*given, change=change))
 
-    @retry_on_conflict
+    @retry_on_conflict  # decided again from what another writer has written meanwhile
     async def change(self, key: str, decide: Decide[Record, Stored], change: Change) -> Record:
         """Write a record's next version, decided from its state at the moment of writing. Raises NotFound."""
         head = await self.head(key)
@@ -244,9 +244,8 @@ def readable(read: Callable[[Version], Read], versions: Iterable[Version]) -> li
     return found
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)  # once per process, not with every search
 def _warn(key: str, version: int, reason: str) -> None:
-    """Warn once per process, not with every search."""
     log.warning("Record %s, version %d, is passed over: %s %s", key, version, reason, _advice(key))
 
 

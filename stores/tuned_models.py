@@ -1,7 +1,7 @@
 """Models tuned on memories: which one answers, and the result of each consolidation.
 
-What a promotion changes is one write; so is what takes it back. The room that is consolidated adds to that
-write what becomes of its own records.
+A promotion is one write, and so is what takes it back. A subclass adds to that write what becomes of the
+records that are consolidated.
 """
 
 from collections.abc import Sequence
@@ -148,6 +148,7 @@ class TunedModels:
     async def _write(self, archive: Archive, model: str, others: Sequence[Write], change: Change) -> None:
         """Store a promotion, who answers from now on, and what becomes of other records, in one write."""
         noted = await self._archives.put_write(archive.tag, archive, change)
+        # Each names the version that it read, so that of two promotions at once one is decided again.
         pointed = await self._pointer.put_write(SERVING, Serving(model=model), change)
         await self._ledger.write([*others, *([pointed] if archive.serves else []), noted])
 

@@ -23,27 +23,26 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
 _FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
-def _filled(pattern: str) -> str:
-    """Replace the names of word lists by the words in the file."""
-    return re.sub(r"<([A-Z]+)>", lambda name: _filled(_FILE["words"][name[1]]), pattern)
-
-
 @cache
 def _checks() -> Mapping[str, re.Pattern[str]]:
     """Return the pattern of each check; compiled on demand, since most processes check no text."""
-    return {what: re.compile(_filled("|".join(patterns))) for what, patterns in _FILE["checks"].items()}
+    words: dict[str, str] = {}
+    filled = partial(re.compile(r"<([A-Z]+)>").sub, lambda name: words[name[1]])
+    for name, pattern in _FILE["words"].items():  # a list of words may use those before it
+        words[name] = filled(pattern)
+    return {what: re.compile(filled("|".join(patterns))) for what, patterns in _FILE["checks"].items()}
 
 
 SECRET, MAYBE_SECRET = "tells a secret", "may tell a secret"
 """The form of a key is known; of a password only that one is told, not which word it is."""
-INVISIBLE = re.compile(
+INVISIBLE = re.compile(  # of no width, for directions, a soft hyphen, and tags, which only models read
     "[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u00ad\U000e0000-\U000e007f]"
 )
 QUOTED_CHARS = 80
@@ -73,6 +72,7 @@ class Gate(NamedTuple):
             yield f"has more than {self.max_chars} characters"
         if INVISIBLE.search(text):
             yield "hides characters"
+        # Spacing, case and look-alike forms must not hide a phrase.
         folded = unicodedata.normalize("NFKC", INVISIBLE.sub("", text)).casefold()
         straight = re.sub("[‘’`´]", "'", folded).replace("“", '"').replace("”", '"')
         plain = re.sub(r"[^\S\n]+", " ", straight)
@@ -85,7 +85,7 @@ class Gate(NamedTuple):
 FACT_GATE = Gate(8_000)
 CARD_GATE = Gate(100_000, frozenset({MAYBE_SECRET}))
 PAIR_GATE = Gate(20_000, frozenset({MAYBE_SECRET}))
-"""A text of a kind; of a lesson and a pair each of their texts."""
+"""The gates for one text of each kind; a lesson and a pair have several texts."""
 
 
 def near(one: str, other: str) -> bool:
@@ -120,7 +120,7 @@ def _share(one: frozenset[str], other: frozenset[str], least: float) -> bool:
     if not one or not other:
         return one == other
     if min(len(one), len(other)) < least * max(len(one), len(other)):
-        return False  # too different in length
+        return False  # spares the intersection: with these lengths the share cannot be reached
     shared = len(one & other)
     return shared >= least * (len(one) + len(other) - shared)
 

@@ -24,14 +24,14 @@ class Action(BaseModel):
     @property
     def first(self) -> int | None:
         """Return the first thing that the action touches; two agents cannot touch it in one step."""
-        return self.target if self.kind == "open" else self.object
+        return self.target if self.kind == "open" else self.object  # a put names its object before its target
 
 
 WAIT = Action(kind="wait")
 TURN = Action(kind="turn")
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)  # most steps are walks, and to check a new one takes as long as the step
 def walk(target: int) -> Action:
     """Walk a step towards a room or a thing."""
     return Action(kind="walk", target=target)

@@ -69,7 +69,7 @@ class Beliefs(BaseModel):
         present = {seen.id for seen in observation.seen}
         shut = {known.id for known in self.things.values() if known.is_open is False}
         for known in list(self.things.values()):
-            if observation.missing is None:
+            if observation.missing is None:  # without eyes, all of the room is in view
                 is_gone = known.room == observation.room
             else:
                 is_gone = known.id in observation.missing
@@ -82,7 +82,7 @@ class Beliefs(BaseModel):
         known = self.things.get(seen.id)
         if known is not None and all(getattr(known, name) == getattr(seen, name) for name in LASTING_FIELDS):
             known.step = step
-            if seen.relation == "held by":
+            if seen.relation == "held by":  # it moves with its holder, which alone is no news
                 known.center = seen.center
         else:
             self.things[seen.id] = Sighting(**seen.__dict__, step=step)
@@ -91,12 +91,10 @@ class Beliefs(BaseModel):
             self.checked[seen.id] = step
 
     def merge(self, other: "Beliefs") -> None:
-        """Copy what another agent saw more recently.
-
-        Of two agents at one step, the one that sees an object overrules the one that misses it elsewhere.
-        """
+        """Copy what another agent saw more recently."""
         for known in other.things.values():
             mine = self.things.get(known.id)
+            # At the same step a sight overrules another's miss, or what a member holds would count as lost.
             if mine.step < known.step if mine else self.lost.get(known.id, -1) <= known.step:
                 self.things[known.id] = known.model_copy()
                 self.lost.pop(known.id, None)

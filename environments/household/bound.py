@@ -7,7 +7,7 @@ bound smaller; `how` says so.
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement, product
 from operator import sub
@@ -19,7 +19,7 @@ from mneme.environments.household.episode import Episode, Goal
 from mneme.environments.household.reach import CLEAR, Indices, Metres, Reach, least
 
 MAX_LOADS = 6000
-"""The most choices of things to bring, times the parts of each; above it some things are left out."""
+"""Maximum number of choices of things to bring times their parts; above it, some things are left out."""
 Spot = int
 Load = tuple[int, ...]
 """The number of things taken at each spot."""
@@ -36,7 +36,12 @@ class Bound(BaseModel):
 
 def lower_bound(episode: Episode) -> Bound:
     """Return a lower bound on the steps."""
-    wanted, left_out = _within_reason([each for goal in episode.goals if (each := _lacking(episode, goal))])
+    wanted, left_out = [each for goal in episode.goals if (each := _lacking(episode, goal))], 0
+    while math.prod(each.loads() for each in wanted) > MAX_LOADS:  # fewer things only make the bound smaller
+        worst = max(wanted, key=lambda each: each.loads())
+        wanted = [each for each in wanted if each is not worst]
+        wanted += [Lacking(worst.count - 1, worst.there)] if worst.count > 1 else []
+        left_out += 1
     if not wanted:
         return Bound(steps=0, how="every goal is met at the start")
     spots = sorted({spot for each in wanted for spot in each.there})
@@ -69,6 +74,7 @@ class Lacking:
 
     def loads(self) -> int:
         """Return an upper bound on the number of parts of all choices, without listing them."""
+        # Choices of `count` among the things, each with 2 ** count parts for the agents to share.
         return (
             math.comb(sum(min(things, self.count) for things in self.there.values()), self.count)
             << self.count
@@ -96,17 +102,6 @@ def _spot(episode: Episode, thing: int) -> Spot | None:
     return holder if kind == "container" else None
 
 
-def _within_reason(wanted: list[Lacking]) -> tuple[list[Lacking], int]:
-    """Leave things out, from the goal with the most choices, until the loads can be searched."""
-    left_out = 0
-    while math.prod(each.loads() for each in wanted) > MAX_LOADS:
-        worst = max(wanted, key=lambda each: each.loads())
-        wanted = [each for each in wanted if each is not worst]
-        wanted += [Lacking(worst.count - 1, worst.there)] if worst.count > 1 else []
-        left_out += 1
-    return wanted, left_out
-
-
 def _choices(wanted: Sequence[Lacking], spots: Sequence[Spot]) -> list[Load]:
     """List the loads that meet every goal."""
     loads = set()
@@ -120,8 +115,14 @@ def _choices(wanted: Sequence[Lacking], spots: Sequence[Spot]) -> list[Load]:
 
 
 def _trips(episode: Episode, spots: Sequence[Spot]) -> "_Trips":
+    things, names, places = episode.by_id(), episode.goal_names(), episode.places.items()
+    # A wanted thing in a container can be taken from near its own box, too.
+    inside = {
+        spot: [thing for thing, place in places if place == ("inside", spot) and things[thing].name in names]
+        for spot in spots
+    }
     targets = sorted({goal.target for goal in episode.goals})
-    regions = [*(_region(episode, spot) for spot in spots), *((target,) for target in targets)]
+    regions = [*((spot, *inside[spot]) for spot in spots), *((target,) for target in targets)]
     return _Trips(Reach(episode, regions), len(spots))
 
 
@@ -136,6 +137,7 @@ class _Trips:
     def __init__(self, reach: Reach, spots: int) -> None:
         self._reach, self.agents = reach, len(reach.starts)
         self._at = reach.regions[:spots]
+        # One target for all goals: a thing counts at the first, which only makes the bound smaller.
         self._target: Indices = np.unique(np.concatenate(reach.regions[spots:]))
         self._origins: Indices = np.concatenate([reach.starts, self._target])
         self._trips = {pair: self._trip(*pair) for pair in combinations_with_replacement(range(spots), 2)}
@@ -149,10 +151,10 @@ class _Trips:
         """Return the minimum number of steps to success for each agent, if it only opens a container."""
         there = self._reach.between(self._reach.starts, self._at[spot]).min(axis=1)
         onward = self._reach.between(self._at[spot], self._target).min()
-        return _whole(there) + 1 + _whole(onward) + 1
+        return _whole(there) + 1 + _whole(onward) + 1  # opens; another then walks on and puts
 
     def _trip(self, first: int, second: int) -> Metres:
-        """Measure from starts and target to one spot, or two, and on to the target."""
+        """Return the metres from starts and target by way of one or two spots to the target."""
         if first == second:
             return least(self._out(first), self._back(first))
         between = self._reach.between(self._at[first], self._at[second])
@@ -166,38 +168,26 @@ class _Trips:
         return self._reach.between(self._at[spot], self._target)
 
     def _shortest(self, load: Load) -> Metres:
-        """Measure, for each agent and each end at a target, the shortest way that brings a load."""
-        if load not in self._ways:
-            ways = [
-                least(self._shortest(before), self._trips[pair][self.agents :])
-                if any(before)
-                else self._trips[pair][: self.agents]
-                for pair, before in _last_trips(load)
-            ]
-            self._ways[load] = np.minimum.reduce(ways)
+        """Return the metres of the shortest way to deliver a load, by agent and by its end at a target."""
+        if load in self._ways:
+            return self._ways[load]
+        # Which one or two things may come last, and what is then brought before.
+        taken = [spot for spot, count in enumerate(load) if count]
+        last = [((spot, spot), _less(load, spot)) for spot in taken]
+        pairs = combinations_with_replacement(taken, 2)
+        last += [((a, b), _less(_less(load, a), b)) for a, b in pairs if _less(load, a)[b]]
+        ways = [
+            least(self._shortest(before), self._trips[pair][self.agents :])
+            if any(before)
+            else self._trips[pair][: self.agents]
+            for pair, before in last
+        ]
+        self._ways[load] = np.minimum.reduce(ways)
         return self._ways[load]
 
 
 def _whole(lengths: Metres | np.float64) -> Indices:
-    return np.asarray(np.ceil(lengths - CLEAR), dtype=np.int64)
-
-
-def _region(episode: Episode, spot: Spot) -> tuple[int, ...]:
-    """Name the boxes from near which a spot's things can be taken."""
-    inside = [thing for thing, place in episode.places.items() if place == ("inside", spot)]
-    wanted = [thing for thing in inside if episode.by_id()[thing].name in episode.goal_names()]
-    return spot, *wanted
-
-
-def _last_trips(load: Load) -> Iterator[tuple[tuple[int, int], Load]]:
-    """List which one or two things could come last, and what comes before."""
-    taken = [spot for spot, count in enumerate(load) if count]
-    for first in taken:
-        without = _less(load, first)
-        yield (first, first), without
-        for second in taken:
-            if second >= first and without[second]:
-                yield (first, second), _less(without, second)
+    return np.asarray(np.ceil(lengths - CLEAR), dtype=np.int64)  # a step is at most 1 m long
 
 
 def _less(load: Load, spot: int) -> Load:
@@ -208,7 +198,7 @@ def _less(load: Load, spot: int) -> Load:
 
 
 class _Sharing:
-    """The search for the sharing of loads and openings in which the busiest agent has the least to do."""
+    """The search for the division of loads and openings that minimises the steps of the busiest agent."""
 
     def __init__(self, trips: _Trips, shut: Sequence[bool], choices: Sequence[Load]) -> None:
         self._trips, self._shut, self._choices = trips, shut, choices
@@ -232,6 +222,7 @@ class _Sharing:
                 spot for spot, is_shut in enumerate(self._shut) if is_shut and any(s[spot] for s in shares)
             ]
             return self._can_open(shut, shares, spare, steps)
+        # The last agent has to take all that is left.
         parts = product(*(range(count + 1) for count in rest)) if agent < self._agents - 1 else [rest]
         return any(
             self._busy(agent, share) <= steps
@@ -244,6 +235,7 @@ class _Sharing:
         if not any(share):
             return 0
         if share not in self._alone:
+            # Each thing costs one step to take and one to put.
             self._alone[share] = [2 * sum(share) + int(steps) for steps in self._trips.steps(share)]
         return self._alone[share][agent]
 
@@ -253,6 +245,7 @@ class _Sharing:
             return True
         spot, *others = shut
         for agent, share in enumerate(shares):
+            # Who takes from it is there already; anybody else must reach it early enough.
             if spare[agent] > 0 and (share[spot] or self._opening[spot][agent] <= steps):
                 left = [each - (number == agent) for number, each in enumerate(spare)]
                 if self._can_open(others, shares, left, steps):

@@ -19,7 +19,7 @@ from mneme.environments.household.episode import (
 from mneme.environments.household.layout import distance
 
 _PREDICATE = re.compile(r"(on|inside)_(\w+)_(\d+)")
-_CATEGORY = {
+_CATEGORY = {  # C-WAH's words, and the paper's
     "Prepare afternoon tea": "Prepare Tea",
     "Wash dishes": "Wash Dishes",
     "Prepare a meal": "Prepare a Meal",
@@ -99,6 +99,7 @@ def read_cwah(given: dict[str, Any], name: str, seed: int) -> dict[str, Any]:
         "source": "C-WAH",
         "apartment": f"C-WAH {file.env_id}".strip(),
         "category": _CATEGORY.get(file.category, file.category),
+        # A target that is not in the graph is refused with the episode, which names the field.
         "goals": [{**goal, "target_name": names.get(goal["target"], "target")} for goal in wanted],
         "starts": [_start(agent, f"agents.{number}", kept) for number, agent in enumerate(file.agents)],
         "things": [
@@ -116,6 +117,7 @@ def read_places(graph: dict[str, Any], targets: set[int]) -> dict[int, tuple[Rel
     """Return the holder of each object in a graph in VirtualHome's own form, with bounding boxes."""
     nodes = []
     for node in graph["nodes"]:
+        # A character may have no box; places come from relations alone, so that any will do.
         box = node.get("bounding_box") or {"center": (0.0, 0.0, 0.0), "size": (0.0, 0.0, 0.0)}
         nodes.append({**node, "center": box["center"], "size": box["size"]})
     return _Kept(read_fields(Graph, {"nodes": nodes, "edges": graph["edges"]}, "graph"), targets).places
@@ -137,7 +139,7 @@ def _start(agent: RecordedStart, field: str, kept: "_Kept") -> dict[str, Any]:
 
 
 class _Kept:
-    """The part of a graph that a rule touches, and where it is."""
+    """The part of a graph that the household's rules use: its things, and their places."""
 
     def __init__(self, graph: Graph, targets: set[int]) -> None:
         self.nodes = {node.id: node for node in graph.nodes}
@@ -164,7 +166,9 @@ class _Kept:
         """Return the rooms, and the objects in them."""
         for node in self.nodes.values():
             kind = self._kind(node)
-            if kind is not None and (kind == "room" or node.id in self.places):
+            if kind is not None and (
+                kind == "room" or node.id in self.places
+            ):  # outside of all rooms nothing is played
                 yield node, kind
 
     def doors(self) -> Iterator[tuple[int, int, tuple[float, float]]]:
@@ -190,6 +194,7 @@ class _Kept:
 
     def _held(self, node: Node, room: int) -> tuple[Relation, int]:
         """Return the holder of an object: its container, else the surface under it, else the room."""
+        # VirtualHome names several holders of most objects, such as a plate, the table under it and the room.
         chain = [(relation, self.nodes[holder]) for relation, holder in self._chain(node.id)]
         for relation, holder in chain:
             if relation == "inside" and self._kind(holder) == "container":
@@ -204,6 +209,6 @@ class _Kept:
     def _chain(self, thing: int) -> list[tuple[Relation, int]]:
         """Return the holder of an object, its holder's holder, and so on, nearest first."""
         found = list(self._holders.get(thing, []))
-        for _, holder in found:
+        for _, holder in found:  # grows meanwhile: a search in breadth
             found += [each for each in self._holders.get(holder, []) if each not in found]
         return found

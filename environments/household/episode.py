@@ -46,9 +46,10 @@ class Thing(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _from_list(cls, given: Any) -> Any:
+        # Too short a list then lacks a field, which pydantic names.
         return dict(zip(cls.model_fields, given, strict=False)) if isinstance(given, list | tuple) else given
 
-    @model_serializer
+    @model_serializer  # with its fields' names, an episode of 300 things would be half as long again
     def _as_list(self) -> list[Any]:
         return [self.id, self.name, self.category, list(self.center), list(self.size)]
 
@@ -146,7 +147,7 @@ def save_episode(episode: Episode, path: Path) -> None:
 
 
 def require(is_so: bool, message: str, hint: str) -> None:
-    """Raise BadInput where something is not as it must be."""
+    """Raise BadInput if a condition does not hold."""
     if not is_so:
         raise BadInput(message, hint)
 
@@ -212,7 +213,7 @@ def _check_ways(episode: Episode, kinds: Mapping[int, Kind]) -> None:
         raise BadInput(f"doors: a door leads to the missing room {room}.", "Add the room or drop the door.")
     check_agents(len(episode.starts))
     reached = {episode.starts[0].room}
-    for _ in ways:  # one step from room to room each
+    for _ in ways:  # each round goes one door farther, and no way has more doors than there are
         reached.update(*(way for way in ways if way & reached))
     for room in sorted(rooms - reached):
         name = episode.by_id()[room].name
@@ -234,6 +235,7 @@ def _check_goals(episode: Episode, kinds: Mapping[int, Kind]) -> None:
     for name in sorted(episode.goal_names()):
         wanted = sum(goal.count for goal in episode.goals if goal.name == name)
         things = [episode.places[t.id] for t in episode.things if t.name == name and t.category == "object"]
+        # What is inside a surface (a drawer of a desk) stays there: `gocheck` opens containers alone.
         there = sum(relation == "on" or kinds[holder] != "surface" for relation, holder in things)
         few = f"goals: {wanted} of {name} are wanted and {there} can be reached."
         require(there >= wanted, few, "Ask for fewer, or put more where an agent can take them.")

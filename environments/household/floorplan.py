@@ -43,6 +43,7 @@ class Door(NamedTuple):
 
 def draw_plan(rooms: int, chance: Random) -> tuple[list[Room], list[Door]]:
     """Place rooms that do not overlap; each has one door to an earlier room, as in C-WAH (a tree)."""
+    # The first four are in each apartment: the goals' targets stand in two of them.
     names = [*ROOM_NAMES[:MIN_ROOMS], *chance.sample(ROOM_NAMES[MIN_ROOMS:], rooms - MIN_ROOMS)]
     chance.shuffle(names)
     plan: list[Room] = []
@@ -75,8 +76,10 @@ def _attach(name: str, plan: Sequence[Room], chance: Random) -> tuple[int, Room]
         against = chance.randrange(len(plan))
         room = _beside(name, plan[against], chance)
         common = (_common(room, other) for other in plan)
+        # Walls that touch share no floor; 1e-6 is for their rounding.
         if not any(right - left > 1e-6 and high - low > 1e-6 for left, right, low, high in common):
             return against, room
+    # East of the easternmost wall there is always room.
     outermost = max(range(len(plan)), key=lambda number: plan[number].x + plan[number].width)
     wall = plan[outermost]
     return outermost, Room(name, wall.x + wall.width, wall.z, *_sides(name, chance))

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import yaml
 from pydantic import BaseModel
 
-from mneme.environments.household.episode import Kind, Relation
+from mneme.environments.household.episode import BoxedObject, Kind, Relation
 from mneme.environments.household.floorplan import Door, Room
+from mneme.environments.household.layout import Box, overlap
 
 DOORWAY = 0.8
 """Metres kept free around a door where there is room to."""
@@ -30,16 +31,16 @@ class Piece(BaseModel):
     """Stands free in the room."""
 
 
-class Box(NamedTuple):
+APARTMENTS_FILE = Path(__file__).with_name("apartments.yaml")
+Extent = tuple[float, float, float]
+
+
+class PlacedPiece(NamedTuple):
     """A piece in its place: centre and extent, in metres."""
 
     piece: Piece
-    center: tuple[float, float, float]
-    size: tuple[float, float, float]
-
-
-APARTMENTS_FILE = Path(__file__).with_name("apartments.yaml")
-Extent = tuple[float, float, float]
+    center: Extent
+    size: Extent
 
 
 class GoalTemplate(BaseModel):
@@ -69,37 +70,35 @@ def apartments() -> Apartments:
     return Apartments.model_validate(yaml.safe_load(APARTMENTS_FILE.read_text(encoding="utf-8")))
 
 
-def furnish(room: Room, doors: Sequence[Door], chance: Random) -> list[Box]:
+def furnish(room: Room, doors: Sequence[Door], chance: Random) -> list[PlacedPiece]:
     """Place a room's furniture along its walls, or free in it, without overlap where possible.
 
     Places are drawn until one is free; in a crowded room the last one is used.
     """
-    placed: list[Box] = []
+    placed: list[PlacedPiece] = []
     for piece in apartments().furniture[room.name]:
         for _ in range(chance.randint(piece.fewest, piece.most)):
             for _ in range(PLACING_TRIES + 1):
                 box = _draw(piece, room, chance)
-                taken = [(each.center, each.size) for each in placed]
-                ways = [((x, box.center[1], z), (2 * DOORWAY,) * 3) for *_, (x, z) in doors]
-                if not any(  # shares room with something of this middle and extent
-                    all(abs(box.center[n] - center[n]) < (box.size[n] + size[n]) / 2 for n in range(3))
-                    for center, size in [*taken, *ways]
-                ):
+                # At the piece's own height: a door's way is free up to the ceiling.
+                ways = [Box((x, box.center[1], z), (2 * DOORWAY,) * 3) for *_, (x, z) in doors]
+                taken: list[BoxedObject] = [*placed, *ways]
+                if not any(overlap(box, other) for other in taken):
                     break
             placed.append(box)
     return placed
 
 
-def _draw(piece: Piece, room: Room, chance: Random) -> Box:
+def _draw(piece: Piece, room: Room, chance: Random) -> PlacedPiece:
     width, height, depth = piece.size
     y = round(piece.hangs + height / 2, 2)
     if piece.free:
         x, z = (middle + chance.uniform(-1.0, 1.0) for middle in room.center)
-        return Box(piece, (round(x, 2), y, round(z, 2)), piece.size)
+        return PlacedPiece(piece, (round(x, 2), y, round(z, 2)), piece.size)
     if chance.random() < 0.5:
         x = chance.uniform(room.x + width / 2, room.x + room.width - width / 2)
         z = chance.choice((room.z + depth / 2, room.z + room.depth - depth / 2))
-        return Box(piece, (round(x, 2), y, round(z, 2)), (width, height, depth))
+        return PlacedPiece(piece, (round(x, 2), y, round(z, 2)), (width, height, depth))
     x = chance.choice((room.x + depth / 2, room.x + room.width - depth / 2))
     z = chance.uniform(room.z + width / 2, room.z + room.depth - width / 2)
-    return Box(piece, (round(x, 2), y, round(z, 2)), (depth, height, width))
+    return PlacedPiece(piece, (round(x, 2), y, round(z, 2)), (depth, height, width))

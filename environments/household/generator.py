@@ -51,7 +51,7 @@ def generate(
     if rooms is not None and not MIN_ROOMS <= rooms <= MAX_ROOMS:
         raise BadInput(f"rooms: {rooms} is not possible.", f"Give {MIN_ROOMS} to {MAX_ROOMS} rooms.")
     chance = Random(f"episode:{seed}")  # noqa: S311
-    category = category or GOAL_CATEGORIES[seed % len(GOAL_CATEGORIES)]
+    category = category or GOAL_CATEGORIES[seed % len(GOAL_CATEGORIES)]  # seeds in a row have all in turn
     home = Home(seed if apartment is None else apartment, rooms)
     goals = _goals(apartments().goals[category], home, chance)
     needed = [goal.name for goal in goals for _ in range(goal.count)]
@@ -80,6 +80,7 @@ class Home:
     """An apartment while it is filled: rooms and furniture from its own seed, then objects."""
 
     def __init__(self, seed: int, rooms: int | None) -> None:
+        # A stream of its own, so that episodes with other goals can share the apartment.
         chance = Random(f"apartment:{seed}:{rooms}")  # noqa: S311
         plan, doors = draw_plan(rooms or chance.randint(MIN_ROOMS, MAX_ROOMS), chance)
         self.name = f"home-{seed}" if rooms is None else f"home-{seed}-of-{rooms}"
@@ -108,11 +109,11 @@ class Home:
         return [thing for thing in self.things if thing.category == "room"]
 
     def named(self, name: str) -> list[Thing]:
-        """List the things of a name."""
+        """List the things with this name."""
         return [thing for thing in self.things if thing.name == name]
 
     def furniture(self, room: str) -> list[Thing]:
-        """List what bears objects in the room of a name."""
+        """List the containers and surfaces in the room of this name."""
         within = self.named(room)[0].id
         return [
             t
@@ -158,6 +159,7 @@ def _spot(home: Home, target: int, chance: Random) -> tuple[Relation, Thing]:
     """Draw the place of a goal thing: hidden or visible, never at the target."""
     hidden = chance.random() < HIDDEN_SHARE
     weights = apartments().hiding if hidden else apartments().showing
+    # A class's weight is shared by its pieces: four cabinets are not four times as likely as one.
     spots = [(thing, weights[name] / len(home.named(name))) for name in weights for thing in home.named(name)]
     spots = [(thing, weight) for thing, weight in spots if thing.id != target]
     [holder] = chance.choices([thing for thing, _ in spots], [weight for _, weight in spots])

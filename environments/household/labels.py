@@ -14,7 +14,7 @@ LABEL_GAP, WALL_GAP, DOOR_RADIUS = 0.08, 0.15, 0.42
 
 
 class Place(NamedTuple):
-    """A point in metres, and which side of a name lies there."""
+    """A point in metres, and the alignment of a name at it."""
 
     x: float
     z: float
@@ -43,9 +43,9 @@ class Labels:
             self.keep_clear(x, z + side * depth, width, WALL_GAP)
 
     def branched(self) -> "Labels":
-        """Return the same, to which names can be added that are taken away again."""
+        """Return a copy: names that are added to it do not change this one."""
         branch = Labels(self._axes, self._renderer)
-        branch._taken = list(self._taken)
+        branch._taken = list(self._taken)  # what stays is measured once, not for each step
         return branch
 
     def write(self, name: str, places: Iterable[Place], *, anyway: bool = False, **look: Any) -> Text | None:
@@ -57,10 +57,16 @@ class Labels:
         covered: list[tuple[float, int, Place]] = []
         for number, place in enumerate(places):
             self._move(text, place)
-            covered.append((self._covered(text), number, place))
+            extent = text.get_window_extent(self._renderer)
+            inside = Bbox.intersection(extent, self._axes.bbox)
+            crossed = [inside, *(Bbox.intersection(extent, other) for other in self._taken)]
+            within, *others = (float(box.width * box.height) if box else 0.0 for box in crossed)
+            # In square dots; what lies off the plan counts ten times, since it would be cut off.
+            outside = float(extent.width * extent.height) - within
+            covered.append((10 * outside + sum(others), number, place))
             if not covered[-1][0]:
                 break
-        least, _, place = min(covered)
+        least, _, place = min(covered)  # by the number, the earlier of two that cover as much
         if least and not anyway:
             text.remove()
             return None
@@ -70,18 +76,6 @@ class Labels:
 
     def _move(self, text: Text, place: Place) -> None:
         text.set(x=place.x, y=place.z, ha=place.ha, va=place.va)
-
-    def _covered(self, text: Text) -> float:
-        """Return how many square dots of the reserved areas a name covers; off the plan is worst."""
-        extent = text.get_window_extent(self._renderer)
-        inside = Bbox.intersection(extent, self._axes.bbox)
-        outside = _area(extent) - (_area(inside) if inside else 0.0)
-        crossed = (Bbox.intersection(extent, other) for other in self._taken)
-        return 10 * outside + sum(_area(each) for each in crossed if each is not None)
-
-
-def _area(box: Bbox) -> float:
-    return float(box.width * box.height)
 
 
 def around(x: float, z: float, across: float, along: float) -> list[Place]:
@@ -97,7 +91,15 @@ def around(x: float, z: float, across: float, along: float) -> list[Place]:
 
 def name_rooms(labels: Labels, episode: Episode, **look: Any) -> list[Text]:
     """Write each room's name along a wall of it, or in its middle."""
-    named = [labels.write(room.name, _in_room(room), **look) for room in episode.rooms()]
+    named: list[Text | None] = []
+    for room in episode.rooms():
+        x, z = room.center[0], room.center[2]
+        across, along = room.size[0] / 2 - WALL_GAP, room.size[2] / 2 - WALL_GAP
+        sides = [(x - across, "left"), (x, "center"), (x + across, "right")]
+        heights = [(z + along, "top"), (z - along, "bottom"), (z, "center")]  # the walls before all others
+        heights += [(z + part * along, "center") for part in (0.7, 0.5, 0.3, -0.3, -0.5, -0.7)]
+        places = [Place(at, height, ha, va) for height, va in heights for at, ha in sides]
+        named.append(labels.write(room.name, places, **look))
     return [text for text in named if text is not None]
 
 
@@ -119,15 +121,6 @@ def name_containers(labels: Labels, episode: Episode, opened: Collection[int], *
             kinds.add(kind)
             written.append(text)
     return written
-
-
-def _in_room(room: Thing) -> list[Place]:
-    x, z = room.center[0], room.center[2]
-    across, along = room.size[0] / 2 - WALL_GAP, room.size[2] / 2 - WALL_GAP
-    sides = [(x - across, "left"), (x, "center"), (x + across, "right")]
-    walls = [(z + along, "top"), (z - along, "bottom"), (z, "center")]
-    parts = [(z + part * along, "center") for part in (0.7, 0.5, 0.3, -0.3, -0.5, -0.7)]
-    return [Place(at, height, ha, va) for height, va in [*walls, *parts] for at, ha in sides]
 
 
 def _beside(thing: Thing, room: Thing) -> list[Place]:

@@ -56,7 +56,7 @@ def possible(observation: Observation, beliefs: Beliefs, goals: Sequence[Goal]) 
         Macro(kind="goput", target=goal.target, name=goal.target_name)
         for goal in _targets(goals, observation.hands, beliefs)
     ]
-    if len(observation.hands) >= HANDS and putting:
+    if len(observation.hands) >= HANDS and putting:  # as CoELA forces it
         return putting
     free_handed: list[Macro] = []
     if len(observation.hands) < HANDS:
@@ -75,7 +75,7 @@ def possible(observation: Observation, beliefs: Beliefs, goals: Sequence[Goal]) 
 
 
 def wanted(beliefs: Beliefs, goals: Sequence[Goal]) -> list[Sighting]:
-    """List the known things that would bring a goal on: loose, and of a class not yet in hand or place."""
+    """List the known loose things that a goal lacks: of a class not yet in hands or in place."""
     placed = beliefs.placed(goals)
     lacking = Counter[str]()
     for goal in goals:
@@ -91,7 +91,7 @@ def wanted(beliefs: Beliefs, goals: Sequence[Goal]) -> list[Sighting]:
 
 
 def _targets(goals: Sequence[Goal], hands: Iterable[int], beliefs: Beliefs) -> list[Goal]:
-    """Pick one goal for each target that something in hand belongs to, and lacks it if any does."""
+    """Return a goal for each target of something in hand; only unmet goals, if there are any."""
     held = {beliefs.things[thing].name for thing in hands if thing in beliefs.things}
     fitting = [goal for goal in goals if goal.name in held]
     placed = beliefs.placed(fitting)
@@ -135,12 +135,13 @@ class Plan(BaseModel):
         return _NEXT[self.macro.kind](self, observation, beliefs)
 
     def took(self, action: Action, observation: Observation, beliefs: Beliefs) -> None:
-        """Note that an action was taken, from where the agent then was."""
+        """Record an action that is about to be taken, and the position of the agent before it."""
         stays = action == self.last and self.position == observation.position
-        stays = stays and action.kind not in ("wait", "turn")
+        stays = stays and action.kind not in ("wait", "turn")  # those stay on purpose
         self.repeats = self.repeats + 1 if stays else 0
         self.last, self.position = action, observation.position
         self.steps += 1
+        # Its place when the plan began: if it is elsewhere later, another agent has moved it.
         if self.macro.kind == "gograb" and self.found is None and self.macro.target in beliefs.things:
             self.found = _whereabouts(beliefs.things[self.macro.target])
 
@@ -175,6 +176,7 @@ class Plan(BaseModel):
             return MacroEnd(ok=True)
         thing = self._known(beliefs)
         if thing is None or thing.category != "object":
+            # On the way, its place was seen without it.
             return _gone("it is not where it was") if self.steps else _failed("no such thing is known")
         if thing.relation == "held by":
             return _gone(f"{AGENT_NAMES[thing.holder or 0]} holds it")
@@ -197,6 +199,7 @@ class Plan(BaseModel):
         way = _go(observation, target, beliefs)
         if way is not None:
             return way
+        # With both hands full nothing can be opened; C-WAH's recorded agents put into it all the same.
         if target.is_open is False and len(observation.hands) < HANDS:
             return Action(kind="open", target=target.id)
         kind: Literal["put_on", "put_in"] = "put_on" if self.relation == "on" else "put_in"
@@ -238,6 +241,7 @@ def _go(observation: Observation, known: Sighting, beliefs: Beliefs) -> Action |
         return None
     if observation.reach_told:
         return walk(known.id)
+    # What lies in a container that is CLOSE is CLOSE, too.
     around = beliefs.things.get(known.holder or -1) if known.relation == "inside" else None
     boxes = (known, around) if around else (known,)
     return None if any(distance(observation.position, each) <= CLOSE for each in boxes) else walk(known.id)

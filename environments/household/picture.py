@@ -17,9 +17,9 @@ from mneme.environments.household.stage import AGENT_COLOURS, Stage
 ANIMATION_DPI, PICTURE_DPI = 80, 130
 """Dots an inch of an animation, and of a single picture."""
 MAX_FRAMES = 130
-"""Pictures that an animation has at most."""
+"""Maximum number of pictures in an animation."""
 SIGHT = 0.3
-"""The part of a picture's height that what an agent saw takes at most."""
+"""Maximum height of an agent's view, as a share of the picture's height."""
 FRAME_MS, LAST_FRAME_MS = 220, 2500
 """Milliseconds that a frame, and the last one, are shown."""
 
@@ -36,9 +36,9 @@ class Film:
 
 
 def draw_step(films: Sequence[Film], step: int, file: Path) -> None:
-    """Draw the floor plan after a step as PNG; of several runs side by side, one that is over at its end.
+    """Draw the floor plan after a step as PNG, several runs side by side; a run that is over, at its end.
 
-    Raises BadInput for a step that none has played.
+    Raises BadInput for a step that no run has.
     """
     played = [scenes(film.episode, film.frames) for film in films]
     last = max(each[-1].step for each in played)
@@ -64,6 +64,7 @@ def animate(films: Sequence[Film], file: Path) -> None:
         )
         for at in [*range(0, longest - 1, stride), longest - 1]
     ]
+    # One palette for all frames, or colours would flicker; dithering would change pixels that stay.
     palette = shots[-1].quantize()
     first, *others = [shot.quantize(palette=palette, dither=Image.Dither.NONE) for shot in shots]
     times = [FRAME_MS] * len(others) + [LAST_FRAME_MS]
@@ -75,7 +76,7 @@ def _stage(film: Film, dots: int, opened: Collection[int]) -> Stage:
 
 
 def _shot(film: Film, stage: Stage, scene: Scene) -> Image.Image:
-    """Draw a scene, beside it what agents saw, where they have eyes."""
+    """Draw a scene and, in the visual setting, the views of the agents beside it."""
     plan = stage.shot(scene)
     return _with_sights(plan, film.strips(scene.step)) if film.strips else plan
 

@@ -81,7 +81,8 @@ def _events(
     ]
     if world.done or world.steps >= World.LIMIT:
         over = Event(kind="done", agent=-1) if world.done else Event(kind="limit", agent=-1, why=LIMIT_REASON)
-        return [over, *(event for event in ended if event.kind == "finished")]
+        return [over, *(event for event in ended if event.kind == "finished")]  # what failed needs no plan
+    # Before the first step, the messages are those that ended the last call.
     messages = [(view.agent, text) for view in seen for _, text in view.messages] if has_stepped else []
     told = [Event(kind="message", agent=agent, why=text) for agent, text in messages]
     return [*([Event(kind="stopped", agent=-1)] if stopped else []), *told, *ended]

@@ -3,8 +3,7 @@
 Hands reach a thing from any point of its room whose distance to the thing's box is at most CLOSE: its region.
 A shortest way that calls at several regions can always be made to call where it enters a region: on its edge,
 at a door, where it began, or where it called before. So the edges are sampled, and doors, starts and the
-samples of overlapping regions are added. A true point of call lies within GRAIN / 2 of a sample, so that what
-two of them are apart is shortened by GRAIN, lest it be more than a walk between them.
+samples of overlapping regions are added.
 """
 
 import math
@@ -28,7 +27,7 @@ CLEAR = 1e-6
 
 
 class Reach:
-    """The sampled points of some regions, and the least walking between any two of them."""
+    """Sampled points of regions, and lower bounds on the distance between any two of them."""
 
     def __init__(self, episode: Episode, regions: Sequence[Sequence[int]]) -> None:
         things = episode.by_id()
@@ -44,6 +43,7 @@ class Reach:
         self._rooms = np.repeat([room for room, _ in fixed] + rooms, sizes)
         self.starts: Indices = np.arange(len(episode.starts))
         self.regions: list[Indices] = [
+            # A true point of call is up to GRAIN / 2 off its sample, so samples just outside count.
             np.flatnonzero((self._rooms == room) & (_distance(self._points, each) <= CLOSE + GRAIN / 2))
             for each, room in zip(boxes, rooms, strict=True)
         ]
@@ -51,6 +51,7 @@ class Reach:
 
     def between(self, origins: Indices, ends: Indices) -> Metres:
         """Return lower bounds in metres on the distances from each of some points to each of others."""
+        # Each end may be GRAIN / 2 off its sample: the bound may not be more than a walk between them.
         shortened: Metres = np.maximum(0.0, self._between[np.ix_(origins, ends)] - GRAIN)
         return shortened
 
@@ -81,7 +82,7 @@ class Reach:
 def least(first: Metres, second: Metres) -> Metres:
     """Join two tables of lengths where the first ends and the second begins (the min-plus product)."""
     joined: Metres = np.full((len(first), second.shape[1]), math.inf)
-    for row, lengths in enumerate(first):
+    for row, lengths in enumerate(first):  # row by row: all sums at once would be a cube of thousands
         joined[row] = (lengths[:, None] + second).min(axis=0)
     return joined
 
@@ -118,7 +119,7 @@ def _hull(episode: Episode, room: int) -> tuple[Point, Point]:
 
 
 def _around(box: Thing) -> Points:
-    """Walk once around a box at the distance CLOSE: four sides and four quarters of a circle."""
+    """Return points around a box at the distance CLOSE: on four sides and four quarter circles."""
     wide, deep = box.size[0] / 2, box.size[2] / 2
     across, along = _steps(2 * wide), _steps(2 * deep)
     turn = np.linspace(0, math.pi / 2, math.ceil(CLOSE * math.pi / 2 / GRAIN) + 1)
@@ -140,7 +141,7 @@ def _edge(boxes: Sequence[Thing], low: Point, high: Point) -> Points:
     for number, box in enumerate(boxes):
         around = _around(box)
         others = [*boxes[:number], *boxes[number + 1 :]]
-        samples.append(around[_distance(around, others) > CLOSE - GRAIN / 2])
+        samples.append(around[_distance(around, others) > CLOSE - GRAIN / 2])  # no edge inside another's
     edge = np.concatenate(samples)
     kept: Points = edge[((edge >= np.array(low) - GRAIN) & (edge <= np.array(high) + GRAIN)).all(axis=1)]
     return kept

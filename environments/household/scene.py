@@ -34,15 +34,16 @@ class Scene:
 
 
 def scenes(episode: Episode, frames: Sequence[Frame]) -> list[Scene]:
-    """Rebuild the start and what each step left. Raises BadInput for steps of another team."""
+    """Return the scenes of the start and of each step. Raises BadInput for steps of another team."""
     if any(len(frame.positions) != len(episode.starts) for frame in frames):
         raise BadInput("The steps are not of this episode's team.", "Give the trace of one run.")
     world, played = World(episode), list[Scene]()
     paths = [[start.position] for start in episode.starts]
     explored, known = frozenset[int](), frozenset[int]()
-    for frame in (None, *frames):
+    for frame in (None, *frames):  # None: the start
         if frame is not None:
             world.follow(frame)
+            # New lists, since each scene keeps its own.
             paths = [[*path, position] for path, position in zip(paths, frame.positions, strict=True)]
         here = {body.room for body in world.agents}
         explored |= here

@@ -69,7 +69,7 @@ class Stage:
         self._panel.text(0, 0.005, LEGEND, va="bottom", fontsize=7.5, color=DIM)
         for axes in (self._plan, self._panel):
             axes.set_axis_off()
-        self._canvas.draw()
+        self._canvas.draw()  # once: each step is drawn over these pixels
         self._background = self._canvas.copy_from_bbox(figure.bbox)
 
     def shot(self, scene: Scene) -> Image.Image:
@@ -85,6 +85,7 @@ class Stage:
             assert axes is not None
             axes.draw_artist(artist)
             artist.remove()
+        # Copied, since the next shot is drawn into the same buffer.
         return Image.fromarray(np.asarray(self._canvas.buffer_rgba())[:, :, :3].copy())
 
     # ---------------------------------------------------------------- what stays
@@ -197,25 +198,21 @@ class Stage:
         return flat(holder.center if moved or holder.category == "container" else thing.center)
 
     def _team(self, scene: Scene) -> list[Artist]:
+        """Draw the agents' ways, then the agents by their initials."""
         artists: list[Artist] = []
         for agent, path in enumerate(scene.paths):
             xs, zs = zip(*path, strict=True)
             look: dict[str, Any] = {"color": AGENT_COLOURS[agent], "zorder": 4}
             artists += self._plan.plot(xs, zs, linewidth=1, alpha=0.35, **look)
             artists += self._plan.plot(xs[-TRAIL:], zs[-TRAIL:], linewidth=3, alpha=0.8, **look)
-        for agent in range(len(scene.paths)):
-            artists += self._member(scene, agent)
-        return artists
-
-    def _member(self, scene: Scene, agent: int) -> list[Artist]:
-        """Draw an agent by its initial, and what it holds."""
-        colour, (x, z) = AGENT_COLOURS[agent], _apart(agent, scene)
-        body = Circle((x, z), 0.36, facecolor=colour, edgecolor="white", linewidth=1.5, zorder=8)
         letter: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 10, "weight": "bold"}
-        artists: list[Artist] = [self._plan.add_patch(body)]
-        artists.append(self._plan.text(x, z, AGENT_NAMES[agent][0], color="white", zorder=9, **letter))
-        if held := self._held(scene, agent):
-            self._wishes.append(_Wish(x, z, held, colour, 0.45, "bold"))
+        for agent in range(len(scene.paths)):
+            colour, (x, z) = AGENT_COLOURS[agent], _apart(agent, scene)
+            body = Circle((x, z), 0.36, facecolor=colour, edgecolor="white", linewidth=1.5, zorder=8)
+            artists.append(self._plan.add_patch(body))
+            artists.append(self._plan.text(x, z, AGENT_NAMES[agent][0], color="white", zorder=9, **letter))
+            if held := self._held(scene, agent):
+                self._wishes.append(_Wish(x, z, held, colour, 0.45, "bold"))
         return artists
 
     def _held(self, scene: Scene, agent: int) -> str:
@@ -245,7 +242,7 @@ class Stage:
 
 
 class _Wish(NamedTuple):
-    """A name that a step needs, the point that it is of, and how far from it the name may begin."""
+    """A name to be written at a step: the point it belongs to, its look, and its distance from the point."""
 
     x: float
     z: float

@@ -41,6 +41,7 @@ def read_changes(given: Mapping[str, Any], episode: Episode) -> Changes:
     faults = {
         "agents": len(changes.agents) != len(episode.starts),
         "agents.room": any(kinds.get(body.room) != "room" for body in changes.agents),
+        # Also an object that is in two hands, or in a hand and at a place.
         "agents.hands": any(kinds.get(thing) != "object" for thing in held)
         or len({*held, *changes.moved}) < len(held) + len(changes.moved),
         "moved": any(kinds.get(thing) != "object" for thing in changes.moved),

@@ -10,7 +10,7 @@ from mneme.environments.household.play import Frame
 
 
 class Trace:
-    """Append events to a file; a last line that a killed writer left incomplete is not read."""
+    """A file of events, one a line."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -25,7 +25,7 @@ class Trace:
         """Return the lines; a last line cut short by a kill is left out."""
         if not self.path.exists():
             raise BadInput(f"There is no trace at {self.path}.", "Give the file that a run wrote.")
-        *lines, _ = self.path.read_bytes().split(b"\n")
+        *lines, _ = self.path.read_bytes().split(b"\n")  # what follows the last newline was cut short
         for number, line in enumerate(lines, 1):
             try:
                 read = json.loads(line)
@@ -37,11 +37,11 @@ class Trace:
             yield read
 
     def frames(self) -> list[Frame]:
-        """Return the steps in order; of a step written twice, the later one."""
+        """Return the steps of the file, as `frames_of` does."""
         return frames_of(self.read())
 
 
 def frames_of(lines: Iterable[Mapping[str, Any]]) -> list[Frame]:
-    """Return the steps among a run's lines, in order; of a step told twice, the later."""
+    """Return the steps among a run's lines, in order; of a step that occurs twice, the later one."""
     steps = {line["step"]: line for line in lines if line["kind"] == "step"}
     return [Frame.model_validate(steps[step]) for step in sorted(steps)]

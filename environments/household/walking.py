@@ -1,6 +1,6 @@
-"""About how many steps a walk takes, for those who know rooms, doors and positions but cannot try it.
+"""Estimates of the number of steps of a walk, from rooms, doors and positions alone.
 
-Estimates by the world's published walking rules, in steps of one metre.
+They follow the world's walking rules, in steps of one metre.
 """
 
 import math
@@ -42,7 +42,7 @@ class KnownApartment(Protocol):
 
 
 def steps_to_act(known: KnownApartment, start: Corner, place: Place) -> int:
-    """Return about how many steps it takes to come near a place and act on it once."""
+    """Estimate the steps to come within reach of a place and act on it once."""
     last, before = _last_leg(known.plan, start, place.corner)
     x = max(0.0, abs(last[0] - place.x) - place.width / 2)
     z = max(0.0, abs(last[1] - place.z) - place.depth / 2)
@@ -53,20 +53,20 @@ def steps_to_act(known: KnownApartment, start: Corner, place: Place) -> int:
 
 
 def steps_into(known: KnownApartment, start: Corner, room: Place) -> int:
-    """Return about how many steps it takes until one is inside a room."""
+    """Estimate the steps until an agent is inside a room."""
     if start[0] == room.id:
         return 1
     return max(1, math.ceil(STRAIGHT * _last_leg(known.plan, start, (room.id, room.x, room.z))[1]))
 
 
 def steps_to_visit(known: KnownApartment, start: Corner, place: Place) -> int:
-    """Return about how many steps a visit takes: the way, and acting or looking once."""
+    """Estimate the steps of a visit: the way, and acting or looking once."""
     into = place.id in {room.id for room in known.rooms}
     return steps_into(known, start, place) if into else steps_to_act(known, start, place)
 
 
 def steps_if_known(known: KnownApartment, start: Corner, place: Place) -> int:
-    """Return how far a place is; 0 where nobody knows in which room that is."""
+    """Estimate the steps to act on a place; 0 if its room is not known."""
     return steps_to_act(known, start, place) if place.room in {room.id for room in known.rooms} else 0
 
 
@@ -76,7 +76,7 @@ def _last_leg(plan: Doors, start: Corner, end: Corner) -> tuple[Point, float]:
         return start[1:], 0.0
     between = between_doors(plan)
     found = ((0.0, 0.0), math.inf, math.inf)
-    for last in _doors_of(plan, end[0]):
+    for last in _doors_of(plan, end[0]):  # each pair of a first and a last door, joined by the shortest way
         rest = math.dist(plan[last][2:], end[1:])
         for first in _doors_of(plan, start[0]):
             before = math.dist(start[1:], plan[first][2:]) + between[first][last]

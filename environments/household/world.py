@@ -106,8 +106,12 @@ class World:
             raise BadInput(f"actions: {len(actions)} for {len(self.agents)} agents.", "Give one action each.")
         self.steps += 1
         self._messages = []
-        lost = self._conflicts(actions)
-        return [lost.get(agent) or self._act(agent, action) for agent, action in enumerate(actions)]
+        results = self._conflicts(actions)  # before anybody acts, since agent 0 would always be first
+        results |= self._act_all({n: action for n, action in enumerate(actions) if n not in results})
+        return [results[agent] for agent in range(len(actions))]
+
+    def _act_all(self, actions: Mapping[int, Action]) -> dict[int, ActionResult]:
+        return {agent: self._act(agent, action) for agent, action in actions.items()}
 
     def _conflicts(self, actions: Sequence[Action]) -> dict[int, ActionResult]:
         """Draw who acts if several agents touch the same thing; the others lose their step."""
@@ -118,6 +122,7 @@ class World:
         lost: dict[int, ActionResult] = {}
         for thing, agents in claims.items():
             if len(agents) > 1:
+                # Drawn by seed and step, so that a restored world draws the same.
                 lucky = Random(f"{self.seed}:{self.steps}:{thing}").choice(agents)  # noqa: S311
                 too_late = ActionResult(ok=False, why=f"{AGENT_NAMES[lucky]} was first", forestalled=True)
                 lost |= {each: too_late for each in agents if each != lucky}
@@ -127,7 +132,7 @@ class World:
 
     def _act(self, agent: int, action: Action) -> ActionResult:
         body = self.agents[agent]
-        sent, body.sent = body.sent, False
+        sent, body.sent = body.sent, False  # C-WAH offers no second message right after one
         if action.kind == "wait":
             return SUCCESS
         if action.kind == "walk":
@@ -182,7 +187,7 @@ class World:
         elif thing is not None and target is not None:
             body.hands = [held for held in body.hands if held != thing]
             self.places[thing] = ("on" if action.kind == "put_on" else "inside", target)
-        self._views.pop(body.room, None)
+        self._views.pop(body.room, None)  # hands change only what is seen in their room
         self._count()
 
     def follow(self, frame: "Frame") -> None:
@@ -211,10 +216,10 @@ class World:
         return None if agent is None else self.agents[agent].room
 
     def solid(self, thing: int) -> BoxedObject:
-        """Give the box that stands for a thing: its own, its new holder's, or its bearer's place."""
+        """Return the box that stands for a thing: its own, its new holder's, or one at its bearer's place."""
         if thing not in self._moved:
             return self.things[thing]
-        if thing in self.places:
+        if thing in self.places:  # where on its holder it was put is not known
             return self.things[self.places[thing][1]]
         agent = self.holder(thing)
         assert agent is not None, "what is nowhere is in somebody's hands"
@@ -226,7 +231,7 @@ class World:
         place = self.places.get(thing)
         if place is None or place[0] == "on":
             return False
-        return place[1] not in self.open and place[1] not in self._rooms
+        return place[1] not in self.open and place[1] not in self._rooms  # a room hides nothing
 
     def is_close(self, body: Body, thing: int) -> bool:
         """Return whether hands reach a thing: it is within CLOSE, or in a container that is."""
@@ -235,6 +240,7 @@ class World:
         if distance(body.position, self.solid(thing)) <= CLOSE:
             return True
         relation, holder = self.places.get(thing, ("on", thing))
+        # What stands in a room is "inside" it, too, and that is no container whose reach would count.
         return relation == "inside" and holder not in self._rooms and self.is_close(body, holder)
 
     # -- seeing --------------------------------------------------------------------------------------------

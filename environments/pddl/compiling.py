@@ -1,8 +1,8 @@
 """PDDL texts, parsed by unified-planning, turned into plain tuples that a simulator runs fast.
 
-Typed STRIPS: preconditions and goals are conjunctions of positive literals, effects add or delete. What
-is more than that (numbers, quantifiers, conditions, negation) is refused by name. PDDL tells no capitals
-from small letters, so all names are small here.
+Typed STRIPS: preconditions and goals are conjunctions of positive literals, effects add or delete. Anything
+else (numbers, quantifiers, conditions, negation) is refused by name. PDDL ignores case, so all names are in
+lower case here.
 """
 
 import re
@@ -45,12 +45,13 @@ class Schema:
     deletes: tuple[Literal, ...]
 
     def ground(self, things: Sequence[str]) -> "GroundAction":
-        """Return the action with objects in place of its parameters; added literals are not deleted."""
+        """Return the action with objects in place of its parameters."""
         binding = dict(zip(self.parameters, things, strict=True))
         requires, adds, deletes = (
             frozenset(_bound(each, binding) for each in part)
             for part in (self.requires, self.adds, self.deletes)
         )
+        # PDDL deletes before it adds.
         return GroundAction((self.name, *things), requires, adds, deletes - adds)
 
     @cached_property
@@ -66,8 +67,8 @@ class Schema:
     def instances(
         self, objects: Mapping[str, Collection[str]], literals: Set[Literal], things: tuple[str, ...] = ()
     ) -> "Iterator[GroundAction]":
-        """Bind the parameters one after another, as long as their preconditions hold."""
-        binding = dict(zip(self.parameters, things, strict=False))
+        """Yield the applicable actions: parameters are bound one after another while preconditions hold."""
+        binding = dict(zip(self.parameters, things, strict=False))  # of the parameters bound so far
         if not all(_bound(each, binding) in literals for each in self.decided[len(things)]):
             return
         if len(things) == len(self.parameters):
@@ -110,7 +111,7 @@ class CompiledProblem:
     goal: tuple[Literal, ...]
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=512)  # a problem is text in a checkpoint, and its tuples are asked for at every step
 def compile_problem(domain_pddl: str, problem_pddl: str) -> CompiledProblem:
     """Parse and check two texts. Raises BadInput naming the domain or the problem, and the place."""
     domain, problem = domain_pddl.lower(), problem_pddl.lower()
@@ -148,6 +149,7 @@ def _domain(domain: str) -> tuple[str, dict[str, str], list[Schema]]:
     constants = {thing.name: thing.type.name for thing in parsed.all_objects}
     if FUNCTIONS.search(mended) or not parsed.actions:
         return mended, constants, []
+    # The closing parenthesis of `define` is cut off with the actions.
     declared = ACTION_BLOCK.split(COMMENT.sub("", mended), maxsplit=1)[0]
     return f"{declared})", constants, [_schema(action) for action in parsed.actions]
 
@@ -175,11 +177,12 @@ def _readable(domain: str) -> tuple[str, Any]:
 
 
 def _without_constants(problem: str, constants: dict[str, str]) -> str:
-    """Blank out objects that are the domain's constants over again, as in AgentBoard's tyreworld."""
+    """Blank out objects that repeat constants of the domain, as in AgentBoard's tyreworld."""
 
     def blanked(group: re.Match[str]) -> str:
         names, kind = group[1], group[2]
         again = [name for name in names.split() if constants.get(name) == kind]
+        # Blanked, not cut out: what follows keeps its column for errors.
         left = re.sub(r"[^\s()]+", lambda name: " " * len(name[0]) if name[0] in again else name[0], names)
         return f"{left}- {kind}" if left.strip() else " " * len(group[0])
 
@@ -192,7 +195,7 @@ class UnreadableError(ValueError):
 
 @cache
 def _reader() -> Any:
-    """Return unified-planning's reader: to make its grammar takes as long as to read a small problem."""
+    """Return unified-planning's reader, made once: its grammar takes as long as a small problem."""
     from unified_planning.io import PDDLReader  # noqa: PLC0415  (an extra)
 
     return PDDLReader()
@@ -250,6 +253,7 @@ def _schema(action: Any) -> Schema:
             raise BadInput(f"{where} has the effect {effect}.", STRIPS)
         changes.append((_literal(effect.fluent, where), effect.value.is_true()))
     needed = [literal for condition in action.preconditions for literal in _conjunction(condition, where)]
+    # unified-planning's parameters have no question mark, which tells them from objects here.
     return Schema(
         name=action.name,
         parameters=tuple(f"?{parameter.name}" for parameter in action.parameters),

@@ -27,7 +27,7 @@ SIZES: dict[Domain, tuple[int, int]] = {
     "barman": (1, 3),
     "tyreworld": (1, 4),
 }
-"""Balls, blocks, drinks and hubs: the least and the most that are drawn; a size given may be larger."""
+"""Minimum and maximum number of balls, blocks, drinks or hubs that is drawn; a given size may be larger."""
 DOMAIN_SHARES: dict[Domain, int] = {"gripper": 2, "blockworld": 1, "barman": 2, "tyreworld": 1}
 """Problems of each domain in a suite, as in AgentBoard: 20, 10, 20 and 10."""
 DOMAINS_FOLDER = Path(__file__).resolve().parent / "domains"
@@ -39,7 +39,7 @@ def generate(domain: Domain, seed: int, size: int | None = None) -> Problem:
         raise BadInput(f"There is no domain {domain!r}.", f"There are: {', '.join(DOMAINS)}.")
     random = Random(f"{domain} {seed}")  # noqa: S311 - a task, no secret
     least, most = SIZES[domain]
-    drawn = random.randint(least, most)
+    drawn = random.randint(least, most)  # also where a size is given, so that the rest is drawn alike
     chosen = drawn if size is None else size
     if chosen < least or chosen > 99:
         raise BadInput(f"There is no {domain} problem of size {chosen}.", f"Give {least} to 99.")
@@ -51,6 +51,7 @@ def problem_of(domain: Domain, name: str, drawn: "Drawn") -> Problem:
     objects, initial, goal = drawn
     declared = (DOMAINS_FOLDER / f"{domain}.pddl").read_text(encoding="utf-8")
     start, wanted = ("\n    ".join(f"({literal})" for literal in literals) for literals in (initial, goal))
+    # The name inside a file may be another than the file's, such as gripper-strips.
     title = declared.split("(domain ", 1)[1].split(")", 1)[0]
     text = (
         f"(define (problem {domain}-{name})\n  (:domain {title})\n  (:objects {objects})\n"
@@ -64,6 +65,7 @@ def generate_suite(problems: int, seed: int) -> list[Problem]:
     order = [domain for domain, share in DOMAIN_SHARES.items() for _ in range(share)]
     drawn = [order[number % len(order)] for number in range(problems)]
     counts = {domain: drawn.count(domain) for domain in DOMAINS}
+    # A thousand problems of a domain before two seeds share one.
     return [generate(each, seed * 1000 + number) for each, count in counts.items() for number in range(count)]
 
 
@@ -76,6 +78,7 @@ def _gripper(random: Random, size: int) -> Drawn:
     balls = [f"ball{number}" for number in range(1, size + 1)]
     rooms, grippers = ["rooma", "roomb"], ["left", "right"]
     main = random.choice(rooms)
+    # In half of AgentBoard's problems all balls start in one room.
     strays = set(random.sample(balls, random.choice([0, 0, 1, size // 4])))
     at = {ball: _other(rooms, main) if ball in strays else main for ball in balls}
     initial = [f"room {room}" for room in rooms] + [f"ball {ball}" for ball in balls]
@@ -107,7 +110,7 @@ def _blockworld(random: Random, size: int) -> Drawn:
     blocks = [f"b{number}" for number in range(1, size + 1)]
     start = _towers(random, blocks)
     wanted: list[str] = []
-    while len(wanted) < 2:
+    while len(wanted) < 2:  # two arrangements may be nearly the same
         wanted = [literal for literal in _upon(_towers(random, blocks)) if literal not in _upon(start)]
     initial = ["arm-empty", *_upon(start)]
     initial += [f"on-table {tower[0]}" for tower in start] + [f"clear {tower[-1]}" for tower in start]
@@ -128,7 +131,7 @@ def _barman(random: Random, size: int) -> Drawn:
         first, second = random.sample(ingredients, 2)
         initial += [f"cocktail-part1 {cocktail} {first}", f"cocktail-part2 {cocktail} {second}"]
     drinks = [random.choice(cocktails), *random.choices([*cocktails, *ingredients], k=size - 1)]
-    wanted = zip(shots, random.sample(drinks, size), strict=False)
+    wanted = zip(shots, random.sample(drinks, size), strict=False)  # there are spare shots
     goal = [f"contains {shot} {drink}" for shot, drink in wanted]
     objects = (
         f"shaker1 - shaker left right - hand {' '.join(shots)} - shot {' '.join(ingredients)} - ingredient "

@@ -1,7 +1,7 @@
 """PDDL problems from files: AgentBoard's layout, or any folder with a domain and its problems.
 
-Understood are `FOLDER/domain.pddl` beside its problems, and AgentBoard's own `NAME.pddl` beside a folder
-`NAME/` of problems; folders are searched at any depth.
+A domain is `FOLDER/domain.pddl` beside its problems or, as in AgentBoard, `NAME.pddl` beside a folder `NAME/`
+of problems; folders are searched at any depth.
 """
 
 import re
@@ -13,8 +13,7 @@ from mneme.environments.pddl.wording import called, goal_text
 from mneme.environments.pddl.world import Problem
 
 HARD = 6
-"""The number of goal literals from which a problem counts as hard. The limit is ours; AgentBoard's labels
-are not in its files."""
+"""Minimum number of goal literals of a hard problem; our limit, since AgentBoard's files have no labels."""
 PROBLEM_NUMBER = re.compile(r"(\d+)")
 
 
@@ -75,6 +74,7 @@ def _domain_of(problem: Path) -> Path | None:
     """Return the domain file of a problem; None if the file is a domain itself."""
     beside = problem.parent / "domain.pddl"
     above = problem.parent.parent / f"{problem.parent.name}.pddl"
+    # AgentBoard's NAME.pddl is the domain of the problems in NAME/.
     if problem.name == "domain.pddl" or (problem.parent / problem.stem).is_dir():
         return None
     for domain in (beside, above):

@@ -20,7 +20,7 @@ PARTIAL = frozenset({"barman", "tyreworld"})
 """Domains where, after step 0, only the literals that are new are shown."""
 
 UNTYPED = "object"
-"""The type of everything where a domain declares none."""
+"""The type of all objects if a domain declares no types."""
 NO_EFFECT = "The action is not valid and has no effect."
 ILLEGAL = f"{NO_EFFECT} Its conditions do not hold."
 UNPARSED = f"{NO_EFFECT} Please check valid actions."
@@ -51,7 +51,7 @@ def clause(domain: str, literal: Literal) -> str:
 
 
 def sentence(domain: str, literal: Literal) -> str:
-    said = clause(domain, literal)
+    said = clause(domain, literal)  # not `capitalize`, which would make the other letters small
     return f"{said[0].upper()}{said[1:]}."
 
 

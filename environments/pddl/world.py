@@ -53,7 +53,7 @@ class Problem(BaseModel, frozen=True):
 
     @property
     def compiled(self) -> CompiledProblem:
-        """Return the problem as tuples; parsed once a process."""
+        """Return the problem as tuples, parsed once in a process."""
         return compile_problem(self.domain_pddl, self.problem_pddl)
 
 
@@ -114,7 +114,7 @@ class PddlWorld:
         words = PDDL_WORD.findall(text)
         if words[:1] in (["think"], ["thought"]):
             return self._observed(THINKING_STEP, valid=False)
-        if "check" in words:
+        if "check" in words:  # AgentBoard's `check valid actions`, in whatever words
             return self._observed(f"Valid actions: {'; '.join(self.valid_actions())}", valid=True)
         if LOOK in text:
             return self._observed(sentences(self.problem.domain, self._literals), valid=True)
@@ -137,6 +137,7 @@ class PddlWorld:
             for schema in self._compiled.schemas.values()
             for action in schema.instances(self._compiled.objects, self._literals)
         )
+        # A move from a room to the same room holds its preconditions, and is answered as not valid.
         changing = {str(each) for each in found if each.after(self._literals) != self._literals}
         return [*sorted(changing), CHECK, LOOK]
 
@@ -150,8 +151,9 @@ class PddlWorld:
             return self._observed(ILLEGAL, valid=False)
         ground = schema.ground(action[1:])
         self._literals = ground.after(before) if ground.requires <= before else before
-        if self._literals == before:
+        if self._literals == before:  # its conditions do not hold, or it changes nothing
             return self._observed(ILLEGAL, valid=False)
+        # r_t = max(r_(t-1), share of goal literals): what is undone later was reached once.
         self.progress = max(self.progress, len(self._goal & self._literals) / len(self._goal))
         shown = self._literals - before if self.problem.domain in PARTIAL else self._literals
         text = sentences(self.problem.domain, shown)

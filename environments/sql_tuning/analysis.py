@@ -38,7 +38,7 @@ class Column(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """A predicate that an index on its column can answer, or, as an inequality, hardly."""
+    """A predicate that an index on its column can answer; an inequality gains little from it."""
 
     column: Column
     kind: Kind
@@ -238,7 +238,7 @@ def _side_and_kind(predicate: exp.Expr) -> tuple[exp.Expr | None, Kind]:
 
 FURTHER_COLUMNS = "further columns"
 KEEPS_MOST = "filters keep most rows"
-"""The filters leave more than half of each table: what an index then saves is little."""
+"""The filters leave more than half of each table, so that an index saves little."""
 GENERAL = {
     "one equality filter": "equality filter",
     "equality filters": "equality filter",
@@ -251,7 +251,7 @@ STRUCTURE = {
     *(f"column hidden by {by}" for by in get_args(By)),
     *("more than three filters", "OR across columns", "correlated subquery", "join", "top-k order"),
 }
-"""Features that make a query another kind of query: a condition that does not name them is about others."""
+"""Features that make another kind of query: a condition that does not name them does not apply to it."""
 SQL_FEATURES = {*GENERAL, *GENERAL.values(), *STRUCTURE, "grouping"}
 
 

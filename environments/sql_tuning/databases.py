@@ -13,9 +13,9 @@ ROWS_PER_FETCH = 200  # so few that a result over the limits is noticed before m
 SIGNIFICANT_DIGITS = 10
 """Significant digits of a floating-point number: a sum in another order differs in the last ones."""
 MAX_ROWS = 300_000
-"""Rows that are taken of each table of a large database."""
+"""Maximum number of rows that are copied from each table of a large database."""
 REAL_ROWS = 200
-"""Rows from which those that tell rewritings apart take cells."""
+"""Rows of each table whose cells are mixed into adversarial rows."""
 SQL_TYPES: Mapping[Kind, str] = {"whole": "INTEGER", "real": "REAL", "text": "TEXT", "other": "OTHER"}
 
 

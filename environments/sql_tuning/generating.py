@@ -99,7 +99,7 @@ CELL_WORDS = (
     *("umber", "valley", "willow", "yarrow"),
 )
 REFERENCED = 50
-"""A table that others refer to has one row for so many of theirs."""
+"""A referenced table has one row for this many rows of the tables that refer to it."""
 NULLS = 0.01
 CONSTANT = 0.02
 """Probability that a cell has a constant that the query compares its column with."""
@@ -193,10 +193,10 @@ def _drawn_cell(column: ColumnFacts, size: int, dice: random.Random) -> Cell:
 
 
 ADVERSARIAL_ROWS = {1: 300, 2: 300, 3: 120}
-"""Rows for so many tables; joins multiply them."""
+"""Rows of each table, by the number of tables: joins multiply them."""
 MIN_ADVERSARIAL_ROWS = 50
 JOIN_KEY_COUNT = 12
-"""Values of a column that is joined on, so that joins find partners, and more than one."""
+"""Number of different values in a join column: so few that a row finds several partners."""
 UNUSUAL_TEXTS = ("", " ", "É", "é", "ß", "İ", "ﬁ", "0", "00", "%", "_")
 MAX_NUMBER_PAIRS = 30
 

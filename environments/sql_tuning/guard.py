@@ -37,7 +37,7 @@ PLAIN_FUNCTIONS = frozenset(
 
 
 def parse(sql: str, dialect: Dialect) -> exp.Expr:
-    """Parse one statement, or refuse what is not one."""
+    """Parse one statement. Raises Refused for none, for several, and for an unreadable one."""
     if len(sql) > MAX_STATEMENT_CHARS:
         raise Refused(f"The statement has {len(sql)} characters; {MAX_STATEMENT_CHARS} are the most.")
     try:
@@ -89,7 +89,7 @@ def checked_preparation(statements: Sequence[str], dialect: Dialect, tables: Col
 
 
 def _check_names(tree: exp.Expr, tables: Collection[str]) -> None:
-    """Refuse tables that are not there, and functions that do more than compute."""
+    """Raise Refused for an unknown table, and for a function that does more than compute."""
     known = {name.lower() for name in tables} | {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):
         if isinstance(table.this, exp.Func):

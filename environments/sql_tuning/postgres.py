@@ -26,7 +26,7 @@ from mneme.environments.sql_tuning.databases import (
 from mneme.environments.sql_tuning.records import ColumnFacts, Failed, Kind, Late, Limits, Row
 
 MAX_READ_SECONDS = 120
-"""Seconds in which the rows of one table must have been read."""
+"""Maximum seconds to read the rows of one table."""
 COLUMN_KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("smallint", "integer", "bigint"), "whole"),
     **dict.fromkeys(("real", "double precision", "numeric"), "real"),
@@ -74,7 +74,7 @@ class PostgresDatabase(Database):
             yield PostgresCopy(connection, limits)
 
     def smaller(self, by: int) -> "PostgresDatabase":
-        """Return the same schema, of which fewer rows are taken."""
+        """Return the same schema with copies of fewer rows."""
         return PostgresDatabase(self._url, [*self.columns], max(100, self._most // by))
 
     @contextmanager
@@ -100,7 +100,7 @@ class PostgresDatabase(Database):
         )
 
     def _take(self, connection: psycopg.Connection, table: str) -> None:
-        """Copy rows of a table; of a large one, every so manieth page, as the server samples."""
+        """Copy the rows of a table; of a large one, a sample of its pages."""
         self._like(connection, table)
         # reltuples is -1 (0 before PostgreSQL 14) where a table was never analysed.
         estimated = "SELECT greatest(reltuples, 1) FROM pg_class WHERE oid = %s::regclass"
@@ -160,7 +160,7 @@ class PostgresCopy(DatabaseCopy):
 
     @contextmanager
     def _cursor(self, sql: str) -> Iterator[Any]:
-        """Open a cursor of the server's, which sends no more than is wanted."""
+        """Open a server-side cursor, which sends no more rows than are fetched."""
         with self._connection.cursor("trial") as cursor:
             cursor.execute(_rewritten(sql))
             yield cursor
@@ -209,7 +209,7 @@ def _rewritten(sql: str) -> bytes:
 
 
 def _run(connection: psycopg.Connection, statement: str) -> None:
-    """Run a statement that is put together here, of quoted names and numbers."""
+    """Run a statement of this module, made of quoted names and numbers."""
     connection.execute(statement.encode())
 
 

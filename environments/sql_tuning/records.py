@@ -79,7 +79,7 @@ class Failed(Exception):
 
 
 class Late(Stopped):
-    """A statement took all the seconds that it had."""
+    """A statement reached its time limit: an original that does so can still be beaten."""
 
     def __init__(self, sql: str, seconds: float) -> None:
         said = shorten(sql, MAX_QUOTED_CHARS, placeholder=" …")

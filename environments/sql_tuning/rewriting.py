@@ -27,7 +27,7 @@ Rewriting = Literal["sargable", "suffix", "alternatives", "correlated"]
 
 
 def rewrite(how: Rewriting, query: str, catalogue: Catalogue, dialect: Dialect) -> str:
-    """Rewrite a query; give it back as it was where there is nothing to rewrite."""
+    """Rewrite a query; return it unchanged if there is nothing to rewrite."""
     tree = qualified(query, catalogue, dialect)
     before = tree.sql(dialect)
     if how != "correlated":
@@ -74,7 +74,7 @@ def _bared_substring(side: exp.Substring, comparison: type[exp.Expr], constant: 
 
 
 def _bared_arithmetic(side: exp.Binary, comparison: type[exp.Expr], constant: exp.Expr) -> exp.Expr | None:
-    """Undo what is computed of a whole column with a whole number.
+    """Undo arithmetic with an integer on an integer column.
 
     `c * k > n` is `c > floor(n / k)`, and `c / k = n` is `c >= n * k AND c < (n + 1) * k`, for k, n > 0.
     """
@@ -109,7 +109,7 @@ def _compare(column: exp.Expr, comparison: type[exp.Expr], constant: exp.Expr | 
 
 
 def _starts_with(column: exp.Expr, prefix: str) -> exp.Expr:
-    """Bound the texts that start so: from the prefix to where its last character is one higher."""
+    """Return the range of texts with a prefix: up to the prefix with its last character raised by one."""
     after = prefix[:-1] + chr(ord(prefix[-1]) + 1)
     return exp.and_(
         _compare(column, exp.GTE, exp.Literal.string(prefix)),

@@ -1,4 +1,4 @@
-"""Query tuning on SQLite: a file in this process's folder for each database, and copies of it in memory.
+"""Query tuning on SQLite: one file for each database of this process, and copies of it in memory.
 
 The file is drawn for a schema that comes with Mneme, made by CREATE TABLE statements, or read from a file of
 the user's own, which is never written to. Times are the thread's CPU seconds: the copy is in memory, so that
@@ -36,7 +36,7 @@ from mneme.environments.sql_tuning.records import ColumnFacts, Failed, Kind, Lat
 MAX_DATABASE_FILES = 24  # files that are kept; beyond that the oldest is made again when needed
 STEPS_BETWEEN_CHECKS = 20_000  # of SQLite's machine between two looks at the clock: about a millisecond
 MAX_COPIED_BYTES = 64 * 2**20
-"""Bytes of a user's database that is copied whole; of a larger one, rows are taken."""
+"""Maximum bytes of a user's database that is copied whole; a larger one is sampled."""
 
 READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
 WRITING = {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE, sqlite3.SQLITE_CREATE_TABLE}
@@ -106,7 +106,7 @@ class SqliteDatabase(Database):
             yield SqliteCopy(twin, limits, list(self.catalogue))
 
     def smaller(self, by: int) -> "SqliteDatabase":
-        """Return the database with so many times fewer rows in its large tables, but a hundred."""
+        """Return the database with so many times fewer rows in its large tables, at least about 100 each."""
 
         def thinned(target: sqlite3.Connection) -> None:
             with closing(self._open()) as original:

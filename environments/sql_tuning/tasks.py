@@ -70,7 +70,7 @@ class TuningTask(BaseModel, frozen=True):
 
 
 class _Shape(BaseModel):
-    """A query's words and text, before it is a task; `draw` says what its placeholders are drawn from."""
+    """The description and query of a task with placeholders; `draw` has what their values are drawn from."""
 
     asks: str
     query: str
@@ -199,7 +199,7 @@ def _amount(upper_share: float) -> int:
 
 
 def _filled(shape: _Shape, schema: Schema, dice: random.Random) -> _Shape:
-    """Draw what a shape leaves open, and write its words and its query in a schema's names."""
+    """Draw the values of a shape's placeholders, and fill in a schema's names."""
     if schema.epoch and shape.epoch:  # times are numbers there, and text functions do not fit
         shape = shape.epoch
     fields = schema.model_dump()

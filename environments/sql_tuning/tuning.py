@@ -44,19 +44,19 @@ Timing = tuple[float, float, float]
 
 
 class Baseline(NamedTuple):
-    """The original query: its result where it came to an end, and its seconds."""
+    """The first run of the original query: its result, None if it was stopped, and its seconds."""
 
     rows: list[Row] | None
     seconds: float
 
 
 SLOW_SECONDS = 1.0
-"""Seconds from which on an original is measured once and for all; a faster one beside each solution."""
+"""Seconds above which an original is measured only once; a faster one is measured beside each solution."""
 HALF_OF_ROWS = 0.5
 REDUCTIONS = (10, 100, 1000)
 MIN_SECONDS = 1e-9
 MIN_TIMINGS = 3
-"""Pairs of runs below which twice the time may be spent."""
+"""Minimum number of pairs of runs, unless they take twice the time."""
 _baselines: dict[tuple[str, str], Baseline] = {}
 
 
@@ -188,10 +188,10 @@ class SqlTuning:
 
     def _raced(self, one: Asked | None, other: Asked, baseline: Baseline) -> tuple[list[Row], Timing]:
         """Run the original and a solution in turn; return the solution's rows and the median timing."""
-        # A processor's pace changes within a hundredth of a second, by a factor of two and more: runs side by
-        # side are slowed alike, and a moment that hits one of both is an outlier, which the median ignores.
         # As long as the original may take, so that a slower solution is measured and not only stopped.
         most, (copy, solution) = max(self.limits.seconds, baseline.seconds), other
+        # A processor's pace changes within a hundredth of a second, by a factor of two and more: runs side by
+        # side are slowed alike, and a moment that hits one of both is an outlier, which the median ignores.
         timings, spent, original = list[Timing](), 0.0, baseline.seconds
         while True:
             rows, seconds = copy.ask(solution, most)

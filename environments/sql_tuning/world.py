@@ -35,7 +35,7 @@ LONG_TRIAL = Limits(runs=45, enough=1.5)
 QUERY_PREFIX = "Query: "
 WORLD_ROWS = 60_000
 SIMILAR_TASKS_DRAWN = 160
-"""Tasks that are drawn to find similar ones among."""
+"""Number of drawn tasks among which similar ones are found."""
 TUNING_FORM = """\
 Statements are CREATE INDEX and ANALYZE alone, in order; the query is the given one written anew, ""
 where it stays as it is. Answer, files and diff stay empty."""

@@ -47,10 +47,12 @@ def is_changeable(path: str, known: Mapping[str, str], may_change: Sequence[str]
 
 def _check(path: str, text: str, read: Mapping[str, str], may_change: Sequence[str]) -> None:
     parts = PurePosixPath(path).parts
+    # A colon would be a drive or a stream on Windows, a backslash a separator.
     if not parts or path.startswith(("/", "~")) or "\\" in path or ".." in parts or ":" in parts[0]:
         raise NotAllowed(f"{path!r} is not a path inside the workspace.")
-    if str(PurePosixPath(path)) != path:
+    if str(PurePosixPath(path)) != path:  # `./a` or `a//b` would be a second name of a file
         raise NotAllowed(f"{path!r} is not written as a plain path.")
+    # Half a surrogate pair, which a model's JSON may hold, cannot be written as UTF-8.
     if "\0" in text or any(0xD800 <= ord(letter) <= 0xDFFF for letter in text):
         raise NotAllowed(f"{path} is not text.")
     if len(text) > MAX_FILE_CHARS:
@@ -66,6 +68,7 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
     for path, text in files.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
+        # The template follows no link, but a setup may have made one.
         if not target.parent.resolve().is_relative_to(root) or target.is_symlink() or target.is_dir():
             raise NotAllowed(f"{path!r} is not a plain file of the workspace.")
         target.write_text(text, encoding="utf-8", newline="")
@@ -95,7 +98,7 @@ def _files_of(diff: str) -> list[tuple[str, str, list[list[str]]]]:
         elif line.startswith("@@") and found:
             found[-1][2].append([line])
         elif found and found[-1][2] and (not line or line[0] in " +-\\") and not line.startswith("+++ "):
-            found[-1][2][-1].append(line or " ")
+            found[-1][2][-1].append(line or " ")  # models leave the space of an empty line out
     return found
 
 
@@ -105,7 +108,7 @@ def _path(line: str) -> str:
 
 
 def _applied(path: str, text: str, hunks: Sequence[Sequence[str]]) -> str:
-    """Apply hunks where their old lines stand, at the place that they say or the next one."""
+    """Replace the old lines of each hunk, at the stated place or the nearest that fits."""
     lines, shift = text.splitlines(keepends=True), 0
     for header, *body in hunks:
         place = _HUNK.match(header)
@@ -126,4 +129,5 @@ def _found(lines: Sequence[str], old: Sequence[str], start: int) -> int | None:
     places = range(len(lines) - len(old) + 1)
     stripped = [line.rstrip("\r\n") for line in lines]
     fitting = [place for place in places if stripped[place : place + len(old)] == list(old)]
+    # Line numbers of models are often wrong, and what stands in the hunk is not.
     return min(fitting, key=lambda place: abs(place - start), default=None)

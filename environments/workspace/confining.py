@@ -23,11 +23,13 @@ from pydantic import BaseModel, Field
 USAGE_POLL_SECONDS = 0.1
 """Seconds between two looks at what a command's processes have used."""
 IDLE_SECONDS = 10.0
-"""Seconds in which no process of a command wants the processor, after which it waits for nothing."""
+"""Seconds without a busy process after which a command counts as hanging."""
+# A user namespace needs no root; --kill-child: with unshare its first process ends, and with that all others.
 NAMESPACES = ("unshare", "--user", "--map-current-user", "--net", "--pid", "--fork", "--kill-child")
+# For each process, in seconds, KiB and blocks of 512 bytes; -v is left out where the system has none.
 ULIMITS = "ulimit -c 0; ulimit -t {cpu}; ulimit -v {memory} 2>/dev/null; ulimit -f {file}; "
 ENVIRONMENT_VARIABLES = ("PATH", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH", "PYTHONHOME")
-"""Variables that a command gets of the environment: no key, no password."""
+"""Environment variables that a command inherits: no key, no password."""
 
 
 class Bounds(BaseModel, frozen=True, extra="forbid"):
@@ -62,7 +64,7 @@ class Ran:
 
 @cache
 def namespaces() -> tuple[str, ...]:
-    """Return the words before a command that give it namespaces of its own; none where they are refused."""
+    """Return the command prefix for separate namespaces; empty if the kernel refuses them."""
     if sys.platform != "linux" or shutil.which(NAMESPACES[0]) is None:
         return ()
     tried = subprocess.run([*NAMESPACES, "true"], capture_output=True, check=False, timeout=10)  # noqa: S603
@@ -81,6 +83,7 @@ def run(command: str, folder: Path, bounds: Bounds) -> Ran:
         tempfile.TemporaryDirectory(prefix="mneme-run-") as scratch,
         Path(scratch, "output").open("wb") as printed,
     ):
+        # Two seconds more than is watched for: the kernel counts one process, and stops what polling misses.
         cpu, memory, file = int(bounds.seconds) + 2, bounds.memory_mb * 1024, bounds.file_mb * 2048
         limits = ULIMITS.format(cpu=cpu, memory=memory, file=file)
         started = subprocess.Popen(  # noqa: S603
@@ -88,9 +91,9 @@ def run(command: str, folder: Path, bounds: Bounds) -> Ran:
             cwd=folder,
             env=_environment(Path(scratch)),
             stdin=subprocess.DEVNULL,
-            stdout=printed,
+            stdout=printed,  # a file: its size is limited, and no child can keep a pipe open for ever
             stderr=subprocess.STDOUT,
-            start_new_session=True,
+            start_new_session=True,  # a process group, which one signal ends
         )
         stopped, seconds = _watched(started, bounds)
         return _ended(started, stopped, seconds, Path(printed.name), bounds)
@@ -103,36 +106,34 @@ def _environment(scratch: Path) -> dict[str, str]:
     found = {name: os.environ[name] for name in ENVIRONMENT_VARIABLES if name in os.environ}
     beside = str(Path(sys.executable).parent)
     found["PATH"] = os.pathsep.join([found.get("PATH", os.defpath), beside])
+    # No caches that make a second run faster; sets in one order, so that outputs can be compared.
     python = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
     return found | {"HOME": str(home), "TMPDIR": str(home), "LANG": "C.UTF-8", **python}
 
 
 def _watched(started: "subprocess.Popen[bytes]", bounds: Bounds) -> tuple[str, float]:
-    """Wait till a command ends or passes a bound; return which, and its processor seconds."""
+    """Wait until a command ends or exceeds a limit; return the exceeded limit and the processor seconds."""
     used, idle, stopped = 0.0, 0.0, ""
-    pause = 0.002
+    pause = 0.002  # growing, so that a short command is not waited for, nor a long one disturbed
     while True:
-        found, status, usage = os.wait4(started.pid, os.WNOHANG)
+        found, status, usage = os.wait4(started.pid, os.WNOHANG)  # unlike Popen.wait, it tells the usage
         if found:
             started.returncode = os.waitstatus_to_exitcode(status)
+            # The kernel's figure lacks children that nobody waited for; the polled one, the last moments.
             return stopped, max(used, usage.ru_utime + usage.ru_stime)
         if not stopped and pause >= USAGE_POLL_SECONDS:
             used, processes, is_busy = _used(started.pid)
             idle = 0.0 if is_busy else idle + USAGE_POLL_SECONDS
-            if stopped := _passed(used, processes, idle, bounds):
+            if used > bounds.seconds:
+                stopped = f"It took more than {bounds.seconds:g} s of processor time and was stopped."
+            elif idle > max(IDLE_SECONDS, bounds.seconds):
+                stopped = f"It did nothing for {idle:.0f} s, and was stopped."
+            elif processes > bounds.processes:
+                stopped = f"It ran {processes} processes at once; {bounds.processes} are allowed."
+            if stopped:
                 _kill(started.pid)
         time.sleep(pause)
         pause = min(USAGE_POLL_SECONDS, pause * 1.5)
-
-
-def _passed(used: float, processes: int, idle: float, bounds: Bounds) -> str:
-    if used > bounds.seconds:
-        return f"It took more than {bounds.seconds:g} s of processor time and was stopped."
-    if idle > max(IDLE_SECONDS, bounds.seconds):
-        return f"It did nothing for {idle:.0f} s, and was stopped."
-    if processes > bounds.processes:
-        return f"It ran {processes} processes at once; {bounds.processes} are allowed."
-    return ""
 
 
 def _kill(group: int) -> None:
@@ -145,7 +146,7 @@ def _ended(
 ) -> Ran:
     _kill(started.pid)  # what it left behind in its group
     with printed.open("rb") as read:
-        output = read.read(bounds.output + 1)
+        output = read.read(bounds.output + 1)  # one byte more tells that there is more
     if not stopped and len(output) > bounds.output:
         stopped = f"It printed more than {bounds.output} bytes."
     is_late = "processor time" in stopped or started.returncode == -signal.SIGXCPU
@@ -162,5 +163,6 @@ def _used(root: int) -> tuple[float, int, bool]:
             with contextlib.suppress(psutil.Error):
                 seconds += sum(each.cpu_times()[:4])  # its own, and those of its children that have ended
                 count += 1
+                # What waits for the disk is busy, too: on a loaded machine it may take seconds.
                 is_busy |= each.status() in (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)
     return seconds, count, is_busy

@@ -48,6 +48,7 @@ class Aim(Part):
         name, _, rest = text.partition(":")
         better, _, wanted = rest.partition(":")
         try:
+            # Without TIMES, a tenth better is wanted.
             return cls.model_validate({"name": name, "better": better or "lower", "wanted": wanted or 1.1})
         except ValidationError as wrong:
             raise BadInput(

@@ -15,7 +15,7 @@ from mneme.environments.workspace.description import (
     Described,
     read_description,
 )
-from mneme.environments.workspace.template import Template, template_of
+from mneme.environments.workspace.template import template_of
 from mneme.environments.workspace.world import FilesWorld, tactics
 from mneme.environments.worlds import Task, WorldKind
 
@@ -43,7 +43,7 @@ class WorkspaceKind(WorldKind):
     @classmethod
     def of(cls, file: Path) -> "WorkspaceKind":
         """Return the kind that a YAML file describes. Raises BadInput."""
-        state = file.stat().st_mtime_ns if file.is_file() else 0
+        state = file.stat().st_mtime_ns if file.is_file() else 0  # read again once it has changed
         return cls(_read(file, state), file.resolve().parent)
 
     def open(self, task: Task) -> FilesWorld:
@@ -59,7 +59,13 @@ class WorkspaceKind(WorldKind):
         if not folder and not files:
             raise BadInput(f"The world {self.name} needs a task: --case or --workspace.", self._cases())
         template = template_of(folder, files, held, str(task.given.get("snapshot") or ""))
-        language = described.language if self._described else _language_of(template, held.may_change)
+        language: str = described.language
+        if not self._described:  # a folder's language is that of most files that may change
+            texts = template.texts()
+            endings = [Path(path).suffix for path in texts if is_changeable(path, texts, held.may_change)]
+            counts = {name: endings.count(known.ending) for name, known in tactics().items()}
+            commonest = max(counts, key=counts.__getitem__)
+            language = commonest if counts[commonest] else "none"
         return FilesWorld(template, held, described, tactics().get(language))
 
     def cases(self) -> Sequence[Task]:
@@ -97,15 +103,6 @@ def _of_folder(task: Task) -> Described:
         may_change=task.given.get("may_change") or [],
         metrics=[Aim.read(each) for each in task.given.get("metrics") or []],
     )
-
-
-def _language_of(template: Template, may_change: Sequence[str]) -> str:
-    """Return the language of most files that may change."""
-    texts = template.texts()
-    endings = [Path(path).suffix for path in texts if is_changeable(path, texts, may_change)]
-    counts = {name: endings.count(known.ending) for name, known in tactics().items()}
-    language = max(counts, key=counts.__getitem__)
-    return language if counts[language] else "none"
 
 
 @lru_cache(maxsize=32)

@@ -19,8 +19,9 @@ CALLED = {
 """Feature of a call in each round of a loop, by the name of the function or method."""
 IMPORTED = {"numpy": "arrays", "pandas": "data frames"}
 CACHE = "CACHE calls"
+# A frozenset can be hashed.
 COLLECTION = re.compile(r"(?i)(?<!frozen)(array|deque|dict|frame|iter|list|mapping|sequence|set)")
-"""In an annotation: what most often cannot be hashed."""
+"""Types in an annotation whose values cannot be hashed, mostly."""
 HASH_COMMENT = re.compile(r"""(?m)^\s*#.*$|(?<=\s)#[^'"\n]*$""")
 OPERATORS = "();<>|&`\n"
 LINES, PROGRAM = "loop over lines", "program in a loop"
@@ -38,7 +39,7 @@ BUILT_IN_METHODS = {name for kind in (list, dict, set) for name in vars(kind)}
 
 
 def features_of(text: str) -> set[str]:
-    """Return the features of a file; none of one that is no Python."""
+    """Return the features of a Python file; none if it cannot be parsed."""
     nodes = _nodes(text)
     rounds = (part for node in nodes for part in _each_round(node))
     modules = [each.name for node in nodes if isinstance(node, ast.Import) for each in node.names]
@@ -49,8 +50,10 @@ def features_of(text: str) -> set[str]:
 
 
 def _shell_words(text: str) -> list[str]:
-    """Return words and operators; of a quoted text that runs a command, that command."""
+    """Return the words and operators; a quoted text with `$(…)` is replaced by that command."""
     lexer = shlex(HASH_COMMENT.sub("", text.replace("\\\n", " ")), posix=True, punctuation_chars=OPERATORS)
+    # A newline is an operator, after which a command begins; comments were taken out above, since shlex
+    # would also take the # of `${#name}` for one.
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
     try:
         found = [(word, word.partition("$(")[2].replace(")", " ) ")) for word in lexer]
@@ -90,15 +93,16 @@ FEATURES_BY_SUFFIX: Mapping[str, frozenset[str]] = {
 
 
 def cached(text: str, callers: Iterable[str]) -> str:
-    """Return a file with a cache on each function that is called repeatedly and goes through no argument.
+    """Return a file with a cache on each function that is called repeatedly and iterates over no argument.
 
-    Calls repeat in a loop of the `callers`, texts too, or where a function calls itself more than once.
+    Calls are repeated in a loop of the `callers` (texts), or by a function that calls itself more than once.
     """
     nodes, lines = _nodes(text), text.splitlines(keepends=True)
     rounds = [part for caller in callers for node in _nodes(caller) for part in _each_round(node)]
     called = {*_recursive(nodes), *(name for part in rounds for name in _calls(part))}
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef) and not node.decorator_list]
-    for each in sorted(functions, key=lambda each: each.lineno, reverse=True):
+    for each in sorted(functions, key=lambda each: each.lineno, reverse=True):  # from below
+        # Not indented: the cache of a method would keep every `self` alive.
         if each.name in called and not each.col_offset and _can_be_hashed(each):
             lines.insert(each.lineno - 1, "@functools.cache\n")
     return "".join(lines)
@@ -120,6 +124,7 @@ def _calls(node: ast.AST) -> list[str]:
 def _recursive(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the functions that call themselves more than once."""
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    # A function that calls itself once goes through its arguments; from two calls on, some may come again.
     return {each.name for each in functions if _calls(each).count(each.name) > 1}
 
 

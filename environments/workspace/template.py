@@ -1,4 +1,4 @@
-"""Copies of a workspace: made once for each state of it, and again for each run."""
+"""Copies of a workspace: a template for each state of it, and a copy of that for each run."""
 
 import atexit
 import hashlib
@@ -34,6 +34,7 @@ class Template:
     @contextmanager
     def copy(self) -> Iterator[Path]:
         """Yield a copy in its own folder, which is deleted at the end."""
+        # Errors of cleaning up are ignored: a process that is being killed may still write.
         with tempfile.TemporaryDirectory(prefix="mneme-work-", ignore_cleanup_errors=True) as place:
             target = Path(place) / "work"
             shutil.copytree(self.folder, target)
@@ -45,14 +46,14 @@ class Template:
         return [file.relative_to(self.folder).as_posix() for file in files if file.is_file()]
 
     def texts(self) -> dict[str, str]:
-        """Return the text files, by path; a large or binary file is none of them."""
+        """Return the text files by path, without large and binary files."""
         found = {}
         for path in self.names():
             file = self.folder / path
             if file.stat().st_size <= MAX_FILE_BYTES:
                 with suppress(UnicodeDecodeError):
                     found[path] = file.read_bytes().decode("utf-8")
-        return {path: text for path, text in found.items() if "\0" not in text}
+        return {path: text for path, text in found.items() if "\0" not in text}  # binary, though it decodes
 
 
 def template_of(workspace: str, files: Mapping[str, str], held: Held, snapshot: str = "") -> Template:
@@ -61,9 +62,11 @@ def template_of(workspace: str, files: Mapping[str, str], held: Held, snapshot: 
     If this process has the `snapshot`, an earlier template's key, the folder is not read again: edits while a
     task is being solved do not change its baseline.
     """
+    # A key has letters and digits alone: whatever else a checkpoint says is no path.
     if snapshot.isalnum() and (_folder() / snapshot).is_dir():
         return Template(snapshot, _folder() / snapshot)
     setup = held.setup
+    # By sizes and times of change, so that a step of a task does not read all files again.
     state = _state(Path(workspace)) if workspace else repr(sorted(files.items()))
     key = hashlib.sha256(f"{workspace}\n{state}\n{setup}".encode()).hexdigest()[:16]
     with _making:
@@ -116,4 +119,4 @@ def _make(target: Path, workspace: str, files: Mapping[str, str], setup: str, bo
         (making / path).write_text(text, encoding="utf-8")
     if setup and not (ran := run(setup, making, bounds)).is_good:
         raise BadInput(f"The setup failed: {ran.stopped or ran.output[-500:]}", f"It is: {setup}")
-    making.rename(target)
+    making.rename(target)  # last: what a kill has left half made is never taken for a template

@@ -1,4 +1,4 @@
-"""Files held to a command, as a world: a solution is new text for files, tried on a copy."""
+"""Files checked by a command, as a world: a solution is new text for files, tried on a copy."""
 
 import math
 import re
@@ -40,7 +40,7 @@ class Tactics(BaseModel):
     """Replacements in a file's text, by pattern."""
 
     def check(self, pattern: str) -> str:
-        """Return the pattern, a tactic in its usual spelling; words stay as they are."""
+        """Return the pattern with tactics in their usual spelling; other words stay as they are."""
         known = {name.lower(): name for name in self.patterns}
         return "; ".join(known.get(part.strip().lower(), part.strip()) for part in pattern.split(";"))
 
@@ -82,7 +82,7 @@ def tactics() -> Mapping[str, Tactics]:
 
 LARGE_FILE, LARGE_BYTES = "a file over 1 MB", 2**20
 LINE = r"(?m)^[\s.FEsxX]*{name}\s*=\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*$"
-"""A figure, as a command prints it; pytest writes how each test ended in front of it."""
+"""Pattern of a printed figure; pytest writes the results of tests (`.`, `F`, …) in front of it."""
 LONG_RUN = 2.0
 """Processor seconds after which a command is not run again, unless noise decides."""
 LONG_RUNS = 3
@@ -106,6 +106,7 @@ class Figures(NamedTuple):
 def measured(held: Held, folder: Path, fresh: Path) -> Figures:
     """Run the check in one copy and what is measured in another, which the check has not touched."""
     checked = run(held.check, folder, held.bounds) if held.check else None
+    # A check that is itself measured may be late: then it is slow, not wrong.
     if checked is not None and not (checked.is_good or (checked.is_late and not held.measure)):
         shown = tail(checked.output)
         return Figures(_why(held.check, checked), {}, shown, "", checked.is_late, checked.is_broken)
@@ -117,7 +118,7 @@ def measured(held: Held, folder: Path, fresh: Path) -> Figures:
 def _figures(held: Held, ran: Ran, shown: str) -> Figures:
     command = held.measure or held.check
     said = {aim.name: re.findall(LINE.format(name=re.escape(aim.name)), ran.output) for aim in held.metrics}
-    values = {name: float(found[-1]) for name, found in said.items() if found}
+    values = {name: float(found[-1]) for name, found in said.items() if found}  # the last one printed counts
     values[CPU] = ran.seconds  # whatever is printed
     lacking = [aim.name for aim in held.metrics if aim.name not in values]
     wrong = "" if ran.is_good else _why(command, ran)
@@ -131,6 +132,7 @@ def _figures(held: Held, ran: Ran, shown: str) -> Figures:
 
 def _why(command: str, ran: Ran) -> str:
     said = [line.strip() for line in ran.output.splitlines() if line.strip()]
+    # The exception's name tells agents more than the last line, which is often a summary.
     named = [line for line in said if re.search(r"\w(Error|Exception)\b", line)]
     last = (named or [line for line in said if "FAIL" in line] or said or ["it printed nothing"])[-1][:200]
     return f"{command}: {ran.stopped or f'it ended with {ran.exit}: {last}'}"
@@ -184,7 +186,7 @@ class FilesWorld(World):
 
     @property
     def start(self) -> float:
-        """Return the processor seconds in which what is timed begins, measured once in this process."""
+        """Return the processor seconds of the start of the timed command, measured once in this process."""
         timed = self._held.measure or self._held.check
         command = self._held.start or (f"{timed} --collect-only" if PYTEST.fullmatch(timed) else "")
         if not command or all(aim.name != CPU for aim in self._held.metrics):
@@ -193,6 +195,7 @@ class FilesWorld(World):
         if key not in _starts:
             with self._template.copy() as folder:
                 ran = [run(command, folder, self._held.bounds) for _ in range(LONG_RUNS)]
+            # A start that cannot be run is not subtracted.
             _starts[key] = median(each.seconds for each in ran) if all(each.is_good for each in ran) else 0.0
         return _starts[key]
 
@@ -254,7 +257,7 @@ class FilesWorld(World):
 
     @cached_property
     def features(self) -> list[str]:
-        """Name what the tactics see in the files that may change, and whether there is much data."""
+        """Name the features of the files that may change, and whether there is much data."""
         read = self._tactics.features_of(self.open_files) if self._tactics else []
         sizes = (file.stat().st_size for file in self._template.folder.rglob("*"))
         return [*read, *([LARGE_FILE] if read and any(size > LARGE_BYTES for size in sizes) else [])]
@@ -297,6 +300,7 @@ class FilesWorld(World):
                 return failed("Nothing was changed.", wanted=wanted)
             with self._changed(files) as one, self._changed(files) as other:
                 before, after = self.baseline, measured(self._held, one, other)
+            # A quick trial is repeated only where noise decides.
             again = not quick or (not after.wrong and self._is_near((before, after)))
             if again and not after.wrong and not self._unlike(before, after):
                 with self._template.copy() as original, self._changed(files) as changed:
@@ -308,7 +312,7 @@ class FilesWorld(World):
         return self._judged(before, after, self._compared(before, after))
 
     def probe(self, solution: Solution, command: str) -> str:
-        """Run a hidden check on a copy; one that a sound original fails too is wrong, and says nothing."""
+        """Run a hidden check on a copy; a check that a sound original fails too is wrong, and returns ""."""
         bounds = self._held.bounds
         try:
             with self._changed(changed_files(solution, self._files, self._held.may_change)) as copy:
@@ -318,16 +322,17 @@ class FilesWorld(World):
         if ran.is_good:
             return ""
         with self._template.copy() as original:
+            # An original that fails its own check can prove no hidden check wrong.
             is_sound = bool(self.baseline.wrong) or run(command, original, bounds).is_good
         return _why("hidden check", ran) if is_sound else ""
 
     def _raced(self, folders: tuple[Path, Path], first: tuple[Figures, Figures]) -> tuple[Figures, Figures]:
         """Measure the original and a solution in turn; return the pair whose gain is the median.
 
-        The speed of a processor varies: runs side by side are slowed alike, and a delay of one of them is an
-        outlier. A long run is measured once, unless noise decides; then it is repeated, as short runs always
-        are. A solution that fails once has failed.
+        A long run is measured once, unless noise decides; then it is repeated, as short runs always are.
         """
+        # The speed of a processor varies: runs side by side are slowed alike, and a delay of one of them is
+        # an outlier.
         held, pairs, middle = self._held, [first], first
         while held.metrics and not any(each.wrong for each in pairs[-1]):
             is_long = any(each.values[CPU] > LONG_RUN for each in pairs[-1])
@@ -339,7 +344,7 @@ class FilesWorld(World):
                 _figures(held, ran, ran.output)._replace(shown=each.shown)
                 for ran, each in zip(again, first, strict=True)
             )
-            if solution.wrong:
+            if solution.wrong:  # once is enough
                 return first[0], solution
             pairs.append((original, solution))
             sound = [pair for pair in pairs if not pair[0].wrong] or [first]
@@ -379,11 +384,18 @@ class FilesWorld(World):
         if not self._held.same_output:
             silent = before.shown.strip() and not after.shown.strip()
             return "It printed nothing, and did before: that proves nothing." if silent else ""
-        if before.stopped:
+        if before.stopped:  # a baseline that timed out printed a part
             return "" if self._held.check else "The baseline was stopped: there is no output to compare with."
         if not before.output.strip():
             return "The original prints nothing: equal silence proves nothing."
-        return "" if before.output == after.output else _first_difference(before.output, after.output)
+        if before.output == after.output:
+            return ""
+        old, new = before.output.splitlines(), after.output.splitlines()
+        if len(old) != len(new):
+            return f"It prints {len(new)} lines; the original prints {len(old)}."
+        unlike = (n for n, (one, other) in enumerate(zip(old, new, strict=True)) if one != other)
+        n = next(unlike)
+        return f"Line {n + 1} is {new[n][:80]!r}; the original's is {old[n][:80]!r}."
 
     def _judged(self, before: Figures, after: Figures, metrics: list[Metric]) -> Trial:
         mended = bool(before.wrong) and not before.stopped
@@ -432,11 +444,3 @@ def _said(metric: Metric) -> str:
     if metric.over:
         return f"{said}; the limit is {metric.limit:g}"
     return said if metric.met else f"{said}; {metric.wanted:g} times is required"
-
-
-def _first_difference(before: str, after: str) -> str:
-    old, new = before.splitlines(), after.splitlines()
-    if len(old) != len(new):
-        return f"It prints {len(new)} lines; the original prints {len(old)}."
-    number = next(n for n, (one, other) in enumerate(zip(old, new, strict=True), start=1) if one != other)
-    return f"Line {number} is {new[number - 1][:80]!r}; the original's is {old[number - 1][:80]!r}."

@@ -24,8 +24,8 @@ AGENTS = (
 )
 """The shipped agents, three to a domain, in the order of `DOMAINS`."""
 Form = Literal["limerick", "wuyanlvshi", "sonnet"]
+# Forms that code once checked by outward signs ("Answer:") and a rubric judges now. Files may still name one.
 UNCHECKED = frozenset(("puzzle", "riddle", "pun", "study", "travel", "fitness"))
-"""Forms that code once checked and a rubric judges now; files that name one stay readable."""
 
 
 class Agent(BaseModel, frozen=True, extra="forbid"):
@@ -67,7 +67,7 @@ def agents_of(domain: str) -> tuple[Agent, ...]:
 Kind = TypeVar("Kind", bound=BaseModel)
 
 
-@cache
+@cache  # a shipped file does not change while the process runs; one's own may
 def _shipped(path: Path, kind: type[Kind]) -> Kind:
     return read_yaml(text_of(path), kind, str(path))
 

@@ -60,5 +60,5 @@ def agent_text(name_or_file: str) -> str:
     if name_or_file in AGENTS or Path(name_or_file).suffix not in {".yaml", ".yml"}:
         return name_or_file
     text = text_of(Path(name_or_file))
-    read_yaml(text, Agent, name_or_file)
+    read_yaml(text, Agent, name_or_file)  # only checked: the context carries plain text
     return text

@@ -63,7 +63,8 @@ class Rubric(BaseModel, frozen=True, extra="forbid"):
         return own or self.criteria
 
     def total(self, agent: str, points: Mapping[str, int]) -> int:
-        """Return a pair's score out of 100; a plain question takes nothing from a good answer."""
+        """Return a pair's score out of 100."""
+        # The better of two: a plain question takes nothing from a good answer.
         every = self.of(agent)
         of_answer = tuple(each for each in every if not each.of_question)
         shares = [

@@ -29,10 +29,12 @@ def sigma(team: Team, floor: Floor) -> Floor:
     if floor.speaker == speakers.delegate:
         return Floor(speakers.workers[count % len(speakers.workers)], count + 1)
     if floor.speaker in speakers.workers:
+        # The delegate speaks between the workers; the last one of a round is followed by the integrator.
         ends_round = count % len(speakers.workers) == 0
         return replace(floor, speaker=speakers.integrator if ends_round else speakers.delegate)
     if floor.speaker == speakers.integrator:
         return replace(floor, speaker=speakers.evaluator)
+    # At the start, and after the evaluator, for whom the listing returns nobody.
     return replace(floor, speaker=speakers.delegate)
 
 

@@ -17,12 +17,11 @@ from mneme.prompts.discussion.memory_template import size, wrong_in
 
 TEAMS_FOLDER = Path(__file__).parent
 NAME_PATTERN = r"^[a-z][a-z0-9_]{0,47}$"
-CHARACTERS_PER_TOKEN = 3
-"""Minimum characters per token: a memory is bounded in characters, to keep its token limit."""
+CHARACTERS_PER_TOKEN = 3  # at least: a memory is bounded in characters so that it keeps its limit of tokens
 PART_NAME = re.compile(r"[^\W\d_][\w -]{0,59}")
 """The name of a part of a document."""
 SKELETON = 0.5
-"""The share of a memory's bound that its empty template may take."""
+"""Share of a memory's bound that its empty template may take."""
 
 
 class Strict(BaseModel, extra="forbid", frozen=True):
@@ -178,12 +177,14 @@ def _wrong(team: Team) -> Iterator[str]:
     if cramped := team.cramped(team.context_tokens):
         yield f"roles.{cramped}.memory has too many slots for {team.memory_tokens} memory_tokens."
     yield from _clashes(team.document)
+    # Algorithm 1 lets task and memory exceed the context; a server would cut such a prompt without a word.
     if team.memory_tokens >= team.context_tokens:
         yield f"memory_tokens: {team.memory_tokens} leave nothing of {team.context_tokens} context_tokens."
 
 
 def _clashes(document: Document) -> Iterator[str]:
     """Yield the names of a document's parts that collide in its file, or that are invalid."""
+    # In the file an item is `Component 1`, beside the fields and the ratings.
     numbered = re.compile(rf"{re.escape(document.item)} [1-9][0-9]*", re.IGNORECASE)
     for part in ("fields", "ratings", "item_fields", "report"):
         given: dict[str, str] = getattr(document, part)

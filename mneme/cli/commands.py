@@ -7,7 +7,7 @@ with the first line of each function's docstring, which is read from the source.
 import gc
 import re
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -33,7 +33,7 @@ class Group(TyperGroup):
     """A group that makes a command only where it is run; for its own help it needs names and help texts."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        command = super().get_command(ctx, cmd_name)
+        command = super().get_command(ctx, cmd_name)  # also of each command of a list, to show its help
         place = getattr(getattr(command, "callback", None), "place", "")
         if command is not None and place and not command.help:
             command.help = _docstring(place)
@@ -44,21 +44,16 @@ class Group(TyperGroup):
         build = getattr(getattr(command, "callback", None), "build", None)
         if command is None or build is None:
             return name, command, rest
-        alone = typer.Typer(add_completion=False)
+        alone = typer.Typer(add_completion=False)  # of an app with one command Typer makes that command
         alone.command(name, help=command.help)(build())
         built = typer.main.get_command(alone)
-        if rest and not ctx.resilient_parsing:  # so the shell's completion reads a line
-            _refuse_renamed(f"{ctx.command_path} {name}", rest, built.params)
+        options = {option for each in built.params for option in (*each.opts, *each.secondary_opts)}
+        for old in (given.partition("=")[0] for given in takewhile("--".__ne__, rest)):  # then come arguments
+            new = [option for option in RENAMED.get(old, "").split() if option in options]
+            # an option of an earlier version; but the shell's completion reads a line without judging it
+            if new and old not in options and not ctx.resilient_parsing:
+                raise BadInput(f"{old} is {new[0]} now.", f"See `{ctx.command_path} {name} --help`.")
         return name, built, rest
-
-
-def _refuse_renamed(command: str, args: Iterable[str], parameters: Iterable[Any]) -> None:
-    """Raise BadInput for an option's name of earlier versions, with its present name."""
-    options = {name for each in parameters for name in (*each.opts, *each.secondary_opts)}
-    for old in (given.partition("=")[0] for given in takewhile("--".__ne__, args)):
-        new = [name for name in RENAMED.get(old, "").split() if name in options]
-        if new and old not in options:
-            raise BadInput(f"{old} is {new[0]} now.", f"See `{command} --help`.")
 
 
 class TaskFirst(Group):
@@ -78,7 +73,7 @@ def declared() -> dict[str, Any]:
 def add_commands(app: typer.Typer) -> None:
     """Add all commands, in the order in which they are listed."""
     _add(app, about := declared())
-    evidence = about["panels"][-1][0]
+    evidence = about["panels"][-1][0]  # the evaluations are no commands of the file: their panel is its last
     does = "Run an evaluation and print its table next to the paper's."
     evaluations = typer.Typer(cls=Group, no_args_is_help=True, help=does)
     for name, each in import_module(EVALS).EVALUATIONS.items():
@@ -100,7 +95,7 @@ def _add(app: typer.Typer, about: dict[str, Any]) -> None:
         _built(app, name, partial(_function, place, name not in without_json), place, **how)
     for name, below in about.items():
         if not isinstance(below, dict):
-            continue
+            continue  # a field of the group itself
         if "calls" in below:
             _built(app, name, partial(_call, **below), help=below["help"], rich_help_panel=panels.get(name))
             continue
@@ -124,6 +119,7 @@ def _built(
     def listed() -> None:
         """Be the command's entry in the list."""
 
+    # Typer's wrapper takes the attributes over, and a click command has no field for them
     listed.build, listed.place = build, place  # type: ignore[attr-defined]
     app.command(name, help=help, **how)(listed)
 
@@ -134,6 +130,7 @@ def _docstring(place: str) -> str:
     spec = find_spec(f"mneme.cli.{module}")
     assert spec is not None and spec.origin is not None
     source = Path(spec.origin).read_text(encoding="utf-8")
+    # parsing the files would take longer than all the rest of `--help`
     found = re.search(rf'^(async )?def {name}\(.*?"""(.+?)"""', source, re.MULTILINE | re.DOTALL)
     return cleandoc(found[2]) if found else ""
 

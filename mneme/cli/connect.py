@@ -55,9 +55,10 @@ class Files:
 def _files(editor: Editor, project: Path | None) -> Files:
     """Return an editor's files, for one project or for all of a person's."""
     if editor == "claude-code":
-        own = os.environ.get("CLAUDE_CONFIG_DIR")
+        own = os.environ.get("CLAUDE_CONFIG_DIR")  # the servers' file is in this folder, else beside it
         home = Path(own) if own else Path.home() / ".claude"
         servers = home / ".claude.json" if own else Path.home() / ".claude.json"
+        # the local file of a project is not committed: the hooks name paths of this machine
         hooks = project / ".claude" / "settings.local.json" if project else home / "settings.json"
         return Files(hooks, servers, (*EVENTS, "SessionEnd"), str(project or ""))
     if editor == "codex":
@@ -80,9 +81,10 @@ def connect(
     files = _files(editor, here)
     whose = check_name(user or (here.name if here else LOCAL), "user")
     check_name(team, "team")
+    # both texts are made before the first is written: a file that cannot be read leaves the other as it was
     changed = [_hooks(files, None if undo else _hook(whose, team, tokens), editor)]
     changed.append(_servers(files, None if undo else _server(whose, team)))
-    if not undo:
+    if not undo:  # a hook starts the server, an editor the tools: what they lack would be seen only there
         with needs("The hooks' server", "serve"):
             import uvicorn  # noqa: F401
         with needs("The tools", "mcp"):
@@ -115,15 +117,15 @@ def is_connected(editor: Editor) -> bool:
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace a file with its permissions kept; a link stays a link."""
+    """Replace a file with its permissions kept."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path = path.resolve()
+    path = path.resolve()  # settings are often links into a repository of dotfiles: the link stays one
     write_durably(path, text, path.stat().st_mode & 0o777 if path.is_file() else 0o600)
 
 
 def _hook(user: str, team: str, tokens: int) -> str:
     """Return the command of the hooks. Raises MnemeError where the ledger has no folder here."""
-    folder = place_of(settings().ledger_location).folder
+    folder = place_of(settings().ledger_location).folder  # in it a hook finds the server that runs
     if folder is None:
         raise MnemeError(
             "The hooks need a ledger in a folder of this machine.",
@@ -151,13 +153,13 @@ def _home() -> str:
 def _hooks(files: Files, command: str | None, editor: Editor) -> tuple[Path, str | None]:
     """Return the hooks' file and its next text; None: unchanged."""
     before = _read(files.hooks)
-    after = json.loads(json.dumps(before))
+    after = json.loads(json.dumps(before))  # a copy in depth: the two are compared at the end
     hooks = after.setdefault("hooks", {})
     for event in [*hooks]:
-        hooks[event] = _without_ours(hooks[event])
+        hooks[event] = _without_ours(hooks[event])  # an earlier version's, too: its options may differ
     if command is not None:
         call: Json = {"command": command}
-        if editor != "cursor":
+        if editor != "cursor":  # Cursor's hooks stand alone, the others' in groups with a matcher
             call = {"hooks": [{"type": "command", **call, "timeout": HOOK_SECONDS}]}
         for event in files.events:
             matcher = {"matcher": MATCHERS[event]} if event in MATCHERS else {}
@@ -190,6 +192,7 @@ def _servers(files: Files, server: Json | None) -> tuple[Path, str | None]:
     servers.pop(SERVER_NAME, None)
     if server is not None:
         servers[SERVER_NAME] = {"type": "stdio", **server}
+    # what the command made for its own entry goes with it, so that `--undo` leaves the file as it was
     _without_empty(place, "mcpServers")
     if files.project:
         _without_empty(after["projects"], files.project)
@@ -199,6 +202,7 @@ def _servers(files: Files, server: Json | None) -> tuple[Path, str | None]:
 
 def _toml(path: Path, server: Json | None) -> str | None:
     """Return the next text of a TOML file, in which our lines are between two comments of ours."""
+    # by text, since the standard library writes no TOML, and a parsed file has lost the person's comments
     before = path.read_text(encoding="utf-8") if path.is_file() else ""
     start, _, rest = before.partition(BLOCK_BEGIN)
     after = start + rest.partition(BLOCK_END)[2]
@@ -213,7 +217,7 @@ def _toml(path: Path, server: Json | None) -> str | None:
         lines.append(f"env = {{ {places} }}\nstartup_timeout_sec = {START_SECONDS}\n")
         ours = f"[mcp_servers.{SERVER_NAME}]\n{''.join(lines)}"
         after = f"{after.rstrip()}\n\n{BLOCK_BEGIN}{ours}{BLOCK_END}".lstrip()
-        _parsed(path, after)
+        _parsed(path, after)  # a file that Codex could not read is never written
     return None if after == before else after
 
 

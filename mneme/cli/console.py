@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import webbrowser
-from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -34,7 +33,7 @@ async def mcp(
     from mneme.integrations.offers import MCP_TOOLS, chosen
 
     if sys.stdin.isatty():
-        # the loop would wait for the thread that reads the terminal
+        # at its end the loop would wait for the thread that reads the terminal, which nobody types at
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))
         say("This waits for a program that speaks MCP: `mneme connect` sets one up. Ctrl-C ends it.", errors)
     await serve_stdio(user, team, agents, chosen(tools.replace(" ", "").split(",") if tools else MCP_TOOLS))
@@ -56,7 +55,7 @@ async def console(
     port: Port = 2025,
 ) -> None:
     """Open the console, to look at memories in the browser and correct them. Starts a server if none runs."""
-    running = await asyncio.to_thread(running_server)
+    running = await asyncio.to_thread(running_server)  # `langgraph dev`, which commands ask, before ours
     if running := running or await asyncio.to_thread(running_server, name=OWN_SERVER):
         await _show(running, browser)
     else:
@@ -68,11 +67,11 @@ async def _serve(host: str, port: int, idle: float, browser: bool) -> None:
         from mneme.server.serving import serve
 
     async def ready(url: str) -> None:
+        # on stderr: on stdout is the page's address alone, for a program that opens it
         say(f"MCP: {url}/mneme/mcp · chat completions: {url}/v1 · Ctrl-C ends the server.", errors)
         await _show(url, browser)
 
-    with suppress(KeyboardInterrupt):  # Ctrl-C is the way to end it
-        await serve(host, port, idle, ready)
+    await serve(host, port, idle, ready)
 
 
 async def _show(server: str, browser: bool) -> None:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # slow to import
 Schema = dict[str, Any]
 Values = dict[str, Any]
 OPTION_TYPES: dict[str, type] = {"string": str, "integer": int, "number": float, "boolean": bool}
+VALUE_NAMES = {"path": "path", "date": "day", "date-time": "time"}
+"""Names of values in the help, by a schema's format; else the type's."""
 AGENTS_OPTION, CALL_CONTEXT = "agents", "command_line"
 LETTERS = {"experts": "-e", "limit": "-n", "shots": "-k", "user": "-u"}
 VARIABLES = {"--agents": "MNEME_AGENTS", "--team": "MNEME_TEAM", "--user": "MNEME_USER"}
@@ -76,7 +78,7 @@ class Fields:
     def roles(self) -> list[str]:
         """The fields of a graph's context that say who answers as a role."""
         if self._known is not None:
-            return []
+            return []  # an operation has no roles, and the import would slow the most frequent commands
         from mneme.nodes.context import RESPONDER  # slow to import
 
         roles = [name for name in self.schemas if name != AGENTS_OPTION]
@@ -98,25 +100,27 @@ class Fields:
         if "default" not in schema and name not in self.roles:
             return [name]
         option = option_of(name, schema)
-        if schema.get("default") is True:
+        if schema.get("default") is True:  # else it could not be switched off
             option += option.replace("--", "/--no-", 1)
         return [option, *filter(None, [LETTERS.get(name)])]
 
     def _parameter(self, name: str, schema: Schema) -> Parameter:
-        parsed, declared = OPTION_TYPES[_item(schema)["type"]], self.declared(name)
+        item, declared = _item(schema), self.declared(name)
+        parsed = OPTION_TYPES[item["type"]]
         is_role = name in self.roles
         default = "" if is_role else schema.get("default", ...)
-        metavar = None if parsed is bool else f"<{_kind(schema)}>"
+        kind = VALUE_NAMES.get(item.get("format", ""), parsed.__name__)
         if not declared[0].startswith("-"):
             made = typer.Argument(default, help=_help(schema))
         else:
+            # Typer would split the variable of a repeatable option at spaces
             variable = None if "items" in _given(schema) else VARIABLES.get(declared[0])
             made = typer.Option(
                 default,
                 *declared,
-                help=_help_of_role(schema) if is_role else _help(schema),
+                help=_help(schema, is_role),
                 envvar=schema.get("variable") or variable,
-                metavar=metavar,
+                metavar=None if parsed is bool else f"<{kind}>",
                 autocompletion=_choices(schema),
             )
         annotation = GenericAlias(list, (parsed,)) if "items" in _given(schema) else parsed
@@ -132,10 +136,10 @@ class Fields:
         values = {name: given[name] for name in self.schemas}
         if self.roles:
             values |= {name: values[name] or given[AGENTS_OPTION] for name in self.roles}
-        try:
+        try:  # Typer gives [] for a repeatable option that is not given: the field's default counts
             found = self.model.model_validate({name: each for name, each in values.items() if each != []})
         except ValidationError as error:
-            first = error.errors()[0]
+            first = error.errors()[0]  # one line of error; the next run names the next
             option = self.declared(str(first["loc"][0]))[0].partition("/")[0]
             told, value = first["msg"].removeprefix("Value error, "), str(first["input"]) or "“”"
             shown = value if len(value) <= SHOWN_CHARS else f"{value[:SHOWN_CHARS]}…"
@@ -144,13 +148,10 @@ class Fields:
         if self._whole:
             return found
         plain = found.model_dump(by_alias=True)
-        return {name: _zoned(plain[name]) for name in self.schemas}
-
-
-def _zoned(value: Any) -> Any:
-    """Return a time without a zone as one of the local zone."""
-    is_local = isinstance(value, datetime) and value.tzinfo is None
-    return value.astimezone() if is_local else value
+        for name, each in plain.items():  # a time without a zone is of the clock that the person sees
+            if isinstance(each, datetime) and each.tzinfo is None:
+                plain[name] = each.astimezone()
+        return {name: plain[name] for name in self.schemas}
 
 
 class Command:
@@ -192,9 +193,11 @@ class Command:
         ]
         shared.append(Parameter(CALL_CONTEXT, Parameter.KEYWORD_ONLY, annotation=typer.Context))
         every = [*parameters, *declared, *shared]
+        # by name, since `agents` can be a parameter and come with the roles; keyword-only, since a required
+        # option may then follow one with a default
         found = {each.name: each.replace(kind=Parameter.KEYWORD_ONLY) for each in every}
-        self.__signature__ = Signature(list(found.values()))
-        self.__annotations__ = {name: each.annotation for name, each in found.items()}
+        self.__signature__ = Signature(list(found.values()))  # Typer takes names and defaults from here
+        self.__annotations__ = {name: each.annotation for name, each in found.items()}  # and types from here
 
     def __call__(self, **given: Any) -> None:
         from mneme.cli.show import confirmed, printing  # what prints is slow to import
@@ -286,7 +289,7 @@ def call(
 
         try:
             result = await _called(operation_of(calls), given, {declared["owner"]: whose}, searching)
-        except NotFound as error:
+        except NotFound as error:  # of the record the operation says where to look; of a version it cannot
             error.hint = error.hint or (versions and f"`{versions.format(**given)}` lists the versions.")
             raise
         print_result(named(told)(result, given) if told else result, named(shows), called)
@@ -304,29 +307,22 @@ async def _called(
     operation: "Operation", given: Values, owner: dict[str, str], searching: bool = False
 ) -> Any:
     """Return an operation's result; warn of unknown teams, for a change only once it is done."""
+    from mneme.cli.show import console  # what prints is slow to import
     from mneme.client.home import absent_teams, opened, operations_at, warn
+    from mneme.core.settings import settings
 
-    (whose,), reads = owner.values(), operation.is_reading
+    (whose,), reads = owner.values(), operation.is_reading  # a change makes the team that is not there yet
     async with opened(reading=reads, searching=searching) as place:
         on = operations_at(place, operation.kind, whose)
         absent = await absent_teams(place, given | owner, reads=reads)
         warn(absent if reads else ())
         result = await getattr(on, operation.name)(**given)
-        if result == [] and hasattr(on, "users"):
-            await _print_whether_known(whose, on)
+        is_keyless = not settings().key.get_secret_value()  # a key says who calls, whatever --user says
+        if result == [] and hasattr(on, "users") and is_keyless and whose not in (known := await on.users()):
+            others = f"; of others: {', '.join(known)}" if known else ""
+            console.print(f"Nothing is kept of {whose}{others}.")
     warn(() if reads else absent)
     return result
-
-
-async def _print_whether_known(user: str, on: Any) -> None:
-    """Print that there is no data of a user, and which other users have some."""
-    from mneme.cli.show import console
-    from mneme.core.settings import settings
-
-    no_key = not settings().key.get_secret_value()  # else the key identifies the caller
-    if no_key and user not in (known := await on.users()):
-        others = f"; of others: {', '.join(known)}" if known else ""
-        console.print(f"Nothing is kept of {user}{others}.")
 
 
 def named(where: str, package: str = "mneme.cli") -> Any:
@@ -358,12 +354,6 @@ def option_of(name: str, schema: Schema) -> str:
     return "--" + str(schema.get("option", name)).replace("_", "-")
 
 
-def _help_of_role(schema: Schema) -> str:
-    from mneme.nodes.context import RESPONDER  # slow to import
-
-    return f"{schema['description'].removesuffix(RESPONDER).strip(' .')}; default: --agents."
-
-
 def _given(schema: Schema) -> Schema:
     """Return the schema of an optional field without None."""
     return next((each for each in schema.get("anyOf", ()) if each.get("type") != "null"), schema)
@@ -376,22 +366,20 @@ def _item(schema: Schema) -> Schema:
     return item
 
 
-def _kind(schema: Schema) -> str:
-    item = _item(schema)
-    formats = {"path": "path", "date": "day", "date-time": "time"}
-    return formats.get(item.get("format", ""), OPTION_TYPES[item["type"]].__name__)
-
-
 def _choices(schema: Schema) -> Callable[[str], list[str]] | None:
     """Return the shell completion of a value with a fixed set of choices."""
     named = sorted(map(str, _item(schema).get("enum", ())))
     return (lambda incomplete: [each for each in named if each.startswith(incomplete)]) if named else None
 
 
-def _help(schema: Schema) -> str:
-    """Return the description with the allowed values."""
+def _help(schema: Schema, is_role: bool = False) -> str:
+    """Return the description with the allowed values, or of a role with what answers by default."""
     item, said = _item(schema), [schema["description"]]
-    if "enum" in item:
+    if is_role:
+        from mneme.nodes.context import RESPONDER  # slow to import
+
+        said = [f"{said[0].removesuffix(RESPONDER).strip(' .')}; default: --agents."]
+    elif "enum" in item:
         said.append(f"One of: {' | '.join(map(str, item['enum']))}.")
     elif (least := item.get("minimum")) is not None:
         most = item.get("maximum", UNTOLD_MAXIMUM)

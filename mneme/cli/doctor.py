@@ -17,7 +17,7 @@ from mneme.core.settings import settings
 from mneme.models.asking.responders import check
 from mneme.models.embedding.absent import BUNDLED, Absent
 from mneme.models.embedding.embedders import open_embedder
-from mneme.models.ollama.catalogue import Facts, LoadedModel, Server, survey
+from mneme.models.ollama.catalogue import Facts, LoadedModel, survey
 from mneme.nodes.background import MORE_WORKERS
 from mneme.stores.access import roles
 from mneme.stores.checkpoints.checkpointer import open_checkpointer
@@ -78,21 +78,29 @@ async def examine() -> AsyncIterator[Finding]:
 
 
 async def _responders() -> AsyncIterator[Finding]:
-    """Check the responders; the responder that MNEME_AUTO names gets no test question."""
-    if settings().auto:
+    """Check the responders."""
+    if settings().auto:  # its client is opened, no more: a question to a provider costs money
         await check("auto")
         yield _found("auto", f"{settings().auto} answers (MNEME_AUTO)")
         return
     try:
         server = await survey(settings().ollama_url)
-    except MnemeError as error:
+    except MnemeError as error:  # a warning: rules can do the work
         yield _found("Ollama", f"{error} `rules` answers instead.", error.hint)
         return
     yield _found("Ollama", f"{server.version} at {server.url}")
     loaded = {model.name: model for model in server.loaded}
     for model in server.models:
         yield _model(model, loaded.get(model.name))
-    yield _default_model(server)
+    name, wanted = settings().model, settings().num_ctx
+    chosen = next((each for each in server.models if each.name in {name, f"{name}:latest"}), None)
+    if chosen is None:
+        yield _found("auto", f"Ollama does not have {name}: `rules` answers instead.", f"ollama pull {name}")
+    elif chosen.context_length and chosen.context_length < wanted:  # Ollama would cut prompts silently
+        detail = f"{name} has a context of {chosen.context_length}, less than {wanted}"
+        yield _found("auto", detail, f"MNEME_NUM_CTX={chosen.context_length}")
+    else:
+        yield _found("auto", f"{name} answers")
 
 
 def _model(model: Facts, loaded: LoadedModel | None) -> Finding:
@@ -106,17 +114,6 @@ def _model(model: Facts, loaded: LoadedModel | None) -> Finding:
         if loaded.gpu_share < 1:
             fix = "Lower MNEME_NUM_CTX or use a smaller model: the part that is not on the GPU is slow."
     return _found(model.name, "; ".join(filter(None, parts)), fix)
-
-
-def _default_model(server: Server) -> Finding:
-    name = settings().model
-    model = next((each for each in server.models if each.name in {name, f"{name}:latest"}), None)
-    if model is None:
-        return _found("auto", f"Ollama does not have {name}: `rules` answers instead.", f"ollama pull {name}")
-    if model.context_length and model.context_length < settings().num_ctx:
-        detail = f"{name} has a context of {model.context_length}, less than {settings().num_ctx}"
-        return _found("auto", detail, f"MNEME_NUM_CTX={model.context_length}")
-    return _found("auto", f"{name} answers")
 
 
 async def _measured() -> AsyncIterator[Finding]:
@@ -134,9 +131,8 @@ async def _measured() -> AsyncIterator[Finding]:
 def _by_workflow(measured: ModelMeasurements, is_fit: bool) -> str:
     """Join roles, `<workflow>: <role>`, as `chat (chatbot, memory_agent), learning (leader)`."""
     named: dict[str, list[str]] = {}
-    for workflow, _, role in (
-        name.partition(": ") for name, each in measured.roles.items() if each.fit == is_fit
-    ):
+    for name in (each for each, found in measured.roles.items() if found.fit == is_fit):
+        workflow, _, role = name.partition(": ")
         named.setdefault(workflow, []).append(role)
     return ", ".join(f"{workflow} ({', '.join(of)})" for workflow, of in named.items())
 
@@ -153,7 +149,7 @@ async def _embedder() -> AsyncIterator[Finding]:
 
 
 async def _ledger() -> AsyncIterator[Finding]:
-    """Check the ledger; or the server that has it open, where background work may come before a reply."""
+    """Check the ledger; or the server that has it open."""
     async with opened(reading=True) as place:
         if isinstance(place, Ledger):
             info, records = await place.info(), await place.count()
@@ -170,6 +166,7 @@ async def _ledger() -> AsyncIterator[Finding]:
         except MnemeError as error:
             yield _found("server", str(error), error.hint)
             return
+        # the default of `langgraph dev`: the memory agent's work comes before the next reply
         alone = "It runs one thing at a time: replies wait for background work."
         is_alone = workers == 1
         yield _found("server", alone if is_alone else f"{workers} runs at once", MORE_WORKERS * is_alone)
@@ -177,11 +174,8 @@ async def _ledger() -> AsyncIterator[Finding]:
 
 def _layout(layout: ClusterLayout) -> Finding:
     """Report the ledger's layout on the server, unused parts, and settings that differ."""
-    detail, fix = (
-        f"{layout.shards} shards × {layout.replicas} replicas, a write counts with {layout.writes}",
-        "",
-    )
-    given = settings()
+    detail = f"{layout.shards} shards × {layout.replicas} replicas, a write counts with {layout.writes}"
+    given, fix = settings(), ""
     asked = {
         "MNEME_QDRANT_SHARDS": (given.qdrant_shards, layout.shards),
         "MNEME_QDRANT_REPLICAS": (given.qdrant_replicas, layout.replicas),
@@ -201,7 +195,8 @@ def _layout(layout: ClusterLayout) -> Finding:
 
 async def _pools() -> AsyncIterator[Finding]:
     """Check the team's pools, and which version of each retriever is in use."""
-    async with open_operations(Pools, os.environ.get("MNEME_TEAM", "local"), reading=True) as shared:
+    team = os.environ.get("MNEME_TEAM", "local")  # as --team has it where a command takes one
+    async with open_operations(Pools, team, reading=True) as shared:
         for pool in await shared.list():
             if problem := await shared.serving_problem(pool.pool):
                 fix = f"mneme share retriever rollback --pool {pool.pool} --to-version 0"
@@ -223,7 +218,7 @@ async def _checkpoints() -> AsyncIterator[Finding]:
 
 async def _surroundings() -> AsyncIterator[Finding]:
     home = settings().home.absolute()
-    folder = next(each for each in (home, *home.parents) if each.exists())
+    folder = next(each for each in (home, *home.parents) if each.exists())  # no home before the first use
     free = shutil.disk_usage(folder).free
     detail = f"{home} keeps memories, checkpoints and runs (MNEME_HOME); {free / 1024**3:.1f} GiB free"
     if not os.access(folder, os.W_OK):
@@ -234,13 +229,13 @@ async def _surroundings() -> AsyncIterator[Finding]:
 
 
 async def _settings() -> AsyncIterator[Finding]:
-    """Check benchmark files (MNEME_DATA is easily taken for the memories' folder), tracing, and users."""
+    """Check benchmark files, tracing, and users."""
     data, users = settings().data, settings().auth
     if data is None:
         yield _found("benchmarks", "no folder (MNEME_DATA is not set)")
     elif data.is_dir() and any(data.iterdir()):
         yield _found("benchmarks", f"files in {data}")
-    else:
+    else:  # the name is easily taken for the folder of the memories
         fix = "MNEME_DATA is for benchmark files only. To keep your memories there, set MNEME_HOME instead."
         yield _found("benchmarks", f"{data} has no files", fix)
     if not tracing_is_enabled():

@@ -21,12 +21,12 @@ def graph(
     mermaid = "\n".join(line if line.strip() == "end" else END_WORD.sub("End", line) for line in lines)
     emit({"graph": name, "mermaid": mermaid})
     if not prints_json():
-        print(mermaid)
+        print(mermaid)  # Rich would break its lines and read [brackets] as markup
     if png is None:
         return
     try:
         drawing.draw_png(str(png))
-    except ImportError as error:
+    except ImportError as error:  # pygraphviz is no dependency: it is compiled against Graphviz's headers
         raise MnemeError(
             "The picture needs Graphviz.",
             "apt-get install graphviz libgraphviz-dev && pip install pygraphviz; "

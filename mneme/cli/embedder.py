@@ -19,7 +19,7 @@ INSTALL_RETRY_SECONDS = 86_400
 ANY_HOST = ("192.0.2.1", 9)
 """An address that is kept for documentation; nothing is sent to it."""
 COMMANDS_WITHOUT_EMBEDDER = {"connect", "console", "doctor", "embedder", "mcp", "serve", "setup"}
-"""Commands that install nothing by themselves: they serve, or report."""
+"""Commands that install nothing by themselves: they serve, report, or ask first."""
 
 
 def install(kind: Kind = "bundled") -> None:
@@ -36,7 +36,7 @@ def install(kind: Kind = "bundled") -> None:
 
 def install_where_missing(command: str | None) -> None:
     """Let a command install the embedder that it needs, if there is a network."""
-    if command not in COMMANDS_WITHOUT_EMBEDDER and not is_offline():
+    if command not in COMMANDS_WITHOUT_EMBEDDER and not is_offline():  # pip would try six times
         install_missing.set(_install_missing)
 
 

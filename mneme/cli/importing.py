@@ -132,11 +132,11 @@ async def _imported(program: str, read: Read, given: dict[str, Any], by_agent: b
         since = datetime.fromisoformat(how.since).astimezone() if how.since else None
     except ValueError as error:
         raise BadInput(f"{how.since!r} is not a date.", "Write it like 2026-11-20.") from error
-    reading = read().chosen(since, how.limit)
+    reading = read().chosen(since, how.limit)  # all of it first: what the import takes is announced
     asked = "The memory agent asks a model up to four questions about each."
     _announce(program, reading, how, asked if by_agent else "They are written as they are.")
     if how.dry_run or not reading.items:
-        return 0
+        return 0  # before any responder is checked: a dry run needs no model
     context, count = {"memory_agent": how.memory_agent}, len(reading.items)
     passed_over = {"skipped": reading.skipped, "notes": reading.notes}
     with progress_bar() as progress:
@@ -166,6 +166,7 @@ def _announce(program: str, reading: Reading, how: How, cost: str) -> None:
         emit({"items": len(reading.items), "skipped": reading.skipped, "notes": reading.notes})
     if prints_json():
         return
+    # stdout has the result alone, which in a dry run this is
     screen, (noun, place) = console if how.dry_run else errors, SOURCE_NOUNS[program]
     places = count_of(len({each.thread for each in reading.items}), place)
     days = sorted(each[:10] for each in times.values() if each)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from rich.markup import escape
 
+from mneme.api.copies import noted
 from mneme.api.rendering import count_of
 from mneme.api.threads import damaged_threads
 from mneme.cli.show import console, emit, say
@@ -26,12 +27,15 @@ Postgres's write-ahead log and its archives, until they are removed."""
 async def verify() -> int:
     """Read all files of the ledger and of conversations, and list what is damaged or gone."""
     found = await verifying.verify(settings().ledger_location, _key())
+    # damage of a conversation brings its own remedy in its line; the advice is on the ledger
     wrong = await _problems_beside()
     advice = found.hint or ADVICE if found.problems else "" if wrong else "Everything is whole."
     found = found.model_copy(update={"problems": [*found.problems, *wrong]})
     emit(found)
     where = escape(found.location)
     say(f"{where}: {_counted(found)}")
+    for each in (made for made in noted().backups if made.is_restored):
+        say(f"restored from {escape(each.file)}, of {each.at:%Y-%m-%d %H:%M}")
     for problem in found.problems:
         say(f"- {escape(problem)}")
     if advice:
@@ -45,7 +49,7 @@ async def _problems_beside() -> list[str]:
     path = Path(location).expanduser()
     if wrong := await asyncio.to_thread(check_checkpoints, path):
         return wrong
-    is_there = "://" in location or await asyncio.to_thread(path.is_file)
+    is_there = "://" in location or await asyncio.to_thread(path.is_file)  # opening would make the file
     return await damaged_threads() if is_there else []
 
 
@@ -58,6 +62,7 @@ async def repair(
     embedder = await open_embedder(settings().embedder)
     done = await verifying.repair(settings().ledger_location, embedder, _key())
     checkpoints = Path(settings().checkpoints_location).expanduser()
+    # rows that are gone cannot come back; if their number stood, every later check would report them again
     missing = await asyncio.to_thread(accept_missing, checkpoints) if checkpoints.is_file() else []
     done = done.model_copy(update={"lost": [*done.lost, *missing]})
     if vacuum:

@@ -44,7 +44,7 @@ def options(
     ] = False,
 ) -> None:
     """Take the options of all commands."""
-    if sys.stderr.isatty():
+    if sys.stderr.isatty():  # in a pipe or a service nobody sees what is downloaded
         from mneme.cli.embedder import install_where_missing
 
         install_where_missing(context.invoked_subcommand)
@@ -66,9 +66,9 @@ Pydantic looks for no plugins among all installed packages."""
 
 def main() -> None:
     """Run the command line; a failure is one line and a hint, with a non-zero exit status."""
-    os.environ |= QUICK_START | os.environ
+    os.environ |= QUICK_START | os.environ  # before anything imports NumPy or Pydantic
     gc.disable()  # it took a fifth of a search and found nothing; what may go on for long enables it
-    atexit.register(gc.freeze)
+    atexit.register(gc.freeze)  # else Python collects once more at its end, all that was loaded
     with counting() as asked:
         try:
             app(prog_name="mneme")
@@ -87,6 +87,6 @@ def main() -> None:
 def _fail(error: MnemeError, asked: Asked) -> None:
     from mneme.cli.show import print_error, printing
 
-    with printing("--json" in sys.argv):
+    with printing("--json" in sys.argv):  # the command itself may have failed before its options were read
         print_error(error, asked)
     sys.exit(1)

@@ -10,7 +10,7 @@ from uuid import uuid4
 import typer
 from rich.markup import escape
 
-from mneme.cli.chat.responders import show_notice
+from mneme.cli.chat.responders import Context, show_notice
 from mneme.cli.derived import UNTOLD_MAXIMUM, Fields
 from mneme.cli.show import console, emit, print_result, print_rows, say
 from mneme.client.workflows import GraphRun, Workflows, open_workflows
@@ -29,16 +29,9 @@ from mneme.models.asking.counting import in_words, tokens_in
 from mneme.nodes.pddl.context import PddlContext
 from mneme.nodes.task_memories.kinds import MEMORIES_BY_NAME
 
-Context = dict[str, Any]
 PRINTED_COLUMNS = (
-    "task_id",
-    "progress",
-    "success",
-    "steps",
-    "valid_steps",
-    "asked",
-    "answered_by",
-    "complaints",
+    *("task_id", "progress", "success", "steps", "valid_steps"),
+    *("asked", "answered_by", "complaints"),
 )
 PROBLEM_NAME = re.compile(r"(?P<domain>[a-z]+)(?:/seed(?P<seed>-?\d+)(?:-size(?P<size>\d+))?)?")
 """The name of a generated problem: `gripper`, `gripper/seed3`, `gripper/seed3-size6`."""
@@ -103,20 +96,20 @@ async def run(
     named = run_id or uuid4().hex[:8]
     console.print(f"run {named}; after a kill, --id {named} continues it", style="dim")
     async with open_workflows("pddl_team") as flows:
+        # one after the other: the memory of one is what the next begins with
         solved = [await _play(flows, each, context, named) for each in found]
     console.print(f"\n{sum(solved)} of {len(solved)} problems solved.")
 
 
 async def _play(flows: Workflows, problem: Problem, context: Context, run_id: str) -> bool:
-    """Solve one problem, or continue one that was killed; a finished one is only printed.
-
-    A thread that was killed between two steps can look finished, so it is always resumed.
-    """
+    """Solve one problem, or continue one that was killed; a finished one is only printed."""
     task_id = f"{run_id}/{problem.name}"
     config = await flows.thread(f"pddl/{context['team']}/{task_id}", "pddl_team")
     _, left = await flows.left_at("pddl_team", config)
     say(f"\n[bold]{escape(problem.name)}[/] {escape(problem.goal)}")
+    # always resumed: a thread that was killed between two steps can look finished
     given = None if left else {"problem": problem.model_dump(), "task_id": task_id}
+    # sync: a step that was printed is kept, and is not taken again after a kill
     run = GraphRun(flows, "pddl_team", given, config, context, durability="sync")
     async for event in run:
         print_step(event)
@@ -151,6 +144,7 @@ def _print_result(values: dict[str, Any]) -> None:
 def find(names: list[str], data: Path | None, seed: int) -> list[Problem]:
     """Return the problems of these names. Raises BadInput for one that is not there."""
     there = {} if data is None else {problem.name: problem for problem in load_folder(data)}
+    # all before the first is solved, which takes minutes with a model
     if there and (lacking := next((each for each in names if each not in there), "")):
         has = f"It has {', '.join(list(there)[:5])}, …; see `mneme pddl list`."
         raise BadInput(f"The folder has no problem {lacking!r}.", has)

@@ -36,7 +36,7 @@ def export(
     """Write the prompts as files to change; use them with MNEME_PROMPTS=FOLDER."""
     chosen = [_named(name)] if name else list(questions().values())
     files = {file_of(each, folder): as_file(each) for each in chosen}
-    new = {file: text for file, text in files.items() if not file.exists()}
+    new = {file: text for file, text in files.items() if not file.exists()}  # a person has changed the others
     for file, text in new.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
@@ -53,7 +53,7 @@ def check() -> int:
     known = {file_of(each, folder): each for each in questions().values()}
     files, wrong = sorted(folder.expanduser().rglob("*.yaml")), 0
     for file in files:
-        try:
+        try:  # one file's fault hides no other's
             if file not in known:
                 hint = "`mneme prompts list` shows workflows and names."
                 raise BadInput(f"{file} belongs to no prompt.", hint)

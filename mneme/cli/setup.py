@@ -81,7 +81,7 @@ async def setup(
         elif dry_run:
             say(f"Would: {step.what}")
         elif yes or await from_person(partial(typer.confirm, step.what, default=True)):
-            emit({"does": step.what})
+            emit({"does": step.what})  # said before: a download takes minutes
             await step.does()
     if not dry_run:
         say("Ready: `mneme chat` to talk, `mneme console` to look, `mneme doctor` to check.")
@@ -92,7 +92,8 @@ async def _steps(wanted: str, memory: float, where: str) -> list[Step]:
     try:
         server = await survey(settings().ollama_url)
     except MnemeError as error:
-        steps += [_without_ollama(error)]
+        how = "start it: ollama serve" if shutil.which("ollama") else "get it: https://ollama.com/download"
+        steps += [Step(f"{error} To have a model, {how}{WITHOUT_OLLAMA}")]
         if wanted:
             steps += [Step(f"Whether Ollama's library has {wanted} is seen once it runs: it is not chosen.")]
     else:
@@ -106,18 +107,17 @@ async def _steps(wanted: str, memory: float, where: str) -> list[Step]:
     return steps
 
 
-def _without_ollama(error: MnemeError) -> Step:
-    how = "start it: ollama serve" if shutil.which("ollama") else "get it: https://ollama.com/download"
-    return Step(
-        f"{error} To have a model, {how}, then run this again; or name another provider: "
-        "MNEME_AUTO=openai:NAME. Without one, rules remember what you say in your own words, and search, the "
-        "console, MCP and editors work; replies, learning, discussions and shared answers are poor."
-    )
+WITHOUT_OLLAMA = (
+    ", then run this again; or name another provider: MNEME_AUTO=openai:NAME. Without one, rules remember "
+    "what you say in your own words, and search, the console, MCP and editors work; replies, learning, "
+    "discussions and shared answers are poor."
+)
 
 
 def _recommended(server: Server, memory: float, where: str) -> str:
     """Return an installed model that was measured fit for the chat, else one that fits in memory."""
     there = {each.name for each in server.models}
+    # a measurement goes before the size of the memory: what is there, and fit, need not be replaced
     for responder, measured in measured_models().items():
         name, roles = responder.removeprefix("ollama:"), measured.roles
         chat = [each.fit for role, each in roles.items() if role.startswith("chat")]
@@ -188,14 +188,15 @@ async def _write(name: str, value: str) -> None:
     """Write one setting into the settings file, and keep the others."""
     path = settings_file()
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch(0o600)
+    path.touch(0o600)  # for its owner alone: a key may be written into it
     set_key(path, name, value, quote_mode="never")
-    settings.cache_clear()
+    settings.cache_clear()  # the next steps read the new value
     say(f"Written: {path}")
 
 
 async def _check(name: str) -> None:
     """Ask a model the test questions of the chat's roles; the next run asks those left when time is up."""
+    # a process of its own can be ended when time is up; its raw results stay, and the next run reads them
     words = [sys.executable, "-m", "mneme", "eval", "model", "--workflow", "chat"]
     words += ["--agents", f"ollama:{name}", "--out", str(settings().home / "runs")]
     process = await asyncio.create_subprocess_exec(*words)
@@ -213,7 +214,7 @@ PROCESSOR = "no GPU found: on the processor"
 def _memory_for_models() -> tuple[float, str]:
     """Return how many GB of memory a model may take, and of which device. Blocks."""
     total = psutil.virtual_memory().total / GB
-    if sys.platform == "darwin" and platform.machine() == "arm64":
+    if sys.platform == "darwin" and platform.machine() == "arm64":  # Apple's chips have one memory for both
         return total * SHARED_SHARE, "of the memory that processor and graphics share"
     query = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
     try:
@@ -225,7 +226,7 @@ def _memory_for_models() -> tuple[float, str]:
         pass
     if amd := _amd_memory():
         return amd, "on an AMD GPU"
-    return total / 2, PROCESSOR
+    return total / 2, PROCESSOR  # half is for all other programs
 
 
 def _amd_memory(devices: Path = Path("/sys/class/drm")) -> float:

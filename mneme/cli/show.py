@@ -74,10 +74,8 @@ OPERATION_SIGNS = {
 
 @contextmanager
 def printing(as_json: bool = False) -> Iterator[None]:
-    """Print JSON Lines inside the context if requested, else text.
-
-    Output to a file or a pipe has the width of COLUMNS, or 80, whatever the window's width.
-    """
+    """Print JSON Lines inside the context if requested, else text."""
+    # Rich would take the window's width from stdin or stderr: what goes into a pipe must not depend on it
     columns = os.environ.get("COLUMNS", "")
     width = int(columns) if columns.isdigit() and int(columns) else PIPED_COLUMNS
     for each in (console, errors):
@@ -102,7 +100,7 @@ def emit(value: BaseModel | Mapping[str, Any]) -> None:
             text = value.model_dump_json()
         else:
             text = json.dumps(value, ensure_ascii=False, default=str)
-        print(_escaped(text), flush=True)
+        print(_escaped(text), flush=True)  # a program reads each line as it comes; Rich would wrap it
 
 
 def print_rows(found: Any, *, titled: str = "") -> None:
@@ -132,18 +130,12 @@ def shortened(text: str) -> str:
 def print_record(record: BaseModel | Mapping[str, Any]) -> None:
     """Print all fields of a record, and of a record in it, below one another."""
     fields = dict(record)
-    inside = [name for name, each in fields.items() if isinstance(each, BaseModel)]
-    for name in inside:
+    for name in [name for name, each in fields.items() if isinstance(each, BaseModel)]:
         fields |= dict(fields.pop(name))
-    print_table("", ("field", "value"), ((name, _value(each)) for name, each in fields.items()))
-
-
-def _value(value: Any) -> str:
-    """Return the value of a field as text."""
-    cell = "none" if value == {} else cell_of(value)
-    if isinstance(cell, float):
-        return figure(cell)
-    return "–" if cell is None else str(cell)
+    cells = {name: "none" if each == {} else cell_of(each) for name, each in fields.items()}
+    shown = {name: figure(cell) if isinstance(cell, float) else cell for name, cell in cells.items()}
+    rows = ((name, "–" if cell is None else cell) for name, cell in shown.items())
+    print_table("", ("field", "value"), rows)
 
 
 def print_result(result: Any, show: Callable[[Any], object] = print_rows, called: str = "") -> None:
@@ -164,34 +156,33 @@ def print_result(result: Any, show: Callable[[Any], object] = print_rows, called
 def read_file(file: Path, hint: str) -> str:
     """Return the text of a file, its lines ended by `\\n`; `-` is stdin. Raises BadInput, with this hint."""
     try:
-        raw = _whole_stdin() if str(file) == "-" else file.read_bytes()
-        return raw.decode("utf-8-sig").replace("\r\n", "\n")
+        if str(file) != "-":
+            raw = file.read_bytes()
+        else:  # it blocks the loop, where asyncio's handler would only ask for the end: Ctrl-C raises here
+            before = signal.signal(signal.SIGINT, signal.default_int_handler)
+            try:
+                raw = sys.stdin.buffer.read()
+            finally:
+                signal.signal(signal.SIGINT, before)
+        return raw.decode("utf-8-sig").replace("\r\n", "\n")  # as editors on Windows write it
     except OSError as error:
         raise BadInput(f"Cannot read {file}: {error.strerror}.", hint) from error
     except UnicodeDecodeError as error:
         raise BadInput(f"{file} is not UTF-8 text.", hint) from error
 
 
-def _whole_stdin() -> bytes:
-    """Read standard input to its end; Ctrl-C stops at once, where asyncio's handler would wait."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        return sys.stdin.buffer.read()
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 async def from_person(read: Callable[[], T]) -> T:
-    """Return the result of `read` on standard input, in a daemon thread: Ctrl-C ends the process at once."""
+    """Return the result of `read` on standard input; Ctrl-C ends the wait at once."""
     taken = Future[T]()
 
     def take(_stdin: object) -> None:  # holds it: closed while it is read, it would abort Python at its end
-        taken.set_running_or_notify_cancel()
+        taken.set_running_or_notify_cancel()  # else Ctrl-C would cancel it, and `set_result` raise here
         try:
             taken.set_result(read())
         except Exception as error:  # noqa: BLE001  (it is raised where this is awaited)
             taken.set_exception(error)
 
+    # a daemon, since nothing ends a thread that reads: the process would wait for one of the executor's
     Thread(target=take, args=(sys.stdin,), daemon=True).start()
     return await asyncio.wrap_future(taken)
 
@@ -234,7 +225,7 @@ def confirmed(yes: bool) -> bool:
         return yes or Confirm.ask(
             "Erase it? This cannot be undone.", console=errors if prints_json() else console
         )
-    except EOFError:
+    except EOFError:  # Ctrl-D is no yes
         return False
 
 
@@ -270,9 +261,10 @@ def print_lines(text: str) -> None:
 
 
 def print_code(text: str, language: str) -> None:
-    """Print JSON, YAML or a diff in colours, its lines unwrapped, so that it can be copied."""
+    """Print JSON, YAML or a diff in colours."""
     from rich.syntax import Syntax
 
+    # as text: a Syntax would break and pad its lines, and they could not be copied
     console.print(Syntax("", language, background_color="default").highlight(text), soft_wrap=True, end="")
 
 
@@ -313,7 +305,7 @@ def print_beside(label: str, text: str) -> None:
     head = Text.from_markup(label)
     lines = Text.from_markup(text).wrap(console, max(console.width - head.cell_len, MIN_WIDTH)) or [Text()]
     for line in lines:
-        line.rstrip()
+        line.rstrip()  # Rich keeps the space at which it broke the line
         console.print(Text.assemble(head, line), soft_wrap=True)
         head = Text(" " * head.cell_len)
 

@@ -19,7 +19,7 @@ def add(name: Name) -> None:
     emit({"user": name, "key": key})
     if prints_json():
         return
-    print(key)
+    print(key)  # alone on stdout, so that a script can take it; the advice goes to stderr
     errors.print(
         "[dim]Keep this key: it is shown only once. Set it as MNEME_KEY, or send it in x-api-key.[/]"
     )

@@ -87,7 +87,7 @@ def tokens(text: str) -> int:
 
 
 def tokens_of(messages: "Sequence[BaseMessage]") -> int:
-    """Estimate what messages take of the context."""
+    """Estimate the tokens that messages take in the context."""
     seen = TOKENS_PER_PICTURE * pictures_in(messages)
     return seen + sum(TOKENS_PER_MESSAGE + tokens(text_and_calls(message)) for message in messages)
 

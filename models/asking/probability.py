@@ -127,5 +127,5 @@ def likelihood_of(tokens: Tokens) -> float | None:
         for each, first, last in zip(tokens, starts, ends, strict=True)
         if last > begin.end() and first < end  # a token that shares the answer's quote counts whole
     ]
-    # The mean of eq. 1 of Memory Sharing: the product would shrink with the length of the answer.
+    # Per token, where eq. 1 of Memory Sharing has P(¬Y) = 1 - P(Y): a product shrinks with the length.
     return math.exp(sum(inside) / len(inside)) if inside else None

@@ -24,8 +24,8 @@ async def say(
 ) -> AIMessage:
     """Return one reply; the schema is part of the system text, which every provider reads.
 
-    Servers that speak OpenAI's protocol are held to it as well, as far as they hold to it. Raises `Unusable`
-    for a reply that is empty or does not end, `ModelUnavailable` where nobody answers.
+    Servers that speak OpenAI's protocol also get it as `response_format`. Raises `Unusable` for a reply that
+    is empty or does not end, `ModelUnavailable` if no server answers.
     """
     chat = await asyncio.to_thread(_open, provider, name, options)
     asks = "\n\nReply with one JSON object and nothing else. It follows this JSON schema:\n"

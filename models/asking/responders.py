@@ -112,9 +112,7 @@ def in_ollama(who: str) -> str:
 
 
 async def check(who: str) -> None:
-    """Check before any work that a responder can answer; `auto` can, unless MNEME_AUTO names one.
-
-    Asks no question.
+    """Check before any work, and without a question, that a responder can answer.
 
     Raises BadInput for an unknown name, ModelUnavailable if the model is not available, MnemeError if a
     package is missing.
@@ -122,7 +120,7 @@ async def check(who: str) -> None:
     responder = await resolve(who)
     provider, _, name = responder.partition(":")
     if responder == "rules" or responder in prepared or (who.strip() == "auto" and not settings().auto):
-        return
+        return  # `auto` has just found a model that is there, unless MNEME_AUTO names one
     if provider == "ollama":
         known = await catalogue.digests(settings().ollama_url)
         if not {name, f"{name}:latest"} & set(known):
@@ -182,7 +180,7 @@ async def _find_responder(url: str, model: str) -> tuple[str, str]:
     get = f"Get a model: ollama pull {model}"
     try:
         names = await catalogue.digests(url)
-    except catalogue.Refused:  # the usual case on a machine without Ollama: its own hint
+    except catalogue.Refused:  # no Ollama here, which is no fault
         return "rules", f"No Ollama at {url}: answering by rules. {get}"
     except ModelUnavailable as error:
         return "rules", f"{str(error).rstrip('.')}: answering by rules. {error.hint}"

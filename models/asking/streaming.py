@@ -96,7 +96,7 @@ LETTER_RUN = re.compile(r"[^\W\d_]+")
 
 
 class RepetitionDetector:
-    """Watch a stream; `counted` items that numbers alone tell apart may follow each other; None: any."""
+    """Detect endless repetition in a stream; `counted` items may differ only in numbers; None: any number."""
 
     def __init__(self, counted: int | None = None) -> None:
         self.tail = ""
@@ -109,7 +109,7 @@ class RepetitionDetector:
         word = token.strip()
         self._same = self._same + 1 if word == self._last else 1
         self._last = word
-        # As long as the repetitions that `repeats` looks for, and two more that are cut at its ends.
+        # Long enough for the repetitions that `repeats` looks for, at their longest.
         self.tail = (self.tail + token)[-MAX_CYCLE_CHARS * ((self._counted or CYCLES) + 2) :]
         return self._same >= SAME_TOKENS or repeats(self.tail, self._counted)
 

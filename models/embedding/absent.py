@@ -11,7 +11,7 @@ from mneme.core.errors import MnemeError
 
 
 class Package(NamedTuple):
-    """An embedder of the settings whose weights are a Python package, and what runs them."""
+    """An embedder whose weights are a Python package, with the packages that run it."""
 
     kind: str
     model: str
@@ -32,7 +32,7 @@ class Package(NamedTuple):
         return f"The {self.kind} embedder is not installed.", hint
 
     def is_installed(self) -> bool:
-        """Return whether the packaged weights are here, and what runs them."""
+        """Return whether the weights and the packages that run them are installed."""
         return all(find_spec(module) is not None for module in self.modules)
 
     def folder(self) -> Path:
@@ -62,7 +62,7 @@ install_missing = ContextVar[Callable[[Package], bool]]("install_missing", defau
 
 @dataclass(frozen=True)
 class Absent:
-    """A packaged embedder where it is not installed: a ledger is made for it, and searched by words.
+    """Stand in for a packaged embedder that is not installed: its ledger is made, and searched by words.
 
     What needs vectors all the same fails with the hint how to install it.
     """

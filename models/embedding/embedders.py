@@ -154,6 +154,6 @@ def _packaged(package: Package, *, loaded: bool) -> Embedder:
 
 
 def clear_embedders() -> None:
-    """Let go of every opened embedder, so that the next is opened anew."""
+    """Drop all opened embedders, so that the next one is opened anew."""
     with _opening:
         _opened.clear()

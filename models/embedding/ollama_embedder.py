@@ -21,7 +21,7 @@ from mneme.models.ollama.transport import BadVectorsError, persist
 
 RETRIEVE = "Represent this sentence for searching relevant passages: "
 QWEN = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"
-# The first name that occurs in the model's counts, so a longer one stands before what it begins with.
+# The first entry whose name occurs in the model's name is used: a longer name stands before its beginning.
 PREFIXES: tuple[tuple[str, str, str], ...] = (  # (name, before a query, before a document); see their cards
     ("nomic-embed-text", "search_query: ", "search_document: "),
     ("mxbai-embed-large", RETRIEVE, ""),

@@ -16,10 +16,7 @@ CHARS = 1000
 
 
 def pieces(texts: Sequence[str], chars: int) -> list[tuple[int, str]]:
-    """Cut texts into pieces of at most so many characters, between words where there are any.
-
-    Each stands behind the index of its text.
-    """
+    """Cut texts into pieces of at most `chars` characters, between words if possible: (text index, piece)."""
     # As much as fits before white space or the end; of a longer word as much as fits.
     piece = re.compile(rf".{{1,{chars}}}(?=\s|\Z)|.{{1,{chars}}}", re.DOTALL)
     return [(index, part) for index, text in enumerate(texts) for part in piece.findall(text) or [text]]

@@ -172,7 +172,7 @@ def refusal(status: int, said: str, url: str, model: str = "") -> MnemeError:
 
 
 async def digests(url: str) -> dict[str, str]:
-    """Return the digests of the models a server has by their names, quickly or not at all."""
+    """Return the digests of a server's models by name; after GLANCE_TIMEOUT it counts as unreachable."""
     tags = await _request(url, "/api/tags", GLANCE_TIMEOUT)
     try:
         return {model["name"]: model.get("digest", "") for model in tags["models"]}
@@ -195,7 +195,7 @@ async def vocabulary(url: str, model: str) -> dict[str, Any]:
 
 
 async def survey(url: str) -> Server:
-    """Return the whole of what a server has, for `mneme doctor`."""
+    """Return a server's version, its models and what is loaded, for `mneme doctor`."""
     version = (await _request(url, "/api/version", GLANCE_TIMEOUT)).get("version", "")
     models = [
         _facts(name, await _request(url, "/api/show", body={"model": name})) for name in await digests(url)

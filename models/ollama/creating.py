@@ -18,11 +18,9 @@ NOT_IN_NAMES = re.compile(r"[^a-z0-9._-]+")
 
 
 def model_name(team: str, tag: str) -> str:
-    """Return the name under which Ollama has a team's tuned model.
-
-    Ollama's names have few letters; two teams whose names become the same are told apart by a checksum.
-    """
+    """Return the name of a team's tuned model in Ollama."""
     plain = NOT_IN_NAMES.sub("-", team.lower()).strip("-.")[:40]
+    # Ollama allows few characters: two teams whose names become the same are told apart by a checksum.
     mark = "" if plain == team else f"-{hashlib.sha256(team.encode()).hexdigest()[:6]}"
     return f"mneme-{plain}{mark}:{tag}"
 

@@ -12,7 +12,7 @@ from mneme.models.retriever.whole_encoder import WholeEncoder
 def query_encoder(
     learning: Learning, embedder: str, dimension: int, weights: Weights | None = None
 ) -> QueryEncoder:
-    """Open a query encoder that has learned this much; without weights it does as the embedder does.
+    """Return the query encoder for a way of learning; without weights it equals the embedder.
 
     Raises BadInput where the embedder is not in this process and so cannot be fine-tuned whole.
     """

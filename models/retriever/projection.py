@@ -36,7 +36,7 @@ class Projection(QueryEncoder):
 
     @classmethod
     def of(cls, weights: Weights) -> Self:
-        """Return the head that has learned this."""
+        """Return the head with these learned weights."""
         return cls(weights["up"], weights["down"], float(weights["logit"][0]))
 
     def weights(self) -> Weights:

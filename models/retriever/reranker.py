@@ -100,7 +100,7 @@ def _features(texts: Sequence[str], embedded: Matrix) -> Matrix:
 
 
 def _regression(features: Matrix, wanted: Matrix) -> tuple[Matrix, list[float]]:
-    """Return the weights, a row a kind, and the mean loss on the way."""
+    """Return the weights, one row per agent, and the reported mean losses."""
     # A bound on the curvature of the loss: steps of its inverse never overshoot.
     steepest = 0.5 * float(np.linalg.norm(features, 2)) ** 2 + 2 * DECAY
     now = before = np.zeros((wanted.shape[1], features.shape[1]), dtype=np.float32)

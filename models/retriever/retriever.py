@@ -83,7 +83,7 @@ class QueryEncoder(ABC):
 
     @abstractmethod
     def train(self, examples: Examples, seed: int) -> list[float]:
-        """Minimise the loss from here onwards; return that of each epoch. The same seed, the same end."""
+        """Minimise the loss from the current weights; return it for each epoch. All chance is the seed's."""
 
     @abstractmethod
     def weights(self) -> Weights:

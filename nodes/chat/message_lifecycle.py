@@ -108,11 +108,6 @@ async def receive(state: State, runtime: MemoryRuntime) -> Update:
     return {**INITIAL_FIELDS, **message, **outcome}
 
 
-def is_settled(state: State) -> bool:
-    """Return whether the message was remembered before, so that nothing is left to do."""
-    return state["route"] is not None
-
-
 def incoming(state: State, kind: type[IncomingKind], **beside: list[str]) -> IncomingKind:
     """Return the message as the input of a question, with further input in `beside`."""
     preceding, time = state.get("preceding", []), moment(state.get("time", ""))

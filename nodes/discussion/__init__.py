@@ -1,1 +1,1 @@
-"""Steps of a discussion in which each agent has a memory of its own."""
+"""Nodes of a discussion in which each agent has a memory of its own."""

@@ -1,9 +1,8 @@
-"""Memory that is carried across tasks (§6: memories focused on individual experience); only where asked for.
+"""Carry memory across tasks (§6: memories focused on individual experience), only on request.
 
-What an agent's lists hold as a discussion ends is brought into the next one of the same team, marked as
-earlier, the newest, within half of the memory's bound: the rest is for the task at hand. Single texts, such
-as a position or a next step, stand for one task and stay behind; so do the issues that were raised in it,
-and all that rests on something that was corrected or taken back since.
+The newest entries of an agent's lists at the end of a discussion are copied into the next one of the same
+team, marked as earlier. Not carried are single texts, such as a position or a next step, since they belong to
+one task; the issues that were raised in it; and entries that rest on something corrected or retracted since.
 """
 
 from collections.abc import Collection, Mapping
@@ -22,7 +21,7 @@ from mneme.stores.write_gate import near_to_any
 
 EARLIER_PREFIX = "Earlier: "
 MAX_CARRIED_SHARE = 0.5
-"""Share of a memory's bound that carried entries may fill."""
+"""Share of a memory's bound that carried entries may fill; the rest is for the task at hand."""
 
 
 def begun_with(table: Table, role: Role, known: CarriedMemory | None) -> tuple[dict[str, Any], str]:
@@ -48,23 +47,25 @@ async def carry(table: Table, last: int) -> None:
         await carried.keep(role.name, ended, change)
 
 
-def without_issues(memory: Mapping[str, Any], issues: Collection[str]) -> dict[str, Any]:
+def without_issues(memory: dict[str, Any], issues: Collection[str]) -> dict[str, Any]:
     """Return a memory whose lists hold no issue of its discussion."""
-    left = deepcopy(dict(memory))
+    left = deepcopy(memory)
     for _, slot in slots(left):
         if isinstance(slot, list):
+            # An entry may begin with a label such as `Issue raised: `.
             slot[:] = [each for each in slot if not near_to_any(each.partition(": ")[2] or each, issues)]
     return left
 
 
 def carried_into(template: Mapping[str, Any], memory: Mapping[str, Any], limit: int) -> dict[str, Any]:
-    """Return a memory of the template with entries of the other's lists, of each in turn its newest."""
+    """Return a memory of the template with entries of the other's lists, the newest of each list in turn."""
     begun = empty(template)
     lists = [(slot, at(memory, path)) for path, slot in slots(begun) if isinstance(slot, list)]
     known = [(slot, reversed(other)) for slot, other in lists if isinstance(other, list)]
     newest = [[(slot, each) for each in entries if isinstance(each, str) and each] for slot, entries in known]
     for layer in islice(zip_longest(*newest), MAX_ENTRIES // 2):
         for slot, entry in filter(None, layer):
+            # At the front, since newer entries come later in a list; a prefix is not repeated.
             slot.insert(0, f"{EARLIER_PREFIX}{entry.removeprefix(EARLIER_PREFIX)}"[:MAX_ENTRY_CHARS])
             if size(begun) > limit:
                 slot.pop(0)

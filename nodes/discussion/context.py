@@ -21,10 +21,10 @@ from mneme.stores.discussions.discussions import Conversation, Discussion, Discu
 from mneme.stores.discussions.issues import Issue, issues_of
 
 TURN_SHARES = {"contribute": 0.5, "delegate": 0.25, "integrate": 0.75, "evaluate": 0.25}
-"""Length of a turn as a share of the tokens that task and memory leave to turns."""
+"""Length of a turn as a share of the tokens that task and memory leave for turns."""
 MAX_TURN_CHARS = {"contribute": 1500, "delegate": 1500, "integrate": 4000, "evaluate": 1500}
-"""The characters of a turn at most. A model's server bounds texts up to 1,999; a summary needs more, since
-nothing that was proposed may be missing in it."""
+"""Maximum characters of a turn. A model's server enforces bounds up to 1,999; a summary needs more, since no
+proposal may be missing in it."""
 MIN_TURN_CHARS = 400
 
 
@@ -114,8 +114,10 @@ class Table:
         return self.about.memory == "intrinsic"
 
     def room(self, role: Role, count: Count) -> int:
-        """Return the characters of a turn, so that others see it whole: a share of what they have left."""
-        left = self.budget - count(self.about.task) - self.memory_tokens
+        """Return the maximum characters of a turn, a share of the tokens that others have left."""
+        left = (
+            self.budget - count(self.about.task) - self.memory_tokens
+        )  # its readers' memories have this bound, too
         part = part_of(self.team, role.name)
         return max(
             MIN_TURN_CHARS, min(MAX_TURN_CHARS[part], round(CHARACTERS_PER_TOKEN * left * TURN_SHARES[part]))
@@ -170,6 +172,6 @@ class Table:
         async for turn in self.conversation.newest_first(upto):
             turns.append(turn)
             enough -= count(str(turn))
-            if enough < 0:
+            if enough < 0:  # read backwards, so that a long discussion is not read whole for each turn
                 break
         return turns[::-1]

@@ -45,7 +45,7 @@ async def document(state: State, runtime: DiscussionRuntime) -> Update:
     lacks = lacking(outlined, parts)
     file = {} if lacks else filed(outlined, parts)
     if not (lacks or complaint):
-        check(outlined, file)
+        check(outlined, file)  # raises BadAnswer: the file has a schema of its own, beside the question's
     lacks = " ".join(filter(None, (lacks, complaint)))
     if file and MINUTES not in file:
         file[MINUTES] = await _minutes(state, table, who)
@@ -94,7 +94,7 @@ async def ask_approval(state: State, runtime: DiscussionRuntime) -> Update:
     """Wait for a person's approval; remarks become a turn, which at least one more round discusses."""
     table = await Table.of(state["discussion_id"], runtime)
     said = await table.conversation.get(state["turn"] + 1)
-    if said is None:
+    if said is None:  # else the remarks are stored already: this step was killed after them
         about = f"{table.team.document.name} of the discussion {table.about.id}: approve it?"
         shown = {name: value for name, value in state.items() if name in ENDING_FIELDS}
         shown |= action("finalise", about, Approval(approve=True), ("approve", "reject"))
@@ -112,7 +112,7 @@ async def ask_approval(state: State, runtime: DiscussionRuntime) -> Update:
             )
         )
     update = heard(said, state, runtime)
-    bound = max(state["bound"], said.number + round_of(table.team))
+    bound = max(state["bound"], said.number + round_of(table.team))  # all discuss the remarks once at least
     return update | {"accepted": {}, "finalize": False, "ended": "", "speaker": "", "bound": bound}
 
 
@@ -128,7 +128,7 @@ async def close(state: State, runtime: DiscussionRuntime) -> Update:
     told = {name: value for name, value in state.items() if name in {*ENDING_FIELDS, "answered_by"}}
     told |= {"turns": state["turn"], "complaints": state.get("complaints", []), "tokens": tokens}
     ended = table.about.model_copy(update=told)
-    await carry(table, state["turn"])
+    await carry(table, state["turn"])  # once for each discussion, also where this step is replayed
     await table.discussions.close(ended)
     runtime.stream_writer({"step": "close", "discussion": table.about.id, "ended": state["ended"]})
     return {"tokens": tokens}

@@ -16,11 +16,11 @@ from mneme.stores.discussions.agent_memory import MemoryVersion
 MEMORY_SHARE = 0.6
 """Share of proposals and memories in the tokens that the task leaves; the newest turns get the rest."""
 MIN_ENTRY_CHARS = 160
-"""The characters to which entries are shortened at most: what an item is, and its choice, stand first."""
+"""Minimum characters of a shortened entry: an item's name and choice stand at its beginning."""
 LENGTH_STEP = 16
-"""Characters to which the length of shortened entries is found."""
+"""Precision of the length of shortened entries, in characters."""
 REWRITTEN_SHARE = 0.6
-"""The share of the shorter entry's words from which on an entry is another one, rewritten."""
+"""Share of the shorter entry's words that two entries have in common if one rewrites the other."""
 PROPOSALS = ("Proposals that were accepted, as last worded", "Proposals that nobody else accepted")
 TOPIC_WORD = re.compile(r"\w{3,}|\d+")
 
@@ -53,6 +53,7 @@ def expert_lines(
         [Line(f"{title}, {slot}", entry, said) for slot, entry, said in _lines(kept)]
         for title, kept in histories
     ]
+    # One entry of each agent in turn: if room ends, it ends for all agents alike.
     in_turn = [line for layer in zip_longest(*remembered) for line in layer if line]
     tiers.append([line for line in in_turn if not repeats(line.entry, proposals)])
     shown, is_cut = dict[str, list[str]](), False
@@ -95,13 +96,14 @@ def _fair_length(lines: Sequence[Line], room: float, count: Count) -> int:
     def lacks_room(length: int) -> bool:
         return headings + sum(count(f"{line.within(length)}\n") for line in lines) > room
 
+    # Longer entries need more room, so the first length that lacks it is found by bisection.
     return lengths[max(bisect_left(lengths, True, key=lacks_room) - 1, 0)]
 
 
 def _lines(history: Sequence[MemoryVersion]) -> Iterator[tuple[str, str, list[int]]]:
     """Yield the slots and entries of a memory, each with the turns after which it was written or rewritten.
 
-    Entries carried in from an earlier discussion were not said in this one and are left out.
+    Entries that were carried from an earlier discussion are left out.
     """
     turns = dict[str, list[int]]()
     for version in history:
@@ -113,7 +115,7 @@ def _lines(history: Sequence[MemoryVersion]) -> Iterator[tuple[str, str, list[in
         }
     for path, slot in slots(history[-1].memory):
         for entry in held(slot):
-            if said := [turn for turn in turns[entry] if turn]:
+            if said := [turn for turn in turns[entry] if turn]:  # turn 0: the memory began with it
                 yield ".".join(path), " ".join(entry.split()), said
 
 

@@ -7,12 +7,12 @@ What the paper leaves open, and deviations:
   accept in the turn in which it proposes something, not in one in which it raises an issue. There is no
   consensus while an issue is unanswered.
 - The writer of the document has not spoken (§5, DJE): it reads what all agents remember (`experts.py`).
-- Of a turn that stays unusable the words are kept where they can be used, and nothing of what it decides;
-  else its speaker passes. What would be the third pass in a row stops the discussion.
+- If a reply stays unusable, its message is kept if possible, and none of its decisions; else its speaker
+  passes. A third pass in a row stops the discussion.
 - A person's turn updates the memory of the role that the person speaks for, like any output of that role.
-- Turns and memories are in the ledger; the state holds no more than names and numbers, so that checkpoints
-  grow linearly with the turns. A thread that is forked from an old checkpoint replays what was said then; to
-  go another way, begin another discussion.
+- Turns and memories are in the ledger; the state holds only names and numbers, so that checkpoints grow
+  linearly with the turns. A thread that is forked from an old checkpoint therefore replays the stored turns;
+  for another course, begin another discussion.
 """
 
 import asyncio
@@ -57,7 +57,6 @@ from mneme.prompts.discussion.intrinsic_memory import (
 from mneme.prompts.prompt import Prompt
 from mneme.stores.discussions.agent_memory import CarriedMemories
 from mneme.stores.discussions.discussions import Discussion, Ending, Raised, Turn, check_id
-from mneme.stores.discussions.issues import Issue
 from mneme.stores.ledger.records import Change
 
 PASSED_TURN = "(no usable reply)"
@@ -70,7 +69,7 @@ async def open(state: State, runtime: DiscussionRuntime) -> Update:
     """Check task, team and bounds before any model is asked; store them, and begin every agent's memory."""
     team = await asyncio.to_thread(team_given, state.get("team") or "data_pipeline")  # it reads a file
     task = said_in(state["messages"]).text if state.get("messages") else str(state.get("task") or "").strip()
-    discussion_id = check_id(state.get("discussion_id") or uuid4().hex)
+    discussion_id = check_id(state.get("discussion_id") or uuid4().hex)  # names a folder, too
     await _check(task, team, runtime)
     context, talks = runtime.context, discussions_of(runtime)
     carried = CarriedMemories(ledger_of(runtime), talks.owner, team.name)
@@ -88,7 +87,7 @@ async def open(state: State, runtime: DiscussionRuntime) -> Update:
         shared=await look_up(runtime, task, "expert", but=["agreement"]),
         carried=list(dict.fromkeys(name for each in brought.values() for name in each.made_from)),
     )
-    about = await talks.open(begun)
+    about = await talks.open(begun)  # a known id: as it was begun, whatever the context says
     table = await Table.of(about.id, runtime)
     for role in table.team.roles if table.is_intrinsic else ():
         filled, reason = begun_with(table, role, brought.get(role.name) if about.carry else None)
@@ -118,7 +117,7 @@ async def open(state: State, runtime: DiscussionRuntime) -> Update:
 
 
 async def _check(task: str, team: Team, runtime: DiscussionRuntime) -> None:
-    """Raise BadInput, naming the field, for what could only fail later, in the middle of a discussion."""
+    """Raise BadInput, naming the field, for faults that would fail in the middle of a discussion."""
     context = runtime.context
     if not task:
         raise BadInput("task: it is empty.", "Say what the team is to discuss.")
@@ -157,11 +156,12 @@ async def select(state: State, runtime: DiscussionRuntime) -> Update:
     table = await Table.of(state["discussion_id"], runtime)
     unanswered = [str(each) for each in await table.unsettled(state["turn"]) if each.status == "open"]
     goes_round = not isinstance(table.team.speakers, Delegated)
+    # With a delegate only its FINALIZE ends the discussion (algorithm 2).
     settled = goes_round and not (_outstanding(state, table) or unanswered)
     ended: Ending = "turn limit" if state["turn"] >= state["bound"] else ""
     if ended := "consensus" if state["finalize"] or settled else ended:
         return {"ended": ended, "speaker": table.team.document.by}
-    following = sigma(table.team, Floor(state["speaker"], state["worker_counter"]))
+    following = sigma(table.team, Floor(state["speaker"], state["worker_counter"]))  # algorithm 2
     return {"speaker": following.speaker, "worker_counter": following.worker_counter}
 
 
@@ -232,8 +232,7 @@ async def _spoken(number: int, state: State, table: Table) -> Turn:
 async def _words_alone(turn: Turn, message: str, bad: BadAnswer, table: Table) -> Update:
     """Return the turn of an unusable reply: its message alone, or a passed turn.
 
-    What it would have accepted, raised or answered is unknown. So an expert's message counts as a change of
-    the solution, and the others are asked again. Raises the error if the last turns were passed, too.
+    Raises the error if the last MAX_PASSES turns were passed, too.
     """
     before = await table.conversation.between(max(turn.number - MAX_PASSES, 1), turn.number - 1)
     if not message and len(before) == MAX_PASSES and all(each.passed for each in before):
@@ -242,6 +241,7 @@ async def _words_alone(turn: Turn, message: str, bad: BadAnswer, table: Table) -
     return {
         "message": message or PASSED_TURN,
         "passed": not message,
+        # What it decided is unknown, so it counts as a change: the others are asked again.
         "changes": bool(message) and part_of(table.team, turn.speaker) == "contribute",
         "complaint": f"Turn {turn.number}: {bad} Of this turn {kept}.",
     }
@@ -250,7 +250,7 @@ async def _words_alone(turn: Turn, message: str, bad: BadAnswer, table: Table) -
 def _raised(value: Raising, table: Table) -> list[Raised]:
     """Return the issues of an answer, each once, with the names of the roles that each concerns."""
     names = {role.title: role.name for role in table.team.roles}
-    said = {each.about: dict.fromkeys(each.concerns) for each in value.raises}
+    said = {each.about: dict.fromkeys(each.concerns) for each in value.raises}  # each once, in order
     concerned = {
         about: [names[title] for title in titles if title in names] for about, titles in said.items()
     }
@@ -284,6 +284,8 @@ async def hear(state: State, runtime: DiscussionRuntime) -> Update:
     if said is None:
         window = await table.shown_to(role, state["turn"])
         issues = await table.unsettled(state["turn"])
+        is_agreed = not _outstanding(state, table) and all(issue.status != "open" for issue in issues)
+        may_finalize = is_agreed and part_of(table.team, role.name) == "delegate"
         question = {
             "role": role.title,
             "task": window.task,
@@ -292,19 +294,15 @@ async def hear(state: State, runtime: DiscussionRuntime) -> Update:
             "turns": window.turns,
             "outstanding": await table.outstanding(_outstanding(state, table), state["turn"]),
             "issues": {str(issue.number): str(issue) for issue in issues},
-            "may_finalize": _may_end(role, state, table, issues),
+            "may_finalize": may_finalize,
             **action("speak", f"Speak as the {role.title}.", PersonTurn(), ("edit",)),
         }
         spoken = ask_person(question, PersonTurn)
-        spoken.finalize = spoken.finalize and _may_end(role, state, table, issues)
+        # A client may send what the question does not allow; a person is not asked again for that.
+        spoken.finalize = spoken.finalize and may_finalize
         spoken.answers = [each.number for each in issues if each.number in (spoken.answers or [])]
         said = await table.conversation.add(_by_person(spoken, role, window, state["turn"] + 1, table))
     return heard(said, state, runtime)
-
-
-def _may_end(role: Role, state: State, table: Table, issues: list[Issue]) -> bool:
-    is_agreed = not _outstanding(state, table) and all(issue.status != "open" for issue in issues)
-    return part_of(table.team, role.name) == "delegate" and is_agreed
 
 
 def _by_person(spoken: PersonTurn, role: Role, window: Window, number: int, table: Table) -> Turn:
@@ -351,6 +349,7 @@ async def update(state: State, runtime: DiscussionRuntime) -> Update:
         if room < 0:
             break
         shown.insert(0, str(other))
+    # The memory is updated from one text, so it also says what the turn's fields say and its words do not.
     raised = [f"Issue raised: {each.about}" for each in turn.raises if each.about not in turn.message]
     is_silent = turn.accept and "accept" not in turn.message.lower()
     output = "\n".join([turn.message, *raised, *["I accept the solution as it stands."] * is_silent])

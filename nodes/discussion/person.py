@@ -1,7 +1,7 @@
 """Questions to a person in a discussion, and the forms of the answers.
 
-Questions are worded so that Studio, the command line, agent-inbox and agent-chat-ui can each show them; an
-answer that says nothing is asked for again, with the reason.
+Studio, the command line, agent-inbox and agent-chat-ui can show the questions. After an empty answer the
+question is asked again, with the reason.
 """
 
 from typing import Any, ClassVar, TypeVar
@@ -36,7 +36,7 @@ class PersonTurn(BaseModel):
 
     @staticmethod
     def fields_of(given: PersonAnswer) -> dict[str, Any]:
-        """Return a client's answer as fields: words are what is said; who ignores the turn passes it."""
+        """Return a client's answer as fields: words are the message; to ignore the turn passes it."""
         if given.kind == "ignore" and not given.text:
             return {"message": "I have nothing to add.", "changes": False}
         return given.args or {"message": given.text}
@@ -59,7 +59,7 @@ class Approval(BaseModel):
     def fields_of(given: PersonAnswer) -> dict[str, Any]:
         """Return a client's answer as fields: words are remarks; to ignore the document decides nothing."""
         if given.kind in {"edit", "ignore"}:
-            return given.args
+            return given.args  # empty for `ignore`: the question is asked again
         return {"approve": given.kind == "accept", "remarks": given.text}
 
 

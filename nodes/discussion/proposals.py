@@ -1,7 +1,7 @@
 """The proposals of a discussion, read from its turns: the latest wording by name, and who accepts it.
 
-As with issues, nothing is stored beside the turns. A proposal is a text in the form that agents are asked
-for, `Name (choice) because …`; in any other form it is only in the speaker's memory.
+As for issues, nothing is stored beside the turns. A proposal is a text in the form that agents are asked for,
+`Name (choice) because …`; a text in another form is only in the speaker's memory.
 """
 
 from collections.abc import Iterable
@@ -49,12 +49,13 @@ def proposals_of(turns: Iterable[Turn]) -> list[Proposal]:
             standing[name.lower()] = Proposal(
                 name=name,
                 choice=choice,
+                # Without what the pattern needs before the name, such as a list's mark.
                 wording=" ".join(item[0][item.start("name") - item.start() :].split()),
                 by=older.by if older and is_same else turn.title,
                 turns=sorted({*(older.turns if older else ()), turn.number}),
                 accepted=[*older.accepted] if older and is_same else [],
             )
-        if turn.accept:
+        if turn.accept:  # after its own proposals, which it accepts as well
             for each in standing.values():
                 each.accepted = [*dict.fromkeys([*each.accepted, turn.title])]
     return list(standing.values())

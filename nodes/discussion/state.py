@@ -69,7 +69,7 @@ class State(Given, Result, total=False):
 
 
 def heard(turn: Turn, state: State, runtime: DiscussionRuntime) -> Update:
-    """Count a turn with its acceptance; it ends the acceptances of those whom what it raises concerns."""
+    """Count a turn with its acceptance, and end the acceptances of the roles that its issues concern."""
     revoked = turn.revokes(state["accepted"])
     kept = {name: accepts for name, accepts in state["accepted"].items() if name not in revoked}
     runtime.stream_writer({"step": "turn", **turn.model_dump()})

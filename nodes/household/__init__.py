@@ -1,1 +1,1 @@
-"""Steps of household tasks: MiTa and the methods it is compared with."""
+"""Nodes of household tasks: MiTa and the methods that it is compared with."""

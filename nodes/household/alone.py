@@ -1,7 +1,7 @@
 """Shared steps of the decentralised methods: each member decides from its own beliefs alone.
 
-A member decides when its plan is over, when it was told something, and when it sees a thing of the task that
-it did not know; else it goes on. Where only one action is possible (both hands full: put) nobody is asked.
+A member decides when its plan has ended, when it receives a message, and when it sees a new thing of the
+task; else its plan continues. If only one action is possible (both hands full: put), no model is asked.
 """
 
 import asyncio
@@ -21,7 +21,6 @@ from mneme.nodes.household.counters import Counters, lapse
 from mneme.nodes.household.household_state import (
     HouseholdState,
     Update,
-    as_json,
     beliefs_of,
     plans_of,
     stream_line,
@@ -38,7 +37,7 @@ Choice = TypeVar("Choice", coela.Choice, proagent.Plan)
 
 
 class AloneState(HouseholdState, total=False):
-    """The household's state, and what each member knew of when it last decided."""
+    """The household's state, and the things that each member knew at its last decision."""
 
     known: list[list[int]]
 
@@ -71,7 +70,7 @@ class Minds:
         """Return one member's knowledge and possible actions."""
         beliefs, plan, episode = self.beliefs[number], self.plans[number], self.world.episode
         centers = self.world.layout.centers
-        met = [  # the teammates as they were last seen, in the middle of that room
+        met = [  # teammates as last seen; positions in a room are not stored, so its middle
             Worker(
                 number=other,
                 name=AGENT_NAMES[other],
@@ -105,7 +104,7 @@ class Minds:
     ) -> tuple[dict[int, Choice], dict[int, Option], Update]:
         """Ask members that have a choice for their next action; return answers, actions and the update.
 
-        In a lapse an action is drawn; without a usable answer it is what is under way, or nearest.
+        In a lapse an action is drawn; without a usable answer it is the one under way, or the nearest.
         """
         context, answers = runtime.context, Answers()
         asked = {number: each for number, each in given.items() if len(each.options) > 1}
@@ -114,16 +113,17 @@ class Minds:
         for number, view in given.items():
             option = made[number].option if number in made else fallback(view.options)
             marks = (context.seed, self.world.steps, number, "member")
+            # A member without a usable answer has its fallback, and no lapse besides.
             drawn = lapse(context.member_lapses, len(view.options), *marks) if number in made else None
             choices[number] = view.options[option if drawn is None else drawn]
         return made, choices, self.decided(choices, runtime, **answers.fallbacks) | answers.update
 
     def decided(self, choices: dict[int, Option], runtime: HouseholdRuntime, **more: Any) -> Update:
-        """Return everybody's actions: of those who chose, their choice; the others continue."""
+        """Return the actions of all members: the choices of those that chose; the others continue."""
         shown = {AGENT_NAMES[number]: str(option) for number, option in choices.items()}
         going = {number: plan.macro for number, plan in enumerate(self.plans) if plan is not None}
         macros = going | {number: macro_of(option) for number, option in choices.items()}
-        everybody = [as_json(macros[number]) for number in range(len(self.members))]
+        everybody = [macros[number] for number in range(len(self.members))]
         line = stream_line(runtime, self.world.steps, step="plan", choices=shown, **more)
         return {"decided": everybody, "known": self.known, **line}
 
@@ -143,7 +143,7 @@ class Answers:
         async def answer(each: Given) -> Value | None:
             try:
                 got = await ask(question, each, who)
-            except BadAnswer as bad:
+            except BadAnswer as bad:  # the episode goes on: only this member falls back
                 self.lost.append(str(bad))
                 return None
             self.by.append(got.responder)
@@ -155,7 +155,7 @@ class Answers:
 
     @property
     def update(self) -> Update:
-        """Return who answered, and one fallback for each answer that stayed unusable, for the state."""
+        """Return the update for the state: who answered, and the number of fallbacks."""
         return {"counters": Counters(fallbacks=len(self.lost)), "answered_by": self.by}
 
     @property
@@ -165,7 +165,7 @@ class Answers:
 
 
 def fallback(options: Sequence[Option]) -> int:
-    """Choose without an answer: go on with what is under way, else do what is nearest."""
+    """Choose without an answer: continue the action under way, else take the nearest."""
     return min(range(len(options)), key=lambda number: options[number].reluctance)
 
 

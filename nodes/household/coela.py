@@ -4,12 +4,12 @@ Each agent is by itself: memory (the semantic map and the progress are its belie
 a communication module that drafts a message before every decision, and a planner that chooses among the
 possible actions, of which sending that message is one. A message costs its sender's step.
 
-Two deviations, both in its favour: an agent also decides anew when it is told something or comes to see a
-thing of the task (the published one goes on with its plan), as MiTa's members may; and it is shown the
-latest `DIALOGUE` messages of each teammate, where the published prompt holds 3 in all, of two agents.
+Two deviations, both in its favour: an agent also decides anew when it receives a message or sees a new thing
+of the task (the published one continues its plan), as MiTa's members may; and it is shown the latest
+`DIALOGUE` messages of each teammate, where the published prompt has 3 in all, of two agents.
 
 An answer that stays unusable costs no episode: without a usable draft the agent says nothing, without a
-usable choice it goes on with what is under way or does what is nearest; both are counted as fallbacks.
+usable choice it continues its action or takes the nearest one; both are counted as fallbacks.
 """
 
 from mneme.environments.household.scene import AGENT_NAMES
@@ -59,7 +59,7 @@ async def communicate(state: State, runtime: HouseholdRuntime) -> Update:
     if answers.lost:
         runtime.stream_writer({"step": "communicate", **answers.fallbacks})
     return {
-        "drafts": {str(number): each.message.strip() for number, each in drafts.items()},
+        "drafts": {str(number): each.message.strip() for number, each in drafts.items()},  # keys as in JSON
         **answers.update,
     }
 
@@ -68,7 +68,12 @@ async def communicate(state: State, runtime: HouseholdRuntime) -> Update:
 async def plan(state: State, runtime: HouseholdRuntime) -> Update:
     """Let each deciding member choose its next action, which may be sending its message."""
     minds = Minds(state, runtime.context.window)
-    given = {number: _planning(state, minds, number) for number in state["deciding"]}
+    given = dict[int, Planning]()
+    for number in state["deciding"]:  # sending its draft is one of its actions, and costs a step
+        situation, message = _situation(state, minds, number), state["drafts"].get(str(number), "")
+        sending = [Option(kind="send_message", text=message, steps=1)] if message else []
+        options = [*situation.options, *sending]
+        given[number] = Planning(**dict(situation) | {"options": options}, message=message)
     _, choices, update = await minds.choose(choose_action, given, runtime)
     return {**update, **_spoken(state, minds, choices)}
 
@@ -81,7 +86,7 @@ def _situation(state: State, minds: Minds, number: int) -> Situation:
     others = teammates(number, minds.members)
     dialogue = state["dialogues"][number]
     said = ([line for line in dialogue if line.startswith(f"{name} at ")] for name in AGENT_NAMES)
-    latest = [line for lines in said for line in lines[-DIALOGUE:]]
+    latest = [line for lines in said for line in lines[-DIALOGUE:]]  # of each; shown in the original order
     return Situation(
         **dict(minds.view(number)),
         name=AGENT_NAMES[number],
@@ -90,15 +95,6 @@ def _situation(state: State, minds: Minds, number: int) -> Situation:
         team=minds.team(number),
         dialogue=[line for line in dialogue if line in latest],
     )
-
-
-def _planning(state: State, minds: Minds, number: int) -> Planning:
-    """Return the planner's input: the possible actions, and sending the draft as one of them."""
-    situation = _situation(state, minds, number)
-    message = state["drafts"].get(str(number), "")
-    sending = [Option(kind="send_message", text=message, steps=1)] if message else []
-    options = [*situation.options, *sending]
-    return Planning(**dict(situation) | {"options": options}, message=message)
 
 
 def _spoken(state: State, minds: Minds, choices: dict[int, Option]) -> Update:

@@ -13,7 +13,7 @@ Setting = Literal["symbolic", "visual"]
 
 
 class HouseholdContext(OwnedByTeam, SharesMemory):
-    """Who plays, who answers, and what of the architecture is switched on."""
+    """The models of members and manager, and the parts of the architecture that are switched on."""
 
     member: str = responder("The members' model.")
     manager: str = responder("The manager's model.")

@@ -56,7 +56,7 @@ def with_counters(node: Node) -> Node:
             calls=asked["calls"],
             prompt_tokens=asked["prompt_tokens"],
             reply_tokens=asked["reply_tokens"],
-            repaired=asked["calls"] - asked["questions"],
+            repaired=asked["calls"] - asked["questions"],  # each further call of a question is a repair
         )
         return {**update, "counters": sum_counters(update.get("counters", {}), took)}
 
@@ -64,6 +64,7 @@ def with_counters(node: Node) -> Node:
 
 
 def lapse(share: float, options: int, *marks: Any) -> int | None:
-    """Return a possible choice at random in this share of the cases, decided by the marks; else nothing."""
+    """Return a random option in this share of the cases, seeded by the marks; else None."""
+    # Drawn from the marks alone, so that a replayed step draws the same.
     chance = Random(":".join(str(mark) for mark in marks))  # noqa: S311
     return chance.randrange(options) if options and chance.random() < share else None

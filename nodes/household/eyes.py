@@ -1,4 +1,4 @@
-"""Ask a vision model what agents have before their eyes, from the thread in which the household is played."""
+"""Ask a vision model about the frames that agents see, from the thread in which the household is played."""
 
 import asyncio
 from collections.abc import Sequence
@@ -53,13 +53,14 @@ class Eyes:
         """Return the objects in the boxes of each picture; none if no answer was usable."""
         if self._is_closed:
             raise CancelledError
+        # In the run's loop, since the model's client and gate belong to it, not to the world's thread.
         self._asked = asyncio.run_coroutine_threadsafe(self._all(pictures), self._loop)
         found: Sequence[list[RecognisedBox] | None] = self._asked.result()
         return found
 
     def close(self) -> None:
-        """Stop asking: the thread's caller is gone."""
-        self._is_closed = True
+        """Stop asking, since the thread's caller was cancelled."""
+        self._is_closed = True  # the thread cannot be cancelled: its next frame ends it
         if self._asked is not None:
             self._asked.cancel()
 
@@ -83,7 +84,7 @@ class Eyes:
 
 
 def frame_of(picture: "Picture") -> Frame:
-    """Return the question's words for a picture."""
+    """Return the question's input for a picture."""
     from mneme.environments.household.visual.recognition import PICTURE, look_of  # noqa: PLC0415  (an extra)
 
     return Frame(
@@ -97,7 +98,7 @@ def frame_of(picture: "Picture") -> Frame:
 
 
 def _recognised(marked: Marked, kinds: dict[str, str]) -> "RecognisedBox":
-    """Return an answer as the world takes it: what does not belong to a class is left out."""
+    """Return an answer in the world's form, without fields that do not apply to its class."""
     from mneme.environments.household.visual.perception import RecognisedBox  # noqa: PLC0415  (an extra)
 
     kind = kinds.get(marked.what, OTHER)

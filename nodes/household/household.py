@@ -56,6 +56,7 @@ async def begin(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
         drawn = (asked["seed"], asked["category"] or None, asked["agents"])
         episode = await asyncio.to_thread(generate, *drawn)
     given = as_json(episode)
+    # Else a caller could make the server send requests to addresses inside its network.
     if runtime.server_info is not None and runtime.context.simulator:
         raise BadInput("simulator: a server calls no addresses.", "Play on the machine of the simulator.")
     world = await asyncio.to_thread(_new_world, episode, runtime.context)
@@ -63,7 +64,7 @@ async def begin(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     runtime.stream_writer({"step": "begin", "episode": given})
     return {
         "episode": given,
-        "digest": sha256(episode.model_dump_json().encode()).hexdigest(),
+        "digest": sha256(episode.model_dump_json().encode()).hexdigest(),  # the key of `episode_of`'s cache
         "world": world.state(),
         "members": [Member(beliefs=as_json(each), plan=None, history=[], heard=[]) for each in beliefs],
         "finds": {},
@@ -96,13 +97,13 @@ async def perceive(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     """Let each member take in what it sees, and note where things of the task were found."""
     eyes = Eyes.of(runtime.context)
     world, beliefs = world_of(state, eyes), beliefs_of(state["members"])
-    finds = dict(state["finds"])
+    finds = dict(state["finds"])  # the first place counts: later ones are where the team put the thing
     seen = await _with_eyes(eyes, lambda: [world.observe(number) for number in range(len(beliefs))])
     for known, observation in zip(beliefs, seen, strict=True):
         known.update(observation)
         for thing in known.objects():
             if thing.relation != "held by":  # note its container's class, or its room
-                holder = known.things.get(thing.holder or -1)
+                holder = known.things.get(thing.holder or -1)  # no thing has that id
                 inside = holder.name if holder and holder.category == "container" else ""
                 finds.setdefault(str(thing.id), inside or known.rooms.get(thing.room, ""))
     words, over = [known.words() for known in beliefs], world.done or world.steps >= World.LIMIT
@@ -147,8 +148,9 @@ async def execute(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
     world, beliefs = world_of(state, eyes), beliefs_of(state["members"])
     plans = []  # an unchanged decision continues its plan
     for current, decided in zip(plans_of(state), state["decided"], strict=True):
-        macro = Macro.model_validate(decided)
-        plans.append(current if current and current.macro == macro else Plan.of(macro, world.episode.goals))
+        is_same = current and current.macro == decided
+        plans.append(current if current and is_same else Plan.of(decided, world.episode.goals))
+    # Before the run, since it counts what was open or seen at the decision.
     went = _duplication(state, plans, beliefs, world)
     events, frames = await _with_eyes(eyes, lambda: _run(world, plans, beliefs))
     went |= {
@@ -168,10 +170,7 @@ async def execute(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
 
 
 def _run(world: World, plans: list[Plan], beliefs: Sequence[Beliefs]) -> tuple[list[Event], list[Frame]]:
-    """Advance until a plan is over or a thing of the task is seen for the first time.
-
-    A plan that fails before its first step costs its member one step, so that every round advances.
-    """
+    """Advance until a plan is over or a thing of the task is seen for the first time."""
     known = {thing.id for each in beliefs for thing in each.objects()}
 
     def something_new(_: World) -> bool:
@@ -180,6 +179,7 @@ def _run(world: World, plans: list[Plan], beliefs: Sequence[Beliefs]) -> tuple[l
     events, frames = advance(world, plans, beliefs, stop=something_new)
     if frames or world.done or world.steps >= World.LIMIT:
         return events, frames
+    # A plan that failed before its first step costs one step, or such rounds would repeat for ever.
     idle = {event.agent for event in events}
     able = [Plan.of(WAIT_MACRO, world.episode.goals) if n in idle else plan for n, plan in enumerate(plans)]
     more, frames = advance(world, able, beliefs, most=1)
@@ -203,14 +203,15 @@ def _after(
 def _history(member: Member, plan: Plan, how: str, before: int) -> list[str]:
     """Add the result of a plan, and of an interrupted plan that it replaced."""
     history, begun = list(member["history"]), before
+    # Read from the state, since the run has counted its steps in `plan`, which may be the same plan.
     old = Plan.model_validate(member["plan"]) if member["plan"] else None
     if old is not None and old.steps:
         history = [entry for entry in history if not is_under_way(entry)]
-        if old.macro == plan.macro:
+        if old.macro == plan.macro:  # continued over several rounds: one entry for all of them
             begun -= old.steps
         else:
             history.append(f"from step {before - old.steps} to {before}: {old.macro}: interrupted")
-    if not plan.steps:
+    if not plan.steps:  # it failed at once, or what it is for was done already
         how = "needed no step" if how == DONE else how
         return [*history, f"at step {before}: {plan.macro}: {how}"] if how else history
     if not how:
@@ -232,7 +233,7 @@ def _duplication(
     for number, (old, plan) in enumerate(zip(plans_of(state), plans, strict=True)):
         kind, target = plan.macro.kind, plan.macro.target
         if old is not None and old.macro == plan.macro:
-            continue
+            continue  # counted in the round in which it was decided
         others = [*claims[:number], *claims[number + 1 :]]
         went["conflicts"] += claims[number] is not None and claims[number] in others
         is_open = kind == "gocheck" and target in world.open

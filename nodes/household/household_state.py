@@ -1,7 +1,7 @@
 """State of a household team between its steps, for every method.
 
-The apartment does not change, so the state holds it once, as given; what does change is small (`World.state`
-and each member's beliefs).
+The apartment does not change, so the state holds it once, as given; what changes is small: `World.state` and
+the beliefs of each member.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,13 @@ from typing_extensions import TypedDict
 from mneme.environments.fields import described
 from mneme.environments.household.beliefs import Beliefs
 from mneme.environments.household.episode import GOAL_CATEGORIES, MAX_AGENTS, Episode, parse_episode
-from mneme.environments.household.macro import Plan
+from mneme.environments.household.macro import Macro, Plan
 from mneme.environments.household.virtualhome.world import VirtualHomeWorld
 from mneme.environments.household.world import World
 from mneme.nodes.household.context import HouseholdRuntime
 from mneme.nodes.household.counters import Counters, sum_counters
 from mneme.nodes.household.eyes import Eyes
+from mneme.nodes.workflow import Typed
 from mneme.stores.ledger.records import MAX_INT
 
 if TYPE_CHECKING:  # what renders is an extra
@@ -98,7 +99,7 @@ class HouseholdState(Task, Ending, total=False):
     world: dict[str, Any]
     members: list[Member]
     finds: dict[str, str]
-    decided: list[dict[str, Any]]
+    decided: Annotated[list[Macro], Typed]
     round: int
     over: bool
     lines: Annotated[list[dict[str, Any]], add]
@@ -108,7 +109,7 @@ Update = dict[str, Any]
 
 
 def stream_line(runtime: HouseholdRuntime, at: int, **line: Any) -> Update:
-    """Stream a decision or steps, with the step at which it was told, and keep it for the replay."""
+    """Stream a line about a decision or steps, with its step, and keep it for the replay."""
     line["at"] = at
     runtime.stream_writer(line)
     return {"lines": [line]}
@@ -119,7 +120,7 @@ class _Given:
     """An episode as the state holds it, known by its digest."""
 
     digest: str
-    episode: Mapping[str, Any] = field(compare=False)
+    episode: Mapping[str, Any] = field(compare=False)  # a dict has no hash, and a cache needs one
 
 
 @lru_cache(maxsize=64)
@@ -128,12 +129,12 @@ def _parsed(given: _Given) -> Episode:
 
 
 def episode_of(state: HouseholdState) -> Episode:
-    """Return the episode, read once in a process however often a node needs it."""
+    """Return the episode, parsed once in a process."""
     return _parsed(_Given(state["digest"], state["episode"]))
 
 
 def world_of(state: HouseholdState, eyes: Eyes | None = None) -> World:
-    """Return the world as the state has it; `eyes` recognise what comes into view."""
+    """Return the world of a state; `eyes` recognise what comes into view."""
     if where := state["world"].get("simulator"):
         return VirtualHomeWorld(episode_of(state), where, state["world"])
     if "eyes" not in state["world"]:
@@ -142,7 +143,7 @@ def world_of(state: HouseholdState, eyes: Eyes | None = None) -> World:
 
 
 def seeing_world() -> "type[SeeingWorld]":
-    """Return the world for agents with eyes. Raises MnemeError where what renders is not installed."""
+    """Return the world for agents with eyes. Raises MnemeError if the renderer is not installed."""
     from mneme.environments.household.visual.world import SeeingWorld  # noqa: PLC0415  (an extra)
 
     return SeeingWorld
@@ -150,6 +151,7 @@ def seeing_world() -> "type[SeeingWorld]":
 
 def beliefs_of(members: Sequence[Member]) -> list[Beliefs]:
     """Return the beliefs of each member."""
+    # Made anew for each caller: they change while a node works, and the state must not change with them.
     return [Beliefs.model_validate(member["beliefs"]) for member in members]
 
 
@@ -159,7 +161,7 @@ def plans_of(state: HouseholdState) -> list[Plan | None]:
 
 
 def with_beliefs(members: Sequence[Member], beliefs: Sequence[Beliefs]) -> list[Member]:
-    """Return the members with what they believe now."""
+    """Return the members with their current beliefs."""
     return [{**member, "beliefs": as_json(known)} for member, known in zip(members, beliefs, strict=True)]
 
 

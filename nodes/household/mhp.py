@@ -5,14 +5,15 @@ of the rooms that were not entered, drawn uniformly and kept until it is contrad
 particle, as in the published runs). On that sample the search (`mhp_search.py`) chooses a subgoal,
 which stays until it is done or no longer open; its first low-level plan is a macro action here.
 
-An agent pays no heed to its teammates beyond what it sees them hold and what they have put: MHP alone has
-no model of them in C-WAH's runs, where both plan for the same goal.
+An agent considers its teammates only by what it sees them hold and what they have put: MHP has no model of
+them in C-WAH's runs, where both agents plan for the same goal.
 
-Simplified: the published belief knows of every container from the start; here one that nobody has seen is
-part of its unentered room.
+Simplified: the published belief knows every container from the start; here a container that nobody has seen
+is part of its unentered room.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from random import Random
@@ -37,11 +38,12 @@ class State(AloneState, total=False):
 
 
 async def search_subgoals(state: State, runtime: HouseholdRuntime) -> Update:
-    """Let every member bring its belief up to date, and go on with its subgoal or search for another."""
+    """Update every member's belief, and continue its subgoal or search for another."""
     minds = Minds(state, runtime.context.window)
     count = len(minds.members)
     particles = state.get("particles") or [{} for _ in range(count)]
     pursued = state.get("pursued") or [[] for _ in range(count)]
+    # Seeded by round and member, so that a replayed step draws the same.
     mark = f"mhp:{runtime.context.seed}:{state['digest']}:{state['round']}"
     plans = await asyncio.to_thread(
         lambda: [
@@ -74,23 +76,18 @@ def _plan(
 
 
 def resample(view: View, particle: Mapping[str, int], random: Random) -> dict[str, int]:
-    """Return a place for every wanted thing not seen: the old one while it may be there, else another."""
+    """Return a place for every unseen wanted thing: the old place while it is possible, else another."""
     places = [each.id for each in view.containers if not each.is_open]
     places += [room.id for room in view.rooms if room.seen is None]
     if not places:
         return {}
-    return {
-        slot: particle[slot] if particle.get(slot) in places else random.choice(places)
-        for slot in _unseen(view)
-    }
-
-
-def _unseen(view: View) -> Iterator[str]:
-    """List the wanted things of which too few are known, such as `wine/1`."""
     loose = [item.name for item in view.items if item.held_by is None and not item.placed]
-    for name, missing in view.missing().items():
-        for number in range(missing - loose.count(name)):
-            yield f"{name}/{number}"
+    slots = [  # the wanted things of which too few are known, such as `wine/1`
+        f"{name}/{number}"
+        for name, missing in view.missing().items()
+        for number in range(missing - loose.count(name))
+    ]
+    return {slot: particle[slot] if particle.get(slot) in places else random.choice(places) for slot in slots}
 
 
 def situation_of(view: View, sample: Mapping[str, int]) -> Situation:
@@ -101,15 +98,10 @@ def situation_of(view: View, sample: Mapping[str, int]) -> Situation:
     items += [
         Item(each.id, each.name, each.id, False, False, each.room == view.myself.room) for each in loose
     ]
-    return Situation(HERE, tuple(_needs(view)), (*items, *_imagined(view, sample)))
-
-
-def _needs(view: View) -> Iterator[Need]:
-    hands = set(view.myself.hands)
-    elsewhere = [item.name for item in view.items if item.held_by is not None and item.id not in hands]
-    for need in view.needs:
-        left = max(0, need.wanted - need.placed - elsewhere.count(need.thing))
-        yield Need(need.thing, need.id, left, need.is_closed)
+    held = Counter(item.name for item in view.items if item.held_by is not None and item.id not in hands)
+    left = [max(0, need.wanted - need.placed - held[need.thing]) for need in view.needs]
+    needs = (Need(need.thing, need.id, n, need.is_closed) for need, n in zip(view.needs, left, strict=True))
+    return Situation(HERE, tuple(needs), (*items, *_imagined(view, sample)))
 
 
 def _imagined(view: View, sample: Mapping[str, int]) -> Iterator[Item]:
@@ -117,12 +109,13 @@ def _imagined(view: View, sample: Mapping[str, int]) -> Iterator[Item]:
     names = [need.thing for need in view.needs]
     for slot, place in sample.items():
         name, _, number = slot.partition("/")
+        # A negative number of its own for each slot: things of the world have positive ones.
         imagined = -1 - names.index(name) * MAX_OF_A_CLASS - int(number)
         yield Item(imagined, name, place, place not in rooms, False, False)
 
 
 def _steps_of(view: View) -> Steps:
-    """Return how far it is from spot to spot, acting there once included."""
+    """Return the number of steps between two spots, including one action there."""
     spots = spots_of(view)
 
     def corner(spot: int) -> Corner:

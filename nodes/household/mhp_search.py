@@ -18,14 +18,14 @@ C_BASE = 1_000_000.0
 SIMULATIONS = 100
 ROLLOUT = 5
 SEARCH_STEP_COST = 0.02
-"""Of one step, against 1 for a satisfied predicate: the published costs of a fetch, spread over its steps."""
+"""Cost of one step, against 1 for a satisfied predicate: the published cost of a fetch over its steps."""
 
 Steps = Callable[[int, int], int]
 """Steps from one spot (a thing or a room, by id) to another."""
 
 
 class Item(NamedTuple):
-    """A thing that may be fetched: where the belief's sample has it, and whether it must be searched for."""
+    """A thing that may be fetched: its place in the belief's sample, and whether it was observed."""
 
     id: int
     """Negative where the thing was never seen."""
@@ -64,7 +64,7 @@ class Situation(NamedTuple):
 
 @dataclass
 class Branch:
-    """A node of the tree: the subgoal that led here, what it cost, and how well it went from here."""
+    """A node of the tree: the subgoal that led here, its cost, and the value from here."""
 
     situation: Situation
     subgoal: Subgoal | None = None
@@ -79,9 +79,10 @@ def search(situation: Situation, steps: Steps, random: Random) -> list[Subgoal]:
     """Return the most visited sequence of subgoals, the first of which is to be pursued; empty if none is."""
     root = Branch(situation)
     _expand(root, steps)
-    for _ in range(SIMULATIONS if len(root.children) > 1 else 0):
+    for _ in range(SIMULATIONS if len(root.children) > 1 else 0):  # nothing to choose between: no search
         path = _descend(root, steps, random)
         spent = sum(branch.cost for branch in path)
+        # Each branch but the root satisfies a predicate, worth 1.
         value = len(path) - 1 - spent * SEARCH_STEP_COST + _rollout(path[-1].situation, steps, random)
         for branch in path:
             branch.visits += 1
@@ -93,7 +94,7 @@ def search(situation: Situation, steps: Steps, random: Random) -> list[Subgoal]:
 
 
 def subgoals(situation: Situation) -> list[Subgoal]:
-    """Return the subgoals open in a situation: what is held goes first, then what is seen, then the rest."""
+    """Return the open subgoals: those of held things, else of observed things, else all."""
     every = [
         Subgoal(item, need.target)
         for need in situation.needs
@@ -137,20 +138,17 @@ def _expand(branch: Branch, steps: Steps) -> None:
 def _descend(root: Branch, steps: Steps, random: Random) -> list[Branch]:
     """Follow the best children to a leaf and expand it; return the path."""
     path = [root]
-    while path[-1].expanded and path[-1].children:
-        path.append(_best_child(path[-1], random))
+    while (branch := path[-1]).expanded and branch.children:
+        if fresh := [child for child in branch.children if not child.visits]:
+            path.append(random.choice(fresh))
+            continue
+        # PUCT with a uniform prior, 1 / len(children).
+        curiosity = math.log((1 + branch.visits + C_BASE) / C_BASE) + C_INIT
+        drive = curiosity / len(branch.children) * math.sqrt(branch.visits)
+        path.append(max(branch.children, key=lambda at: at.value / at.visits + drive / (1 + at.visits)))
     if not path[-1].expanded:
         _expand(path[-1], steps)
     return path
-
-
-def _best_child(branch: Branch, random: Random) -> Branch:
-    fresh = [child for child in branch.children if not child.visits]
-    if fresh:
-        return random.choice(fresh)
-    curiosity = math.log((1 + branch.visits + C_BASE) / C_BASE) + C_INIT
-    drive = curiosity / len(branch.children) * math.sqrt(branch.visits)
-    return max(branch.children, key=lambda child: child.value / child.visits + drive / (1 + child.visits))
 
 
 def _rollout(situation: Situation, steps: Steps, random: Random) -> float:

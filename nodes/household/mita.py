@@ -1,23 +1,23 @@
 """MiTa: perceive, summarise where progress changed, negotiate, allocate, execute (§3, algorithm 1).
 
-Negotiation and allocation cost no step of the world, as in the paper: what is said there is not
-`send_message`. Where the paper leaves open what is meant:
+Negotiation and allocation cost no step of the world, as in the paper: they do not use `send_message`. Where
+the paper is not explicit:
 
 - Progress `p` is evaluated from the joint belief (algorithm 1, line 9): how many things of each predicate are
-  placed, held and found ("found and put", figure 2). Finding one is therefore a change of progress too.
-- `H_i` and what a member reports of its belief are a truncated window: what it saw in its latest `window`
-  steps, and its latest `window` actions. What fell out of it the manager knows only from a synopsis.
-- What a member may do, and so its own proposal, comes from all that it believes, not from the window alone:
-  its body knows where it was. A proposal tells the manager where its target is, however old that sight is.
-- The manager gets both: by fields that a rule reads (what the window and the proposals tell, and what the
-  synopses say was checked, explored and found), and a model by words (the reports and the narratives) and by
-  the options, which follow from those fields.
+  placed, held and found ("found and put", figure 2). Finding a thing is therefore a change of progress, too.
+- `H_i` and a member's report of its belief are truncated to a window: what it saw in its latest `window`
+  steps, and its latest `window` actions. The manager knows anything older only from a synopsis.
+- A member's options, and so its own proposal, come from all its beliefs, not from the window alone: its body
+  knows where it was. A proposal tells the manager where its target is, however long ago it was seen.
+- The manager gets its knowledge in two forms: as fields for a rule (what the window and the proposals tell,
+  and what the synopses say was checked, explored and found), and as words for a model (the reports and the
+  narratives), with the options, which follow from those fields.
 - An allocation tells the member where its target is, so that it can carry it out; nothing else of the
   manager's knowledge reaches a member.
-- A member is not asked where only one action is possible, nor where nothing has changed since it last
-  proposed (what it may do, the progress, what the team said): then it goes on.
-- Members hear what each of them is doing and why it was decided (the dialogue of `H_i`), also where nobody
-  allocates.
+- A member is not asked if only one action is possible, or if nothing has changed since its last proposal (its
+  options, the progress, what the team said): then it continues.
+- Members hear what each of them is doing and why it was decided (the dialogue of `H_i`), also without
+  allocation.
 """
 
 from collections.abc import Sequence
@@ -115,7 +115,7 @@ def after_perceiving(state: State, runtime: HouseholdRuntime) -> Literal["summar
 
     What is seen at the start belongs to the first later change; the end needs no synopsis.
     """
-    is_news = state["assessed"] != state["last"] and state["steps"] > 0
+    is_news = state["assessed"] != state["last"] and state["steps"] > 0  # `last`: at the last synopsis
     if runtime.context.summary and is_news and not state["over"]:
         return "summarise"
     return negotiations(state, runtime)
@@ -148,7 +148,7 @@ def _decided(state: State, options: Sequence[Option], reason: str) -> Update:
     }
     before = state.get("refused", {})
     return {
-        "decided": [as_json(macro_of(option)) for option in options],
+        "decided": [macro_of(option) for option in options],
         "reason": reason,
         "said": _said(state, options, reason),
         "overruled": {
@@ -156,6 +156,7 @@ def _decided(state: State, options: Sequence[Option], reason: str) -> Update:
             f"{reason}"
             for name, (proposed, chosen) in overruled.items()
         },
+        # Counts refusals in a row, which the manager is shown; another proposal resets the count.
         "refused": {
             name: [*(each for each in before.get(name, []) if each == str(proposed)), str(proposed)]
             for name, (proposed, _) in overruled.items()
@@ -165,13 +166,14 @@ def _decided(state: State, options: Sequence[Option], reason: str) -> Update:
 
 
 def _said(state: State, options: Sequence[Option], reason: str) -> dict[str, str]:
-    """Keep why each member does what it does: its own words or the manager's; what goes on keeps its own."""
+    """Return each member's reason: its own words or the manager's; a continued action keeps its reason."""
     before, step = state.get("said", {}), state["steps"]
     said = {}
     for proposed, option in zip(in_order(state), options, strict=True):
         name = AGENT_NAMES[proposed["member"]]
         kept = macro_of(option_of(proposed)) == macro_of(option)
         who, why = (name, proposed["reason"]) if kept else ("the manager", reason)
+        # The reason of a fallback is an error's text, of no use to teammates.
         words = "" if why.startswith(FALLBACK) else f"as {who} said at step {step}: {why}"
         said[name] = before[name] if option.under_way and name in before else words
     return said
@@ -195,6 +197,7 @@ async def allocate(state: State, runtime: HouseholdRuntime) -> Update:
     line = {"proposals": _streamed(state), "allocation": options, "reason": reason, **said}
     return _decided(state, chosen, reason) | {
         **stream_line(runtime, state["steps"], step="allocate", **line),
+        # A wish ends the episode only if it leaves nobody anything to do.
         "forbidden": forbidden if all(option.kind == "wait" for option in chosen) else "",
         "members": _informed(state, beliefs, team, chosen),
         "stuck": {name: str(macro_of(option)) for name, option in lapsed.items() if option is not None},
@@ -214,6 +217,7 @@ def _lapsed(state: State, runtime: HouseholdRuntime, report: Report) -> Option |
     """Return a member's random action in a lapse, continued or new; None without a lapse."""
     context, worker = runtime.context, report.worker
     kept = state.get("stuck", {}).get(worker.name)
+    # A weak manager keeps to what it drew until that is done.
     going = [option for option in report.options if option.under_way and str(macro_of(option)) == kept]
     marks = (context.seed, "manager", worker.number, state["round"])
     at_random = lapse(context.manager_lapses, len(report.options), *marks)
@@ -226,7 +230,7 @@ def _informed(
     """Tell each member the place of its action's target, if the manager knows more about it."""
     for known, option in zip(beliefs, chosen, strict=True):
         target = team.things.get(option.target) if option.target is not None else None
-        if target is not None:
+        if target is not None:  # nothing else of what the manager knows
             known.merge(Beliefs(agent=-1, things={target.id: target}))
     return with_beliefs(state["members"], beliefs)
 
@@ -246,6 +250,7 @@ async def summarise(state: State, runtime: HouseholdRuntime) -> Update:
     team = together([since(known, state["last_step"] + 1) for known in beliefs])
     given = passage_of(state, beliefs, team)
     try:
+        # In the lane of the user: the next allocation waits for the synopsis.
         asked = await ask(summarise_passage, given, runtime.context.manager, lane="user")
     except BadAnswer as bad:
         line = stream_line(runtime, state["steps"], step="summarise", fallback=str(bad))
@@ -295,7 +300,7 @@ def negotiations(state: State, runtime: HouseholdRuntime) -> Literal["finish"] |
             "negotiate",
             ProposalRequest(round=state["round"], situation=situation, proposed_in=proposed_in.get(name, "")),
         )
-        for number, name in zip(range(len(beliefs)), AGENT_NAMES, strict=False)
+        for number, name in zip(range(len(beliefs)), AGENT_NAMES, strict=False)  # there are more names
         for situation in [situation_of(state, runtime, world, beliefs, number)]
     ]
 
@@ -304,8 +309,11 @@ def negotiations(state: State, runtime: HouseholdRuntime) -> Literal["finish"] |
 async def negotiate(state: ProposalRequest, runtime: HouseholdRuntime) -> Update:
     """Negotiation: ask a member for its next action (eq. 2), if it has a choice and something is new."""
     situation = Situation.model_validate(state["situation"])
-    if (clear := _evident(situation, state["proposed_in"])) is not None:
-        return clear
+    if len(situation.options) == 1:
+        return _proposed(situation, situation.options[0], "I have no other option.")
+    going = [option for option in situation.options if option.under_way]
+    if going and mark_of(situation) == state["proposed_in"]:
+        return _proposed(situation, going[0], "Nothing has changed for me: I go on.")
     try:
         asked = await ask(propose_action, situation, runtime.context.member)
     except BadAnswer as bad:
@@ -316,16 +324,6 @@ async def negotiate(state: ProposalRequest, runtime: HouseholdRuntime) -> Update
     choice = asked.value.choice if at_random is None else at_random
     proposal = _proposed(situation, situation.options[choice], asked.value.reason)
     return proposal | {"answered_by": [f"member: {asked.responder}"]}
-
-
-def _evident(situation: Situation, proposed_in: str) -> Update | None:
-    """Propose the only option, or the current one if nothing changed; None if the member must be asked."""
-    if len(situation.options) == 1:
-        return _proposed(situation, situation.options[0], "I have no other option.")
-    going = [option for option in situation.options if option.under_way]
-    if not going or mark_of(situation) != proposed_in:
-        return None
-    return _proposed(situation, going[0], "Nothing has changed for me: I go on.")
 
 
 def _proposed(situation: Situation, option: Option, reason: str) -> Update:

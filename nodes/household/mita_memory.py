@@ -20,7 +20,6 @@ from mneme.nodes.household.household_state import (
     as_json,
     beliefs_of,
     episode_of,
-    plans_of,
     with_beliefs,
 )
 from mneme.nodes.household.mita_state import (
@@ -32,7 +31,7 @@ from mneme.nodes.household.mita_state import (
     together,
     wanted_in,
 )
-from mneme.nodes.household.views import in_lines, knowledge_of, progress_in_words, task_of, worker_of
+from mneme.nodes.household.views import in_lines, knowledge_of, progress_in_words, task_of, workers_of
 from mneme.prompts.household.synopsis import NAMED_THING, NARRATIVE, Passage, Synopsis, sentences
 from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory, experience_of, furniture_of
 
@@ -55,11 +54,8 @@ MAX_NEW_ENTRIES = 2
 
 def passage_of(state: State, beliefs: Sequence[Beliefs], team: Beliefs) -> Passage:
     """Retrieve the joint actions and beliefs since the last synopsis, and record what changed."""
-    workers = [
-        worker_of(number, known, plan)
-        for number, (known, plan) in enumerate(zip(beliefs, plans_of(state), strict=True))
-    ]
-    knowledge, everything = knowledge_of(episode_of(state), team, workers), together(beliefs)
+    workers, everything = workers_of(state, beliefs), together(beliefs)
+    knowledge = knowledge_of(episode_of(state), team, workers)
     opened, last = {each for known in beliefs for each in known.checked}, state["last_step"]
     return Passage(
         task=task_of(knowledge),
@@ -90,7 +86,7 @@ def passage_of(state: State, beliefs: Sequence[Beliefs], team: Beliefs) -> Passa
 
 
 def _place_of(known: Sighting, team: Beliefs) -> int:
-    """Return what a thing is in or on, if the team knows that; else the room."""
+    """Return the id of a thing's holder, if the team knows it; else of its room."""
     is_told = known.relation != "held by" and known.holder in team.things
     return known.holder if known.holder is not None and is_told else known.room
 
@@ -150,7 +146,7 @@ def memory_of(episode: dict[str, Any], runtime: HouseholdRuntime) -> EpisodicMem
 
 
 def taught_by(state: State) -> EpisodeRecord:
-    """Return the record of the episode; containers are stored as closed, since their state does not last."""
+    """Return the record of the episode."""
     team, episode = together(beliefs_of(state["members"])), episode_of(state)
     names = {str(thing.id): thing.name for thing in episode.things}
     finds: dict[str, list[str]] = {}
@@ -166,8 +162,8 @@ def taught_by(state: State) -> EpisodeRecord:
         synopses=[in_words(earlier) for earlier in state["synopses"]],
         finds=finds,
         wanted=wanted_in(episode),
-        looked=dict(Counter([*opened, *(team.rooms[each] for each in team.room_seen)])),
-        furniture=[
+        looked=Counter([*opened, *(team.rooms[each] for each in team.room_seen)]),
+        furniture=[  # containers as closed, since the next episode starts anew
             as_json(each.model_copy(update={"is_open": None if each.is_open is None else False, "step": 0}))
             for each in team.things.values()
             if each.category != "object"
@@ -179,11 +175,13 @@ def outdated_in(state: State) -> re.Pattern[str]:
     """Return a pattern of clauses that contradict the joint belief about what is found, placed or waiting."""
     episode, members = episode_of(state), state["members"]
     things, wanted = together(beliefs_of(members)).objects(), wanted_in(episode)
+    # A class counts only once all of it is found or placed; single things are known by their numbers.
     in_place = [each for each in things if any(satisfies(each, goal) for goal in episode.goals)]
     counts = [Counter(each.name for each in some) for some in (things, in_place)]
     all_found, all_placed = ([name for name in wanted if wanted[name] <= count[name]] for count in counts)
     gap = r"(?:(?!\b(?:only|but|while)\b).)*"  # between a thing and the statement about it
     found, placed, busy = (
+        # `(?!)` matches nothing, where there is no name; `e?s` is the plural
         rf"(?<!\w)(?:{'|'.join(map(re.escape, each)) or '(?!)'})(?:e?s)?(?!\w)"
         for each in (
             all_found,
@@ -205,11 +203,8 @@ def outdated_in(state: State) -> re.Pattern[str]:
 def kept_short(
     synopses: Sequence[DatedSynopsis], team: Beliefs, over: re.Pattern[str]
 ) -> list[DatedSynopsis]:
-    """Remove from synopses what `team` contradicts or `over` matches; merge the oldest two if too many.
-
-    The last synopsis describes what `team` saw, so it stays as it is.
-    """
-    *earlier, latest = synopses
+    """Remove from synopses what `team` contradicts or `over` matches; merge the oldest two if too many."""
+    *earlier, latest = synopses  # the latest describes what `team` has just seen, so it stays as it is
     kept = [*(_still(each, team, over) for each in earlier), latest]
     if len(kept) <= RECENT_SYNOPSES + 1:
         return kept
@@ -223,7 +218,7 @@ def _still(dated: DatedSynopsis, team: Beliefs, over: re.Pattern[str]) -> DatedS
     """
     known = Beliefs.model_validate(dated["known"])
     now = together([known, team])
-    for each in list(known.things.values()):
+    for each in list(known.things.values()):  # a copy, since things are removed
         seen = now.things.get(each.id)
         opened = each.is_open is False and each.id in team.checked and each.id not in known.checked
         if opened or seen is None or (seen.relation, seen.holder) != (each.relation, each.holder):
@@ -247,6 +242,7 @@ def _put_together(first: DatedSynopsis, last: DatedSynopsis) -> DatedSynopsis:
     """Merge two successive synopses into one: current facts without past events, the latest first."""
     told = [each for dated in (first, last) for each in sentences(dated["synopsis"]["narrative"])]
     kept: list[str] = []
+    # The latest sentences have priority if room is short; the text keeps their order.
     for each in reversed([*dict.fromkeys(each for each in told if each and not PAST.search(each))]):
         if len(" ".join([each, *kept])) <= NARRATIVE:
             kept.insert(0, each)

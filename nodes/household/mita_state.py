@@ -17,7 +17,7 @@ FALLBACK = "fallback: "
 
 
 class Progress(TypedDict):
-    """How far the team is by its joint belief: placed by predicate, held and found by class."""
+    """The team's progress by its joint belief: placed by predicate, held and found by class."""
 
     placed: dict[str, int]
     held: dict[str, int]
@@ -27,7 +27,7 @@ class Progress(TypedDict):
 class DatedSynopsis(TypedDict):
     """A synopsis, when it was made, why, and what was then known of the things and places that it names.
 
-    `merged` counts the synopses that were put together into this one.
+    `merged` counts the synopses that were merged into this one.
     """
 
     step: int
@@ -58,7 +58,7 @@ class Proposed(TypedDict):
 
 
 class ProposalRequest(TypedDict):
-    """What one member is given to propose from, and the mark of the situation that it last proposed in."""
+    """A member's situation to propose in, and the mark of the situation of its last proposal."""
 
     round: int
     situation: dict[str, Any]
@@ -138,17 +138,17 @@ def assess(episode: Episode, beliefs: Sequence[Beliefs]) -> Progress:
     known = Counter(each.name for each in team.objects())
     return Progress(
         placed=team.placed(episode.goals),
-        held=dict(Counter(held)),
+        held=Counter(held),
         found={name: min(known[name], count) for name, count in wanted_in(episode).items() if known[name]},
     )
 
 
 def wanted_in(episode: Episode) -> dict[str, int]:
     """Count the things of each class that the goals ask for."""
-    wanted: Counter[str] = Counter()
+    wanted = Counter[str]()
     for goal in episode.goals:
         wanted[goal.name] += goal.count
-    return dict(wanted)
+    return wanted
 
 
 def change_of(before: Progress, now: Progress) -> str:

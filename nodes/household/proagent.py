@@ -4,12 +4,12 @@ Each agent watches its teammates while they are in its room, stores the intentio
 behaviour that it saw, and corrects intentions that are contradicted (belief correction). The planner
 analyses, infers intentions and chooses a skill. No messages.
 
-Simplified: the published verificator checks the skill's preconditions, and has a refused plan made anew; here
-only skills are offered whose preconditions hold by what the agent knows, so none is refused. In the agent's
-favour, it also decides anew when it comes to see a thing of the task, as MiTa's members may.
+Simplified: the published verificator checks the skill's preconditions and has a refused plan made anew; here
+only skills are offered whose preconditions hold by the agent's knowledge, so none is refused. In the agent's
+favour, it also decides anew when it sees a new thing of the task, as MiTa's members may.
 
-An answer that stays unusable costs no episode: the agent goes on with what is under way or does what is
-nearest, and that is counted as a fallback.
+An answer that stays unusable costs no episode: the agent continues its action or takes the nearest one, which
+is counted as a fallback.
 """
 
 from collections.abc import Mapping
@@ -77,6 +77,7 @@ def _seen(view: View, old: Observed, met: Met) -> Observed:
     )
     done = f", has put down {put}" if put else ""
     did = f"in {room}, holds {held or 'nothing'}{done}"
+    # An unchanged behaviour is noted once.
     news = [] if old.did and old.did[-1].endswith(did) else [f"step {met.step}: {did}"]
     return old.model_copy(
         update={
@@ -95,7 +96,7 @@ def _corrected(view: View, observed: Observed) -> Observed:
     if is_done(view, observed.intended):
         return observed.model_copy(update={"intended": UNKNOWN_ROOM})
     if not (observed.seen == view.step and view.step > observed.due):
-        return observed
+        return observed  # out of sight, or not yet due: nothing contradicts the intention
     wrong = [*observed.contradicted, observed.intended]
     return observed.model_copy(update={"intended": UNKNOWN_ROOM, "contradicted": wrong[-BEHAVIOURS:]})
 
@@ -123,12 +124,12 @@ def _thought(
     state: State, scenes: Mapping[int, Scene], plans: Mapping[int, Plan]
 ) -> list[dict[int, Observed]]:
     """Store the intentions that each member infers, and when each should be fulfilled."""
-    minds = [dict(each) for each in state["minds"]]
+    minds = [dict(each) for each in state["minds"]]  # copies: the state must not change within a node
     for number, plan in plans.items():
         thought, scene = minds[number], scenes[number]
         for intention in plan.intentions:
             old = thought[intention.teammate]
-            if old.intended != intention.target:
+            if old.intended != intention.target:  # an intention that is inferred again keeps its time limit
                 worker = next((each for each in scene.workers if each.number == old.teammate), None)
                 spot = _spot(scene, intention.target)
                 way = 0 if worker is None or spot is None else steps_if_known(scene, worker.corner, spot)

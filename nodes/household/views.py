@@ -48,15 +48,21 @@ def worker_of(number: int, beliefs: Beliefs, plan: Plan | None) -> Worker:
     )
 
 
+def workers_of(state: State, beliefs: Sequence[Beliefs]) -> list[Worker]:
+    """Describe all members, each from its own knowledge."""
+    plans = plans_of(state)
+    return [worker_of(n, known, plan) for n, (known, plan) in enumerate(zip(beliefs, plans, strict=True))]
+
+
 def knowledge_of(  # noqa: PLR0913  (what may be known beyond one's own beliefs, by its name)
     episode: Episode,
     beliefs: Beliefs,
     workers: Sequence[Worker],
     *,
     placed: Mapping[str, int] | None = None,
-    in_hands: Mapping[str, int] | None = None,
+    in_hands: dict[str, int] | None = None,
     finds: Mapping[str, str] | None = None,
-    experience: Mapping[str, Mapping[str, tuple[int, int]]] | None = None,
+    experience: dict[str, dict[str, tuple[int, int]]] | None = None,
 ) -> Knowledge:
     """Summarise beliefs, with what the whole team was told.
 
@@ -89,9 +95,9 @@ def knowledge_of(  # noqa: PLR0913  (what may be known beyond one's own beliefs,
         ],
         items=[_item(each, beliefs, episode.goals) for each in beliefs.objects()],
         workers=list(workers),
-        in_hands=dict(in_hands or {}),
+        in_hands=in_hands or {},
         found=found,
-        experience={name: dict(places) for name, places in (experience or {}).items()},
+        experience=experience or {},
     )
 
 
@@ -107,7 +113,7 @@ def _need(goal: Goal, beliefs: Beliefs, things: Mapping[int, Thing], placed: Map
         id=goal.target,
         name=target.name,
         room=known.room if known else NOWHERE,
-        x=target.center[0] if known else 0.0,
+        x=target.center[0] if known else 0.0,  # not told: `spots_of` assumes the middle of its usual room
         z=target.center[2] if known else 0.0,
         width=target.size[0],
         depth=target.size[2],
@@ -146,7 +152,7 @@ def options_of(
     options = [_option(macro, spots, beliefs, knowledge) for macro in macros]
     for option in options:
         option.under_way = plan is not None and macro_of(option) == plan.macro
-    return sorted(options, key=lambda option: not option.under_way)
+    return sorted(options, key=lambda option: not option.under_way)  # stable: the others keep their order
 
 
 def _option(macro: Macro, spots: Mapping[int, Spot], beliefs: Beliefs, knowledge: Knowledge) -> Option:
@@ -165,17 +171,15 @@ def _option(macro: Macro, spots: Mapping[int, Spot], beliefs: Beliefs, knowledge
 
 
 def _handling(macro: Macro, beliefs: Beliefs, knowledge: Knowledge) -> int:
-    """Return the steps at a target beside the first: for each further thing put there, and for opening it.
-
-    Who has no hand free opens nothing, but once one thing is put, a hand is free for the second.
-    """
+    """Return the steps at a target beside the first: for each further thing put there, and for opening it."""
     if macro.kind != "goput":
         return 0
     belonging = {need.thing for need in knowledge.needs if need.id == macro.target}
     held = [beliefs.things[thing].name for thing in beliefs.hands if thing in beliefs.things]
-    load = sum(name in belonging for name in held)
+    load = sum(name in belonging for name in held)  # what does not belong here stays in the hands
     target = beliefs.things.get(macro.target) if macro.target is not None else None
     is_shut = target is not None and target.is_open is False
+    # Full hands open nothing: the first thing is put all the same, and then a hand opens for the second.
     return max(0, load - 1) + (is_shut and (len(beliefs.hands) < HANDS or load > 1))
 
 
@@ -215,7 +219,7 @@ def situation_of(
             state.get("overruled", {}).get(AGENT_NAMES[number], ""),
         ),
         usual=usual_places(state),
-    ).model_dump(mode="json")
+    ).model_dump(mode="json")  # plain: what is sent to a node passes no channel that would make it so
 
 
 def map_in_words(knowledge: Knowledge) -> str:
@@ -237,7 +241,8 @@ def map_in_words(knowledge: Knowledge) -> str:
 
 
 def mark_of(situation: Situation) -> str:
-    """Return a mark of a situation, from a member's options, the progress, and what the team said last."""
+    """Return a digest of a situation: a member's options, the progress, and what the team said last."""
+    # Without distances, which change with each step.
     may = sorted((option.kind, option.target or 0) for option in situation.options)
     return sha256(repr((may, situation.progress, situation.dialogue)).encode()).hexdigest()[:16]
 
@@ -318,7 +323,7 @@ def known_to_the_manager(state: State, runtime: HouseholdRuntime) -> Beliefs:
     A proposal includes its target's place, however long ago the member saw it.
     """
     team = merged(state["synopses"]) if state["synopses"] else Beliefs(agent=-1)
-    team.step = state["steps"]
+    team.step = state["steps"]  # the step of the decision, not of the latest sight
     oldest = state["steps"] - runtime.context.window
     for known in beliefs_of(state["members"]):
         team.rooms = known.rooms
@@ -333,10 +338,7 @@ def cross_context_of(
     state: State, runtime: HouseholdRuntime, beliefs: Sequence[Beliefs], team: Beliefs
 ) -> CrossContext:
     """Collect each member's proposal, belief and observation (eq. 3), with C, p and T."""
-    workers = [
-        worker_of(number, known, plan)
-        for number, (known, plan) in enumerate(zip(beliefs, plans_of(state), strict=True))
-    ]
+    workers = workers_of(state, beliefs)
     knowledge = _with_progress(state, team, workers)
     oldest, world = state["steps"] - runtime.context.window, world_of(state)
     return CrossContext(
@@ -358,7 +360,7 @@ def _offered(state: State, world: World, team: Beliefs, knowledge: Knowledge, nu
 
     The member's own proposal is always among them.
     """
-    beliefs = beliefs_of(state["members"])[number]
+    beliefs = beliefs_of(state["members"])[number]  # a copy of its own: `merge` changes it
     beliefs.merge(team)
     options = _options_of(state, world, beliefs, knowledge, number)
     wish = option_of(in_order(state)[number])

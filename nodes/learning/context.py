@@ -16,7 +16,7 @@ from mneme.stores.ledger.records import MAX_INT
 
 
 class TeamContext(OwnedByTeam):
-    """In which environment a team learns, and who challenges its solutions."""
+    """The team's environment, and the model that challenges its solutions."""
 
     devils_advocate: str = responder("The devil's advocate's model.")
     environment: str = Field(
@@ -38,12 +38,12 @@ class TeamContext(OwnedByTeam):
 
     @property
     def drawn(self) -> dict[str, Any]:
-        """Return the settings from which query tuning draws its tables."""
+        """Return the settings from which query tuning generates its tables."""
         return self.model_dump(include={"schema_name", "database_seed", "rows"})
 
 
 class LearningContext(TeamContext, SharesMemory):
-    """The other agents of compound learning, and what they are shown."""
+    """The models of the other agents, and the number of cards that they are shown."""
 
     researcher: str = responder("The researcher's model.")
     leader: str = responder("The leader's model.")
@@ -65,6 +65,6 @@ def cards_of(runtime: Runtime[Learning]) -> KnowledgeCards:
 async def who_answers(role: str, runtime: Runtime[Learning]) -> str:
     """Return the model of a role; for `auto` the team's tuned model, if one was promoted (§8, step 4)."""
     who: str = getattr(runtime.context, role)
-    if who.strip() != "auto" or (await read_settings()).auto:
+    if who.strip() != "auto" or (await read_settings()).auto:  # MNEME_AUTO is the user's own choice
         return who
     return await ConsolidationCycle(ledger_of(runtime), cards_of(runtime)).serving() or who

@@ -85,35 +85,33 @@ async def choose(state: State, runtime: TeamRuntime) -> Update:
     _, dispute, card = await _disputed(state, runtime)
     rounds = len(dispute.rounds)
     found: Sequence[Task] = []
-    if rounds < MAX_ROUNDS:
+    if rounds < MAX_ROUNDS:  # a dispute that was escalated before has had its rounds
         found = await asyncio.to_thread(_similar, dispute, card, rounds, runtime.context)
     runtime.stream_writer({"step": "choose", "round": rounds + 1, "tasks": [each.id for each in found]})
     return {"dispute": dispute, "similar": found, "trials": [], "rounds": rounds}
 
 
 def _similar(dispute: Dispute, card: Card, rounds: int, context: TeamContext) -> list[Task]:
-    """Return the tasks of this round; none if there is no world or an approach cannot be run.
-
-    In a world with only a few tasks, the two rounds try different ones.
-    """
+    """Return the tasks of this round; none if there is no world or an approach cannot be run."""
     sides = sides_of(dispute, card)
     if not context.environment or sides is None:
         return []
     refuse_outside(context.environment, {})
     kind = find_world(context.environment)
-    seed = crc32(f"{dispute.id} {rounds}".encode())
+    seed = crc32(f"{dispute.id} {rounds}".encode())  # unlike `hash`, the same after a restart
     own = Task(id=dispute.new.task or dispute.id, given=context.drawn)
-    tried = {trial.task for trial in dispute.trials}
+    tried = {trial.task for trial in dispute.trials}  # a world may have only a few tasks, and draw them again
     drawn = [task for task in kind.similar(own, seed) if task.id not in tried]
     worlds = ((task, kind.open(task)) for task in drawn)
     fitting = [task for task, world in worlds if all(is_about(side, world) for side in sides)]
+    # Reversed, since the last value of a key stays: so each group has its first task.
     first_of_group = {task.group: task for task in reversed(fitting)}.values()
     others = [task for task in fitting if task not in first_of_group]
     return [*first_of_group, *others][:MAX_SIMILAR_TASKS]
 
 
 def is_about(side: Guideline, world: World) -> bool:
-    """Return whether an approach is about this task; words are, unless something says otherwise."""
+    """Return whether an approach applies to this task; one in words does unless its condition is false."""
     applies = world.applies(side.condition)
     return applies is True or (applies is None and advice_of(world, "", side.pattern).is_text)
 
@@ -124,19 +122,16 @@ def can_test(state: State) -> Literal["test", "recommend"]:
 
 
 async def test(state: State, runtime: TeamRuntime) -> Update:
-    """Run both approaches on each similar task, and compare accuracy, latency and edge cases.
-
-    A task on which an approach in words could not be carried out at all proves nothing, and is left out.
-    """
+    """Run both approaches on each similar task, and compare accuracy, latency and edge cases."""
     _, dispute, card = await _disputed(state, runtime)
     sides = sides_of(dispute, card)
-    assert sides is not None
+    assert sides is not None  # without both sides no similar tasks are drawn
     trials = []
     for task in state["similar"]:
         world = await asyncio.to_thread(opened, runtime.context.environment, task)
         old, new = [await tried(world, task, side, runtime.context.devils_advocate) for side in sides]
         if old is None or new is None:
-            continue
+            continue  # words that could not be carried out at all prove nothing about the approach
         trials.append(paired(world, task, old, new))
         runtime.stream_writer({"step": "test", "task": task.text, "match": str(match_of(trials[-1]))})
     return {"trials": trials}
@@ -147,6 +142,7 @@ async def recommend(state: State, runtime: TeamRuntime) -> Update:
     cards, dispute, card = await _disputed(state, runtime)
     claims = dispute.old.claim, dispute.new.claim
     old, new = sides_of(dispute, card) or (Guideline(condition="", pattern=claim) for claim in claims)
+    # Up to the count at `choose`: a replayed step finds its own round in the ledger already.
     earlier = [trial for tested in dispute.rounds[: state["rounds"]] for trial in tested.trials]
     given = Contest(
         claim=card.claim,
@@ -219,6 +215,7 @@ async def settle(state: State, runtime: TeamRuntime) -> Update:
             "reason": made["rationale"],
             "by": "devils_advocate",
         }
+        # A person's verdict goes before the recommendation, which was to escalate.
         verdict = state.get("verdict") or Verdict(**recommended, claim=made["claim"], rules=made["rules"])
         dispute = await cards.resolve(dispute.id, decision_of(verdict, dispute, card))
     runtime.stream_writer({"step": "settle", "dispute": dispute.id, "status": dispute.status})

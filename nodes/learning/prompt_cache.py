@@ -1,8 +1,8 @@
-"""A prompt cache (§1), to compare: a task that was asked before in the same words gets the answer of then.
+"""A prompt cache (§1), as a baseline: a task in the same words as an earlier one gets the earlier answer.
 
-Words are the same whatever the white space between them; anything else is another task, for which the team
-begins without any memory. The first answer stays, good or bad, and is not tried again: what it is worth is
-what was measured when it was made.
+White space between the words does not count; any other difference makes another task, which the team begins
+without memory. The first answer stays, good or bad, and is not tried again: its measured result is the one
+from when it was made.
 """
 
 import time
@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Literal, cast
 
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.learning.compound_learning.monitor import log_task
+from mneme.nodes.learning.compound_learning.monitor import record_of
 from mneme.nodes.learning.compound_learning.researcher import begin
 from mneme.nodes.learning.compound_learning.state import State, Step, TriedDraft, Update, begins, timed
 from mneme.nodes.learning.worlds import told_of
@@ -22,12 +22,12 @@ NO_COST = {"model_calls": 0, "tokens": 0}
 
 @begins
 async def look_up(step: Step) -> Update:
-    """Answer from the cache where the task was asked before; else begin without memory."""
+    """Answer from the cache if the task was asked before; else begin without memory."""
     began = time.perf_counter()
     begun = begin(step, [], began)
-    posed = replace(step, state=cast(State, {**step.state, **begun}))
+    posed = replace(step, state=cast(State, {**step.state, **begun}))  # an update has some fields only
     found = await _cache(step).get(_prompt(posed))
-    if found is None or found.task == begun["task_id"]:  # a killed task goes on as it began
+    if found is None or found.task == begun["task_id"]:  # a replayed task must not answer itself
         return begun
     step.tell("look_up", found=found.packet["answer"])
     cost = {**found.packet["metrics"], **NO_COST, "latency_seconds": time.perf_counter() - began}
@@ -45,7 +45,7 @@ def _cache(step: Step) -> PromptCache:
 
 
 def _prompt(step: Step) -> str:
-    """Return all that a task's agents are told of it."""
+    """Return the text of a task, with all that its agents are shown."""
     told = told_of(step.world, step.state["task"])
     return "\n".join(told[name] for name in ("task", "material", "wanted", "features") if told.get(name))
 
@@ -58,8 +58,9 @@ def is_known(state: State) -> Literal["keep", "research"]:
 @timed
 async def keep(step: Step) -> Update:
     """Keep a new answer for the same words, and log the task."""
+    # The numbers of used cards mean nothing in another task.
     state, draft = step.state, dict(step.draft(step.state["final"])) | {"used": []}
     answer = CachedAnswer(task=state["task_id"], packet=dict(state["packet"]), draft=draft)
     await _cache(step).add(_prompt(step), answer)
-    await log_task(step)
+    await step.cards.tasks.add(record_of(state, step.world, step.runtime.context))
     return {"learned": [], "answered_by": sorted(set(state["responders"]))}

@@ -1,18 +1,18 @@
-"""Retrieval of raw trajectories (§1 and §9's RAG), to compare: what happened is kept, not what it taught.
+"""Retrieval of raw trajectories (§1 and §9's RAG), as a baseline: whole trajectories are kept, not lessons.
 
-Everything else is compound learning's: the same questions, trials and number of drafts, the same embedder
-and as many retrieved. There is no monitor, no card and no standing: each task's whole trajectory is kept,
-solved or not, found by the task as it was asked, and shown in the place of a card.
+Everything else is as in compound learning: the same questions, trials and number of drafts, the same embedder
+and the same number retrieved. There is no monitor, no card and no status: each task's trajectory is kept,
+solved or not, found by the task's text, and shown in place of a card.
 
-Rules read of a retrieved trajectory what they read of a card: the solution that was accepted, made out for
-the task at hand. That is more than raw text gives a model, so under rules this is the strongest form of the
-rival; whether a model finds what matters in the text, rules cannot show.
+Rules get from a retrieved trajectory what they get from a card: the accepted solution, instantiated for the
+task at hand. That is more than raw text gives a model, so under rules this is the strongest form of the
+baseline; whether a model finds the relevant part of the text, rules cannot show.
 """
 
 import time
 
 from mneme.nodes.context import ledger_of, team_of
-from mneme.nodes.learning.compound_learning.monitor import log_task, trajectory_of
+from mneme.nodes.learning.compound_learning.monitor import record_of, trajectory_of
 from mneme.nodes.learning.compound_learning.researcher import begin, shorten_middle
 from mneme.nodes.learning.compound_learning.state import Step, Update, begins, timed
 from mneme.nodes.learning.worlds import advice_of, told_of
@@ -22,22 +22,17 @@ from mneme.stores.task_memories.trials import TrialRecord, Trials
 
 TRAJECTORY_MEMORY = "raw_trajectories"
 MAX_TRAJECTORY_CHARS = 3_000
-"""As much of a trajectory as is shown: five of them fit into a small model's context."""
+"""Maximum characters of a trajectory that are shown: five of them fit into a small model's context."""
 
 
 @begins
 async def recall(step: Step) -> Update:
     """Retrieve the trajectories of the tasks that are most like this one."""
-    began = time.perf_counter()
-    return begin(step, await _nearest(step), began)
-
-
-async def _nearest(step: Step) -> list[Known]:
-    count = step.runtime.context.recall
+    began, count = time.perf_counter(), step.runtime.context.recall
+    # One more than is shown: a task that was killed at its end finds its own trajectory, and must not see it.
     found = await _trials(step).nearest(_key(step), count + 1) if count else []
-    # A killed task goes on as it began.
     others = [each for each in found if each.id != step.state.get("task_id")]
-    return [_recalled(each, step) for each in others[:count]]
+    return begin(step, [_recalled(each, step) for each in others[:count]], began)
 
 
 def _trials(step: Step) -> Trials:
@@ -45,14 +40,14 @@ def _trials(step: Step) -> Trials:
 
 
 def _key(step: Step) -> str:
-    """Return the task as it was asked, with all that its agents are told of it."""
+    """Return the text of a task by which its trajectory is found."""
     told = told_of(step.world, step.state["task"])
     return "\n".join(filter(None, (told["task"], told["features"], told.get("material", ""))))
 
 
 def _recalled(kept: TrialRecord, step: Step) -> Known:
-    """Show a trajectory in the place of a card, with the solution that was accepted, if one was."""
-    steps = kept.key_steps if kept.success and step.world.measures else []
+    """Return a trajectory in the form of a card, with the accepted solution, if there is one."""
+    steps = kept.key_steps if kept.success and step.world.measures else []  # only measured success counts
     made = [advice_of(step.world, "", each) for each in steps]
     return Known(
         id=kept.id,
@@ -82,5 +77,5 @@ async def keep(step: Step) -> Update:
     )
     source = Source(tasks=[state["task_id"]])
     await _trials(step).keep(kept, Change(reason="finished", actor=TRAJECTORY_MEMORY, source=source))
-    await log_task(step)
+    await step.cards.tasks.add(record_of(state, step.world, step.runtime.context))
     return {"learned": [], "answered_by": sorted(set(state["responders"]))}

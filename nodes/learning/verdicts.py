@@ -1,4 +1,4 @@
-"""A person's decision on a dispute (§5): what is proposed, what an answer means, what the store does."""
+"""A person's decision on a dispute (§5): the proposal, the reading of an answer, and the resulting change."""
 
 from typing import Any, Literal
 
@@ -32,8 +32,9 @@ class Verdict(Args):
 
 
 def sides_of(dispute: Dispute, card: Card) -> tuple[Guideline, Guideline] | None:
-    """Return both approaches as rules; the old one may be the card's own. None where one is no rule."""
-    old = guideline(dispute.old.solution) or next((Guideline(**dict(rule)) for rule in card.rules), None)
+    """Return both approaches as rules; the old one may be the card's own. None if one is not a rule."""
+    own = (Guideline(condition=rule.condition, pattern=rule.pattern) for rule in card.rules)
+    old = guideline(dispute.old.solution) or next(own, None)
     new = guideline(dispute.new.solution)
     return (old, new) if old and new else None
 
@@ -58,7 +59,7 @@ def new_evidence(task: TaskRecord | None) -> str:
 
 
 def proposed(dispute: Dispute, card: Card) -> Args:
-    """Propose what a person would approve: to merge both approaches where both can be rules, else to keep."""
+    """Return the decision offered for approval: merge both approaches if both are rules, else keep."""
     sides = sides_of(dispute, card)
     if sides is None or sides[0].condition == sides[1].condition:
         return Args(decision="keep_old", reason="The trials do not speak against it.")
@@ -71,13 +72,11 @@ def proposed(dispute: Dispute, card: Card) -> Args:
 
 
 def plainly(answer: object, dispute: Dispute, card: Card) -> Verdict:
-    """Read a person's answer. Raises BadInput for one that decides nothing.
-
-    To reject what is proposed, with words or without, or to ignore it, is to keep the card as it is.
-    """
+    """Read a person's answer. Raises BadInput for one that decides nothing."""
     offered = proposed(dispute, card)
 
     def fields_of(given: answers.PersonAnswer) -> dict[str, Any]:
+        # To reject the proposal, with words or without, or to ignore it, keeps the card as it is.
         rejected = {"decision": "keep_old", "reason": "rejected"}
         fields = {"edit": given.args, "accept": dict(offered)}.get(given.kind, rejected)
         return {**fields, "reason": given.text or fields.get("reason", "")}
@@ -100,16 +99,17 @@ def plainly(answer: object, dispute: Dispute, card: Card) -> Verdict:
 
 
 def decision_of(verdict: Verdict, dispute: Dispute, card: Card) -> Resolution:
-    """Say a decision as what the store carries out. Raises BadInput for one that cannot be."""
-    made = plainly(verdict, dispute, card)
+    """Return a decision as a resolution for the store. Raises BadInput for one that cannot be carried out."""
+    made = plainly(verdict, dispute, card)  # also of a verdict that came from the API or a recommendation
     reason, claim = made.reason or "decided by a person", made.claim or dispute.new.claim
     new, merges = guideline(dispute.new.solution), made.decision == "merge"
     given = [each for each in made.rules if each.condition] or ([new] if new and not merges else [])
-    rules = [Rule(**dict(rule)) for rule in given]
+    rules = [Rule(condition=each.condition, pattern=each.pattern) for each in given]
     conditions = {normalised(rule.condition) for rule in rules}
+    # A merged rule replaces the card's own rule for the same condition; its other rules are not in dispute.
     others = [rule for rule in card.rules if normalised(rule.condition) not in conditions]
     lesson = Lesson(claim=claim, rationale=reason, rules=rules, tags=card.tags, scope=card.scope)
-    # What the winner won counts as a task served, as surely as the card was sure.
+    # A trial that the winner won counts as a task served, with the confidence of the card.
     winner = "old" if made.decision == "keep_old" else "new"
     won = [trial.task for trial in dispute.trials if trial.winner == winner]
     return Resolution(

@@ -48,7 +48,7 @@ class Problem(TaskInput, total=False):
             examples=[next(iter(STORY))],
             json_schema_extra={"enum": ["", *STORY]},
         ),
-        EphemeralValue,
+        EphemeralValue,  # else the next task on this thread would be the same example again
     ]
     messages: Annotated[ChatMessages, EphemeralValue]
     task_id: Annotated[str, described("Its id: a task counts once for a card. Else one is made.", "report-1")]
@@ -94,7 +94,7 @@ def refuse_outside(name: str, given: Mapping[str, Any]) -> None:
 
 def posed(problem: Problem, context: TeamContext) -> tuple[str, dict[str, Any]]:
     """Return the name of a task's world, empty if it has none, and the world's input from the task."""
-    schema = cast(Mapping[str, Any], problem).get("schema_name")
+    schema = cast(Mapping[str, Any], problem).get("schema_name")  # not of the input but of the state
     name = SQL_TUNING if schema else context.environment  # an example is measured in any context
     given = stated({each: problem.get(each) for each in TaskInput.__annotations__})
     return name, given | context.drawn | stated({"schema_name": schema})
@@ -115,9 +115,9 @@ async def open_world(problem: Problem, context: TeamContext, snapshot: str = "")
 
 
 def opened(name: str, task: Task) -> World:
-    """Open a world and read its features, which may read files, so not on a server's event loop."""
+    """Open a world and compute its features. Blocks."""
     world = find_world(name).open(task)
-    _ = world.features
+    _ = world.features  # may read files, and is cached: computed here, and not on the event loop later
     return world
 
 
@@ -132,7 +132,7 @@ def advice_of(world: World, condition: str, pattern: str) -> Advice:
     )
     try:
         return made if made.is_text else made.model_copy(update=dict(world.carry_out(pattern)))
-    except InWords:
+    except InWords:  # a world may have both kinds of patterns
         return made.model_copy(update={"is_text": True})
     except BadInput as not_here:
         return made.model_copy(update={"why_not": str(not_here)})
@@ -141,11 +141,6 @@ def advice_of(world: World, condition: str, pattern: str) -> Advice:
 def made_out(world: World, patterns: Sequence[str]) -> list[Advice]:
     """Return the patterns that can be carried out on this task, instantiated."""
     return [each for pattern in patterns if (each := advice_of(world, "", pattern)).feasible]
-
-
-def remedies(world: World) -> list[str]:
-    """Return the patterns that can be carried out here, in no order of merit."""
-    return [each.pattern for each in made_out(world, world.remedies())]
 
 
 def told_of(world: World, task: str) -> dict[str, Any]:
@@ -183,12 +178,12 @@ async def abstraction_of(cards: KnowledgeCards, private: Sequence[str] = ()) -> 
     names = {
         name for task in tasks if task.domain in kinds for name in kinds[task.domain].names(task.material)
     }
-    public = [*kinds, *(kind.vocabulary for kind in kinds.values())]
+    public = [*kinds, *(kind.vocabulary for kind in kinds.values())]  # words of a world reveal no owner
     return Abstraction(public, {*names, *private})
 
 
 def _kind(scope: str) -> WorldKind | None:
-    """Return the world that a scope is the name of; scopes are free words where there is no world."""
+    """Return the world that a scope names; None for a scope in free words."""
     try:
         return find_world(scope) if scope else None
     except BadInput:

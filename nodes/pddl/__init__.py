@@ -1,1 +1,1 @@
-"""Steps of a team that solves planning problems."""
+"""Nodes of a team that solves planning problems."""

@@ -1,4 +1,4 @@
-"""Context of a PDDL team: its models, its memory, and how much an agent is shown."""
+"""Context of a PDDL team: its models, its memory, and the size of an agent's context."""
 
 from langgraph.runtime import Runtime
 from pydantic import Field
@@ -8,7 +8,7 @@ from mneme.nodes.task_memories.kinds import MemoryName
 
 
 class PddlContext(OwnedByTeam):
-    """Who plays, with which memory, and how much an agent is shown."""
+    """The models of the agents, the kind of memory, and the size of an agent's context."""
 
     memory: MemoryName = Field("intrinsic", description="The team's memory.")
     solver: str = responder("The solver's model.")

@@ -1,9 +1,9 @@
-"""A team in a PDDL world, in the harness of G-Memory: recall, solve, act, observe, …, remember.
+"""A team in a PDDL world (§4), in the harness of G-Memory: recall, solve, act, observe, …, remember.
 
-One action a step, 30 steps. The solver chooses; where its action equals the two before, a second agent is
-asked instead. A reply that stays unusable after its repairs is handed to the world as it is, which costs a
-step like any other words that name no action; a memory's question that stays unanswered leaves the memory as
-it was, a structured one as far as the reply cannot be used. All are listed in the result's `complaints`.
+One action a step, 30 steps. The solver chooses; if its action equals the two before, a second agent is asked
+instead. A reply that stays unusable after its repairs is given to the world as it is, which costs a step like
+any other text that names no action. If a memory's question gets no usable answer, the memory stays as it was
+(a structured one takes the usable slots). All are listed in the result's `complaints`.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ PROBLEM_EXAMPLE = {
 
 
 class Given(TypedDict, total=False):
-    """A problem to be generated, or one as plain JSON; the same `task_id` is the same trial."""
+    """A problem to generate, or a whole one as plain JSON; the same `task_id` is the same trial."""
 
     domain: Annotated[Domain, described("The world of the problem.", "gripper", "gripper"), EphemeralValue]
     seed: Annotated[int, described("Which problem of it is drawn.", 1, 1, ge=0, le=MAX_INT), EphemeralValue]
@@ -69,8 +69,9 @@ class Given(TypedDict, total=False):
 
 
 def problem_given(state: Given) -> Problem:
-    """Return the problem of the input: one that is generated, or one that is given whole. Raises BadInput."""
+    """Return the problem of the input: generated, or given whole. Raises BadInput."""
     given = read_input(Given, state)
+    # A thread keeps its last problem in the state, so a domain that is given now goes before it.
     if given["problem"] and not state.get("domain"):
         return whole_problem(given["problem"])
     return generate(given["domain"], given["seed"], given["size"])
@@ -138,13 +139,14 @@ class State(Result):
 
 @counted
 async def recall(state: Given, runtime: PddlRuntime) -> Update:
-    """Begin: check the problem, and look up what other tasks have left. Raises BadInput, PromptTooLong."""
+    """Begin: check the problem, and recall memories of other tasks. Raises BadInput, PromptTooLong."""
     problem = await asyncio.to_thread(problem_given, state)
     world = await asyncio.to_thread(PddlWorld, problem)
     task = await asyncio.to_thread(task_of, problem)
-    trial = state.get("task_id") or uuid4().hex
+    trial = state.get("task_id") or uuid4().hex  # names the records that the memory keeps of the task
     memory = await _memory(runtime, trial)
     services = memory.services
+    # Before any model is asked; later, a window that task and memory fill would show no turns.
     needed = services.count(task.text) + (services.memory_tokens if memory.name == "intrinsic" else 0)
     if needed >= services.window:
         raise BadInput(
@@ -159,14 +161,15 @@ async def recall(state: Given, runtime: PddlRuntime) -> Update:
 
 @counted
 async def solve(state: State, runtime: PddlRuntime) -> Update:
-    """Let the solver choose; where it repeats itself a second time, ask the second agent instead."""
+    """Let the solver choose; if it repeats itself a second time, ask the second agent instead."""
     memory, task, turns = await _at_work(state, runtime)
     context, held, by = runtime.context, state["held"], state.get("answered_by", "")
     example = await asyncio.to_thread(example_of, task.domain) if context.example else ""
 
     async def action_of(agent: str, who: str, question: Prompt[Any, Move], **more: str) -> str:
-        """Return an agent's action, on one line; else the words that stayed unusable."""
+        """Return an agent's action, on one line; else the text that stayed unusable."""
         nonlocal held, by
+        # For each prompt anew: ChatDev counts prompts, the second agent's too.
         held = await _kept(memory, memory.prepare(task, held, turns), held)
         shown = memory.context(task, held, turns, agent)
         told = {"memory": shown.memory, "turns": "\n".join(map(str, shown.turns)), **more}
@@ -189,6 +192,7 @@ async def solve(state: State, runtime: PddlRuntime) -> Update:
 
 async def act(state: State, runtime: PddlRuntime) -> Update:
     """Take the chosen action, and record the world's reply."""
+    # In threads, here and below, since compiling a problem blocks.
     world = await asyncio.to_thread(PddlWorld, whole_problem(state["problem"]), state["world"])
     observed = await asyncio.to_thread(world.step, state["chosen"]["action"])
     step = Step(
@@ -210,7 +214,7 @@ STEP_FIELDS = ("agent", "action", "observation", "progress")
 
 @counted
 async def observe(state: State, runtime: PddlRuntime) -> Update:
-    """Let the memory take in the step."""
+    """Update the memory with the step."""
     memory, task, turns = await _at_work(state, runtime)
     held = await _kept(memory, memory.observe(task, state["held"], turns), state["held"])
     return {"held": held, "complaints": memory.services.complaints}
@@ -223,7 +227,7 @@ def is_over(state: State) -> str:
 
 @counted
 async def remember(state: State, runtime: PddlRuntime) -> Update:
-    """Let the memory keep what the task has to teach."""
+    """Store what the task teaches in the memory."""
     memory, task, turns = await _at_work(state, runtime)
     trial = FinishedTask(
         id=state["task_id"], task=task, turns=turns, reward=state["progress"], success=state["success"]
@@ -233,14 +237,14 @@ async def remember(state: State, runtime: PddlRuntime) -> Update:
 
 
 def _standing(world: PddlWorld) -> Update:
-    """Describe the state of a world."""
+    """Return the state of a world, and its figures for the result."""
     state = world.state()
     counted = {name: value for name, value in state.items() if name != "literals"}
     return {"world": state, "success": world.success, **counted}
 
 
 async def _kept(memory: TaskMemory, work: Awaitable[T], otherwise: T) -> T:
-    """Return the memory's new state; without a usable answer keep the old one, and complain."""
+    """Return the memory's new state; without a usable answer keep the old one and note a complaint."""
     try:
         return await work
     except BadAnswer as bad:
@@ -268,6 +272,7 @@ async def _memory(runtime: PddlRuntime, trial: str) -> TaskMemory:
         trial=trial,
         window=context.context_tokens,
         memory_tokens=context.memory_tokens,
+        # Both agents read the same context: it must fit by the tokenizer that counts more.
         count=counters[0] if len(counters) == 1 else lambda text: max(count(text) for count in counters),
         team=team,
         roles=await asyncio.to_thread(_roles),
@@ -275,7 +280,7 @@ async def _memory(runtime: PddlRuntime, trial: str) -> TaskMemory:
     return open_memory(context.memory, services)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=1)  # needed at each step, and the same for all teams
 def _roles() -> dict[str, Role]:
     team = load_team(TEAM)
     known = [team.role(name) for name in (SOLVER, SECOND)]
@@ -283,7 +288,7 @@ def _roles() -> dict[str, Role]:
 
 
 def task_of(problem: Problem) -> Task:
-    """Return a problem as agents and memories are told it."""
+    """Return a problem as agents and memories are shown it."""
     seen = PddlWorld(problem).first_observation
     text = f"{problem.goal}\n{problem.manual}\nAt the start: {seen}"
     return Task(id=problem.name, goal=problem.goal, text=text, domain=problem.domain)

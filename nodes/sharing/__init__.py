@@ -1,1 +1,1 @@
-"""Steps of Memory Sharing: answer, score, store, and train the retriever."""
+"""Nodes of Memory Sharing: answer, score, store, and train the retriever."""

@@ -48,7 +48,7 @@ async def calibrate(  # noqa: PLR0913  (what is scored, and how)
     seed: int,
     agents: str,
 ) -> Threshold:
-    """Return the threshold of a pool's domain for a grader. Raises BadInput where there is none to be had."""
+    """Return the threshold of a pool's domain for a grader. Raises BadInput if none can be found."""
     grader, known = await resolve(who), {each.name: each for each in map(load_agent, AGENTS)}
     known |= {each.name: each for each in agents_in(agents)}
     found = anchors(await _good(pool, known, wanted), wanted, seed)
@@ -64,19 +64,20 @@ async def calibrate(  # noqa: PLR0913  (what is scored, and how)
         async with asyncio.TaskGroup() as group:
             asked = [(Exchange(known[p.agent], p.asks, p.leading), text) for p, text in texts]
             tasks = [group.create_task(score(*each, (), frozen, context, "background")) for each in asked]
-    except ExceptionGroup as failed:
+    except ExceptionGroup as failed:  # callers handle Mneme's errors, and no groups of them
         raise failed.exceptions[0] from failed
     scored = [each.result() for each in tasks]
     measured = await asyncio.to_thread(_measured, scored, grader, pool.pool)
     told = {"domain": pool.pool, "grader": grader, "scoring": scoring, "seed": seed}
-    return Threshold.model_validate({**told, **measured, "rubric": checksum(frozen.rubric)})
+    return Threshold(**told | measured, rubric=checksum(frozen.rubric))
 
 
-def _measured(scored: Sequence[PairScores], grader: str, domain: str) -> dict[str, float]:
+def _measured(scored: Sequence[PairScores], grader: str, domain: str) -> dict[str, Any]:
     """Return the threshold and how well it separates good answers from the damaged one after each.
 
-    What has no score is never kept. Raises BadInput where they are not told apart.
+    Raises BadInput if it does not separate them beyond chance.
     """
+    # A pair without a score is never stored: -1 is not above any threshold.
     scores = [-1 if each["score"] is None else each["score"] for each in scored]
     good, bad = scores[::2], scores[1::2]
     kept, refused = held_out(good, bad)
@@ -97,7 +98,7 @@ def _measured(scored: Sequence[PairScores], grader: str, domain: str) -> dict[st
 
 
 async def _good(pool: MemoryPool, known: dict[str, Agent], wanted: int) -> list[Pair]:
-    """Return the pairs with a question that a person chose or rated up; shipped ones where they are few."""
+    """Return the pairs with a question that a person chose or rated up; if too few, also shipped ones."""
     mine = [each.pair async for each in pool.pairs()]
     found = {
         each.key: each
@@ -112,7 +113,7 @@ async def _good(pool: MemoryPool, known: dict[str, Agent], wanted: int) -> list[
 
 
 def shipped(agent: Agent) -> list[Pair]:
-    """Return the pairs of an agent that come with Mneme; of one's own agents there are none."""
+    """Return the shipped pairs of an agent; there are none of a user's own agents."""
     if agent.name not in AGENTS:
         return []
     rows = map(json.loads, text_of(PAIRS / f"{agent.name}.jsonl").splitlines())
@@ -127,10 +128,11 @@ def anchors(pairs: Sequence[Pair], wanted: int, seed: int) -> list[tuple[Pair, s
     for each in drawn:
         turn[each.key], turns[each.agent] = turns[each.agent], turns[each.agent] + 1
     found = list[tuple[Pair, str]]()
-    for each in sorted(drawn, key=lambda each: turn[each.key]):
+    for each in sorted(drawn, key=lambda each: turn[each.key]):  # the first of each agent, then the second, …
         if len(found) == wanted:
             break
         at = drawn.index(each)
+        # The following ones of the same agent in the drawn order, which wraps around.
         of_agent = (other for other in [*drawn[at + 1 :], *drawn[:at]] if other.agent == each.agent)
         other = next((other for other in of_agent if not near(other.answer, each.answer)), None)
         if other:
@@ -139,8 +141,8 @@ def anchors(pairs: Sequence[Pair], wanted: int, seed: int) -> list[tuple[Pair, s
 
 
 def _damaged(answer: str, other: str, number: int) -> str:
-    """Damage an answer in one of three ways, in turn; the turns of no agent are all of one way."""
-    way = (number + number // 3) % 3
+    """Damage an answer in one of three ways, in turn."""
+    way = (number + number // 3) % 3  # shifted, or each of three agents in turn would have one way only
     if way == 1:
         return answer[: max(1, len(answer) // 3)]
     if way == 2 and re.search(r"\d", answer):
@@ -150,13 +152,14 @@ def _damaged(answer: str, other: str, number: int) -> str:
 
 
 def _end(text: str) -> str:
-    """Return the last line; of a single one the last sentence."""
+    """Return the last line of a text; of a single line, its last sentence."""
     lines = text.strip().splitlines()
     return lines[-1] if len(lines) > 1 else [each for each in QUESTION_PART_END.split(lines[0]) if each][-1]
 
 
 def best(good: Sequence[int], bad: Sequence[int]) -> tuple[int, int]:
-    """Return the highest range of thresholds, 0 to 99, that keep and refuse the most, each side as much."""
+    """Return the range of thresholds, 0 to 99, with the best balanced accuracy; of several, the highest."""
+    # Balanced accuracy, scaled to whole numbers, so that equal ones compare as equal.
     worth = [
         len(bad) * sum(each > at for each in good) + len(good) * sum(each <= at for each in bad)
         for at in range(100)
@@ -168,12 +171,12 @@ def best(good: Sequence[int], bad: Sequence[int]) -> tuple[int, int]:
 
 
 def middle(lowest: int, highest: int) -> int:
-    """Return the threshold of a range that is as far from what is kept as from what is refused."""
+    """Return the middle threshold of a range."""
     return (lowest + highest + 1) // 2
 
 
 def held_out(good: Sequence[int], bad: Sequence[int]) -> tuple[int, int]:
-    """Return how many good answers are kept and damaged ones refused, by thresholds of the others."""
+    """Return the numbers of good answers kept and damaged ones refused, leaving each pair out in turn."""
     kept = refused = 0
     for at in range(len(good)):
         others = best([*good[:at], *good[at + 1 :]], [*bad[:at], *bad[at + 1 :]])
@@ -183,7 +186,7 @@ def held_out(good: Sequence[int], bad: Sequence[int]) -> tuple[int, int]:
 
 
 def interval(right: int, count: int) -> tuple[float, float]:
-    """Return Wilson's interval of 95 % of a share."""
+    """Return Wilson's 95 % interval of a share."""
     share, part = right / count, Z * Z / count
     half = Z * sqrt(share * (1 - share) / count + part / (4 * count))
     return (share + part / 2 - half) / (1 + part), min(1.0, (share + part / 2 + half) / (1 + part))

@@ -8,9 +8,9 @@ from mneme.stores.provenance import current_keys
 from mneme.stores.write_gate import near_to_any
 
 RERANKED_DEPTH = 40
-"""Memories that are found where they are to be ordered anew."""
+"""Minimum memories that are retrieved if they are then reranked."""
 EXTRA_CANDIDATES = 5
-"""Memories that are looked at beyond those shown, in case some are nearly the same."""
+"""Memories that are retrieved beyond those shown, since some may be nearly the same."""
 
 
 async def chosen(
@@ -42,10 +42,10 @@ async def found_by(pool: MemoryPool, question: str, wanted: int, asked: LookUp) 
 
 
 def reranked(found: Sequence[Pooled], favours: Mapping[str, float]) -> list[Pooled]:
-    """Return the memories, the best first: similarity plus what their agents are favoured by."""
+    """Return the memories, the best first: similarity plus the favour of their agents."""
     if not favours:
         return list(found)
     from mneme.models.retriever.reranker import UNSEEN_AGENT  # noqa: PLC0415  (NumPy is slow to import)
 
-    others = favours[UNSEEN_AGENT]
+    others = favours[UNSEEN_AGENT]  # of agents that no training saw: as by chance
     return sorted(found, key=lambda each: -((each.similarity or 0) + favours.get(each.pair.agent, others)))

@@ -18,7 +18,7 @@ Stored = Literal["question", "prompt"]
 
 
 class PoolContext(OwnedByTeam):
-    """Which pools are worked on, and how their retrievers learn."""
+    """The pools of a run, and how their retrievers learn."""
 
     pools: Literal["domain", "single"] = Field(
         "domain", description="A pool for each domain, or one for all (§4.1)."
@@ -41,12 +41,12 @@ class PoolContext(OwnedByTeam):
 
     @property
     def by_grades(self) -> bool:
-        """Whether it learns from grades, with PyTorch; a re-scorer learns whose kind a question is."""
+        """Whether the retriever learns from grades, with PyTorch; a re-scorer learns from agents."""
         return self.learning != "reranker"
 
 
 class ScoredContext(PoolContext):
-    """Who answers and who scores, how many memories are shown, and how good a pair must be to be kept."""
+    """The models that answer and score, the number of examples, and the threshold for storing a pair."""
 
     shots: int = Field(3, ge=0, le=3, description="k: memories that are shown as examples (§4.1).")
     threshold: int | None = Field(
@@ -77,18 +77,18 @@ class ScoredContext(PoolContext):
     )
 
     def answerer_of(self, agent: str) -> str:
-        """Return who answers for an agent. Raises BadInput where `answerers` cannot be read."""
+        """Return the model that answers for an agent. Raises BadInput if `answerers` cannot be parsed."""
         given = [each.strip() for each in self.answerers.split(",") if each.strip()]
         if wrong := [each for each in given if not all(each.partition("="))]:
             raise BadInput(
                 f'`answerers` names no agent and model: "{wrong[0]}".', "Write sonnet=ollama:llama3.1:8b."
             )
-        own = dict(each.split("=", 1) for each in given)
+        own = dict(each.split("=", 1) for each in given)  # a model's name may have an = of its own
         return own.get(agent, self.answerer)
 
 
 class SharingContext(ScoredContext, SharesMemory):
-    """Which agent is asked."""
+    """The agent that is asked."""
 
     agent: str = Field(
         "sonnet",
@@ -98,7 +98,7 @@ class SharingContext(ScoredContext, SharesMemory):
 
 
 class GrowthContext(ScoredContext):
-    """How a pool grows by itself (§3.3)."""
+    """The agents and the limits of a pool's growth (§3.3)."""
 
     agent: str = Field(
         "",
@@ -122,7 +122,7 @@ class GrowthContext(ScoredContext):
 
 
 class DesignContext(OwnedByTeam):
-    """Who drafts rubrics."""
+    """The model that drafts rubrics."""
 
     designer: str = responder("Who drafts the rubric.")
 

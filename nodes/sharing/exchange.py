@@ -122,11 +122,11 @@ async def answer(
         except PromptTooLong:
             if not shown:
                 raise
-            shown.pop()
+            shown.pop()  # the least similar one
 
 
 def question_of(exchange: Exchange, examples: Sequence[Pooled]) -> AskedQuestion:
-    """Return a question as its agent is asked it."""
+    """Return a question to an agent as the prompt's input."""
     return AskedQuestion(
         does=exchange.agent.does,
         examples=[example_of(each.pair) for each in examples],
@@ -144,6 +144,7 @@ def composed(question: str, examples: Sequence[Pooled]) -> str:
     An example that is itself a whole prompt is shown with its own question only: A.2 nests no prompts.
     """
     pairs = [each.pair for each in examples]
+    # chr(10), since no expression in an f-string may have a backslash before Python 3.12.
     shown = [f"{chr(10).join(turns_with(each.leading, each.asks))}->{each.answer} | " for each in pairs]
     while shown and len(f"{''.join(shown)}{COMPOSED}{question}") > MAX_PAIR_CHARS:
         shown.pop()
@@ -151,7 +152,7 @@ def composed(question: str, examples: Sequence[Pooled]) -> str:
 
 
 def example_of(pair: Pair) -> Example:
-    """Return a memory as it is shown to an agent."""
+    """Return a memory as an example for an agent."""
     return Example(question=pair.asks, answer=pair.answer, leading=pair.leading, kind=pair.agent)
 
 
@@ -180,6 +181,7 @@ async def score(  # noqa: PLR0913, PLR0917  (what a pair is, and by what it is s
     scored.update({"faults": [str(each) for each in faults], "scored_by": context.scorer})
     try:
         if context.scoring == "printed":  # by one number, with the rubric and the question of A.1
+            # Version 0 is the shipped rubric, of which the paper prints another wording.
             shown = rubric.as_text() if frozen.version else printed(rubric)
             whole = Gradeable(rubric=shown, question=question, answer=text)
             number = await ask(score_whole, whole, context.scorer, lane=lane)
@@ -187,7 +189,7 @@ async def score(  # noqa: PLR0913, PLR0917  (what a pair is, and by what it is s
             points, by = {WHOLE_SCORE: total}, number.responder
         else:
             criteria = Criteria([*rubric.of(exchange.agent.name)])
-            scored["most"] = sum(each.points for each in criteria.root)
+            scored["most"] = sum(each.points for each in criteria.root)  # not all apply to each agent
             judged = Judgeable(
                 question=question,
                 answer=text,
@@ -228,9 +230,9 @@ async def keep_good(  # noqa: PLR0913, PLR0917  (what a pair is, and where it go
 
     A pair of which the pool has nearly the question and the answer is not stored; the key is the other's. An
     answer to another question that repeats an example it was shown is not stored either, whatever its score.
-    The score counts for the retriever that chose the examples.
     """
     total = scored["score"] or 0
+    # A low score counts for the retriever that chose the examples, too; without examples none does.
     rolled_back = await watch(pool, written["retriever"], total) if written["seen"] else ""
     threshold, basis = await threshold_of(runtime, exchange.agent.domain, scored["scored_by"])
     if total <= threshold:
@@ -258,6 +260,7 @@ async def keep_good(  # noqa: PLR0913, PLR0917  (what a pair is, and where it go
     change = made_from(change, written.get("shared", []))
     other = await pool.nearly(pair)
     asked_before = other is not None and near(other.pair.asks, pair.asks)
+    # If the pool has nearly this question, a similar answer is a repetition, not a copied example.
     if not asked_before and copies(pair.answer, written["seen"]):
         repeated = "it repeats an example that it was shown."
         return Outcome(repeated, rolled_back=rolled_back, basis=basis)

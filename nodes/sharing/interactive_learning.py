@@ -1,15 +1,15 @@
 """Interactive learning (§3.3): agents ask and answer one another; a pool grows from as little as one record.
 
-- take_in: standard answers go into the pool; the first need no question (§3.1).
-- choose: the next memories of the pool are standard answers, those that came of this growth too.
-- ask: for a standard answer, ask for a question that it answers.
-- pose: that question goes to the standard answer's own agent, or to all agents of the domain.
-- exchange: answer, score, store: as when a person asks, except that the standard answer is not shown to whom
-  is asked. A standard answer that had no question is scored and stored with the one that was found.
+- take_in: add standard answers to the pool; the first need no question (§3.1).
+- choose: take the next memories of the pool as standard answers, also those stored in this growth.
+- ask: find a question that a standard answer answers.
+- pose: give that question to the standard answer's own agent, or to all agents of the domain.
+- exchange: answer, score and store, as when a person asks, except that the agent is not shown the standard
+  answer. A standard answer that had no question is scored and stored with the one that was found.
 
-Every step is checkpointed: a growth that was killed goes on, and asks again only what had no answer yet. In
-an exchange the answer and the score are tasks of their own, and the write carries the exchange's name: no
-model is asked again for what there is, and what was stored counts once.
+Every step is checkpointed: a growth that was killed asks again only questions without an answer. In an
+exchange the answer and the score are separate tasks, and the write carries the exchange's name: no model is
+asked twice, and a stored pair counts once.
 """
 
 import hashlib
@@ -111,7 +111,7 @@ class Dealt(TypedDict):
 
 
 class State(Wanted, Result, total=False):
-    """How far the growth has come in the pool, and this round's standard answers and questions."""
+    """The growth's position in the pool, and this round's standard answers and questions."""
 
     growth: str
     position: int
@@ -184,7 +184,7 @@ async def choose(state: State, runtime: GrowthRuntime) -> Update:
     budget, calls, lap = runtime.context.calls, state["asked"]["calls"], state["lap"]
     answering = len(members) if runtime.context.asked == "domain" else 1
     found, position, left, why = list[Pooled](), state["position"], budget - calls, ""
-    while not (found or why) and lap <= runtime.context.laps:
+    while not (found or why) and lap <= runtime.context.laps:  # a further lap from the pool's beginning
         async for each, following in _from(pool, position, members):
             # The calls of a standard answer: its question, the answers with their scores, and its own score.
             cost = 1 + 2 * answering + (not each.pair.prompt)
@@ -196,7 +196,7 @@ async def choose(state: State, runtime: GrowthRuntime) -> Update:
                 break
         if not (found or why):
             lap, position = lap + 1, 0
-    lap = min(lap, runtime.context.laps)
+    lap = min(lap, runtime.context.laps)  # the loop ends one beyond the last
     shown = {"step": "choose", "lap": lap, "standards": len(found), "calls": calls}
     runtime.stream_writer(shown | {"budget": budget})
     return {
@@ -204,7 +204,7 @@ async def choose(state: State, runtime: GrowthRuntime) -> Update:
         "position": position,
         "lap": lap,
         "why": "" if found else why or "Every memory has served as a standard answer.",
-        "posed": len(state["questions"]),
+        "posed": len(state["questions"]),  # questions are only appended: those of this round follow
     }
 
 
@@ -289,7 +289,7 @@ def each_exchange(state: State) -> list[Send] | str:
 async def exchange(state: Dealt, runtime: GrowthRuntime) -> Update:
     """Answer a question, score the pair, and store it if it is good."""
     context, pool, question = runtime.context, pool_of(runtime, state["domain"]), state["question"]
-    rubric = await rubric_of(runtime, state["domain"])
+    rubric = await rubric_of(runtime, state["domain"])  # raises before a model is asked
     asked = Exchange(members_of(state["domain"], context)[state["agent"]], question, rubric=rubric.rubric)
     replied = await _reply(state, asked, pool, context)
     if replied["failed"]:
@@ -301,7 +301,7 @@ async def exchange(state: Dealt, runtime: GrowthRuntime) -> Update:
         outcome = await exchanging.keep_good(runtime, pool, asked, replied, scored, state["once"])
         update = {"stored": [outcome.key]} if outcome.is_new else {"known": 1}
         update = update if outcome.is_good else {"rejected": 1}
-        if outcome.unwoken:
+        if outcome.unwoken:  # reported as a failure, though the pair is stored
             update |= {"failed": [Failure(what=f"training of {pool.pool}", why=outcome.unwoken)]}
     shown: Update = {"step": "exchange", "agent": asked.agent.name, "question": question}
     shown |= {"pool": pool.pool, "stored": "stored" in update, "known": "known" in update}
@@ -311,7 +311,7 @@ async def exchange(state: Dealt, runtime: GrowthRuntime) -> Update:
 
 @task
 async def _reply(state: Dealt, asked: Exchange, pool: MemoryPool, context: GrowthContext) -> GrowthReply:
-    """Let an agent answer; a standard answer itself only needs a score."""
+    """Let an agent answer; a standard answer is returned as it is, to be scored."""
     replied = GrowthReply(text=state["standard"], by="user", seen=[], retriever=0, failed="", prompt="")
     if state["is_standard"]:
         return replied

@@ -1,13 +1,13 @@
-"""Memory Sharing (§3, figure 2): an agent answers after what others remember, and what is good is remembered.
+"""Memory Sharing (§3, figure 2): an agent answers after memories of others, and good pairs are stored.
 
-- retrieve: the k memories whose vectors are most like the question's, by the retriever that serves (§3.2).
+- retrieve: the k memories most similar to the question, by the retriever that serves (§3.2).
 - answer: the examples, then the question; the answer streams.
 - score: by the rubric of the agent's domain, 0 to 100 (§3.1).
-- store: above the threshold the pair goes into the pool, and the retriever is woken to learn from it. It
-  trains beside: nobody waits for it.
+- store: above the threshold the pair goes into the pool, and the retriever is woken to learn from it, in the
+  background.
 
-Beyond the paper, whose limitation it is, a memory holds the turns that led up to its question: on a thread
-those of the same conversation, or those that are given with the question.
+Beyond the paper, which names this as a limitation, a memory has the turns that led up to its question: on a
+thread those of the same conversation, or those that are given with the question.
 """
 
 from dataclasses import replace
@@ -57,7 +57,7 @@ class Shown(TypedDict):
 
 
 class Result(PairScores, total=False):
-    """The answer, what the pair is worth, and whether it is remembered."""
+    """The answer, the pair's score, and whether the pair is stored."""
 
     answer: str
     stored: bool
@@ -102,7 +102,7 @@ async def retrieve(state: State, runtime: SharingRuntime) -> Update:
         "question": question,
         "turns": turns,
         "prompt": "",
-        "leading": [],
+        "leading": [],  # of this question alone: else the next one on the thread would have the same
         "examples": found,
         **told,
         "shared": await look_up(runtime, question, "pool", but=["pair"]),
@@ -125,6 +125,7 @@ async def answer(state: State, runtime: SharingRuntime) -> Update:
     """Answer the question after the examples."""
     asked, context, pool = _exchange(state, runtime), runtime.context, pool_of(runtime, state["pool"])
     rubric, shared = await rubric_of(runtime, asked.agent.domain), state.get("shared", [])
+    # With the rubric, or only the scorer would know, for example, that a plan should name owners.
     asked = replace(asked, rubric=rubric.rubric, shared=await lines_of(runtime, shared))
     who = await who_answers(pool, context.answerer_of(asked.agent.name))
     answered, shown = await exchange.answer(asked, state["examples"], who)
@@ -153,7 +154,7 @@ async def score(state: State, runtime: SharingRuntime) -> Update:
 
 
 async def store(state: State, runtime: SharingRuntime) -> Update:
-    """Remember a pair above the threshold, and wake the retriever to learn from it."""
+    """Store a pair above the threshold, and wake the retriever's training."""
     said = [*state["turns"], f"user: {state['question']}", f"assistant: {state['answer']}"]
     update: Update = {
         "turns": [each[:MAX_PAIR_CHARS] for each in said[-MAX_TURNS:]],

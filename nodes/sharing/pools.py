@@ -36,10 +36,11 @@ SHIPPED_RUBRICS = {name: load_rubric(name) for name in RUBRICS}
 
 
 def agent_of(named: str) -> Agent:
-    """Return a shipped agent, or the one that a YAML text describes; never a file of this machine.
+    """Return a shipped agent, or the one that a YAML text describes.
 
     Raises BadInput for an unknown name, and for a text that describes no agent.
     """
+    # Never a file of this machine, since the name may come from a server's client.
     if "\n" in named.strip() or ":" in named:
         return read_yaml(named, Agent, "The agent")
     if (name := named.strip()) not in AGENTS:
@@ -171,6 +172,7 @@ async def watch(pool: MemoryPool, retriever: int, score: int) -> str:
     """
     live, retrievers = LiveScores(pool), await retrievers_of(pool)
     await live.add(retriever, score, change=Change(reason="A live score.", actor="scorer"))
+    # An answer may have begun under a version that no longer serves: there is nothing to roll back.
     if retriever == UNTRAINED or await retrievers.serving() != retriever:
         return ""
     parent = (await retrievers.get(retriever)).parent

@@ -1,9 +1,9 @@
 """Training and test data of a retriever: grades and kinds as matrices, and its finds in its pool.
 
 Versions are judged by the latest held-out memories, at most HELD_OUT_MOST, so the set grows with the pool.
-The measure needs no grader: among the first EXAMPLES_PER_PROMPT memories found for a held-out question, the
-share of its own agent's. Near-duplicates would make this too easy: questions that nearly repeat a training
-question are left out, and memories nearly the same as the held-out one do not count.
+The measure needs no grader: the share of the asker's own agent among the first EXAMPLES_PER_PROMPT memories
+found for a held-out question. Near-duplicates would make this too easy: questions that nearly repeat a
+training question are left out, and memories nearly the same as the held-out one do not count.
 
 A version is compared with the serving one and with the untrained embedder, pair by pair, by a bootstrap
 interval of 95 %. It serves if it is shown to lose at most MAY_LOSE against the untrained embedder, and is no
@@ -84,7 +84,7 @@ class Material:
         """Return the training examples."""
         lessons = self.trained_on
         graded = [self._graded(each) for each in lessons]
-        width = max(1, *(len(each) for each in graded))
+        width = max(1, *(len(each) for each in graded))  # shorter rows are padded with useless candidates
         dimension = len(self.memories[lessons[0].key])
         candidates = np.zeros((len(lessons), width, dimension), dtype=np.float32)
         useful = np.zeros((len(lessons), width), dtype=np.float32)
@@ -107,6 +107,7 @@ class Material:
         margin = max((GRADE_MARGINS[each.measure] for each in there), default=0.0)
         if len(there) <= 1 or np.ptp(grades) < margin:
             return []
+        # Softmax of the grades, scaled to one range for all questions.
         weights = np.exp(-SHARPNESS * (grades - grades.min()) / np.ptp(grades))
         weights *= min(MEASURE_WEIGHTS[each.measure] for each in there) / weights.sum()
         return [(each.key, float(w)) for each, w in zip(there, weights, strict=True)]
@@ -168,8 +169,9 @@ async def judge(encoder: QueryEncoder, material: Material, pool: MemoryPool) -> 
 async def _found(
     held: HeldOut, vector: Matrix, favours: Mapping[str, float], pool: MemoryPool
 ) -> list[Pooled]:
-    """Return the K memories that are retrieved but the held-out one and what is nearly the same."""
+    """Return the K nearest memories, without the held-out one and its near-duplicates."""
     asked = LookUp(vector=[float(each) for each in vector], favours=favours)
+    # More than K, since the held-out memory itself and near-duplicates of it are dropped.
     hits = await found_by(pool, held.question, K + 1 + EXAMPLES_PER_PROMPT, asked)
     itself = next((each.pair.answer for each in hits if each.key == held.key), None)
     others = [each for each in hits if each.key != held.key]
@@ -181,7 +183,7 @@ def gain(fresh: Sequence[float], old: Sequence[float]) -> Gain:
     differences = np.array(fresh) - np.array(old)
     if not differences.size:
         return Gain(mean=0.0, low=0.0, high=0.0)
-    chance = np.random.default_rng(0)
+    chance = np.random.default_rng(0)  # the same verdict for the same figures
     drawn = chance.choice(differences, size=(BOOTSTRAP_SAMPLES, differences.size)).mean(axis=1)
     low, high = np.percentile(drawn, (2.5, 97.5))
     return Gain(mean=float(differences.mean()), low=float(low), high=float(high))
@@ -196,6 +198,7 @@ def better(fresh: Judging, serving: Judging, untrained: Judging) -> tuple[bool, 
     for name, each in gains.items():
         if each.high < 0:
             return False, f"Kept out: it finds fewer than {name}, {measured}.", gains
+        # The serving version refuses only one that is behind it; the untrained one bounds the sum of losses.
         if each.low < -MAY_LOSE and (name == "untrained" or each.mean < 0):
             return False, f"Kept out: that it is no worse than {name} is not shown {measured}.", gains
     apart = gain(fresh.told_apart, serving.told_apart)

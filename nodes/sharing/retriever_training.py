@@ -1,19 +1,18 @@
-"""Memory training (§3.2): what was stored lately teaches the retriever, while the last version serves.
+"""Memory training (§3.2): new memories train the retriever, while the last version serves.
 
-- grade: BM25 names candidates for each new memory; each is graded by how far, shown as the example, it leads
-  to an answer other than the memory's (eq. 1). Where the grader's server tells log-probabilities, this is
-  measured: 1 - the likelihood of the memory's answer after the example. Else the grader says it. What lies
-  within a margin gets no label.
-- train: from the version that serves onwards, on the memories but those held out.
-- keep: a version that is not shown to retrieve no worse than the one that serves and than the untrained
-  embedder is kept out, with the reason, and what it learned stays for the next one; another serves by one
-  write.
+- grade: BM25 proposes candidates for each new memory; a candidate's grade is the probability that, shown as
+  the example, it leads to an answer other than the memory's (eq. 1). If the grader's server returns
+  log-probabilities, it is measured: 1 - the likelihood of the memory's answer after the example. Else the
+  grader estimates it. Grades within a margin of one another give no label.
+- train: start from the serving version, on all memories except those held out.
+- keep: a version serves, by one write, if it is shown to retrieve no worse than the untrained embedder and is
+  not behind the serving one; else it is refused with the reason, and the next one learns from its lessons.
 
 Nothing is indexed anew: only the query encoder is trained (models/retriever/retriever.py).
 
-Deviations from the paper: a training takes all memories that wait, not one alone, since by one nothing can be
-judged; the latest lessons are repeated with the new ones, or these would push them out; and the loss learns
-from grades and from whose the memories are (models/retriever/retriever.py), not from eq. 2's labels.
+Deviations from the paper: a training takes all waiting memories, since one pair cannot judge a version; the
+latest lessons are repeated with the new ones, so that these do not displace them; and the loss learns from
+grades and from the agents of the memories (models/retriever/retriever.py), not from eq. 2's labels.
 """
 
 import asyncio
@@ -100,15 +99,13 @@ async def begin(state: State) -> Update:
 
 
 async def gather(state: State, runtime: PoolRuntime) -> Update:
-    """Take the memories that have waited longest, and count those that a killed training left graded.
-
-    If too few are held out to judge a version, none is graded, since no training could follow.
-    """
+    """Take the memories that have waited longest, and count those that a killed training left graded."""
     lessons = RetrieverLessons(pool_named(runtime, state["pool"]))
     waiting, left_over = (
         await lessons.on("waiting", MAX_GRADED_PER_TRAINING),
         await lessons.count_on("graded"),
     )
+    # Without enough held-out memories no version can be judged: nothing is graded in vain.
     if waiting and (held := len(await lessons.held_out(MIN_HELD_OUT))) < MIN_HELD_OUT:
         return {"lessons": [], "left_over": 0, "why": TOO_FEW.format(held=held)}
     return {"lessons": waiting, "left_over": left_over}
@@ -116,7 +113,7 @@ async def gather(state: State, runtime: PoolRuntime) -> Update:
 
 def each_lesson(state: State) -> list[Send] | str:
     """Fan out: grade each memory separately, all concurrently."""
-    if state["lessons"]:
+    if state["lessons"]:  # by key: the memory is read when its turn comes, since it may be removed before
         return [Send("grade", Waiting(pool=state["pool"], key=each.key)) for each in state["lessons"]]
     return "train" if state["left_over"] else "__end__"
 
@@ -148,8 +145,9 @@ async def _graded(
     asked = await _asked(memory, runtime)
     answers = (contradiction_probability(memory, asked, each, who) for each in found)
     graded, failed = list[Graded](), list[str]()
+    # Exceptions are returned, so that one bad candidate does not cost the grades of the others.
     for each, said in zip(found, await asyncio.gather(*answers, return_exceptions=True), strict=True):
-        if isinstance(said, BadAnswer | PromptTooLong):  # e.g. one long example: grade the others
+        if isinstance(said, BadAnswer | PromptTooLong):
             failed.append(f"{each.key}: {said}")
         elif isinstance(said, BaseException):
             raise said
@@ -160,7 +158,7 @@ async def _graded(
 
 
 async def _asked(memory: Pooled, runtime: PoolRuntime) -> AskedQuestion | None:
-    """Return the memory's question as its agent would be asked it; None if that agent is unknown here."""
+    """Return the memory's question as its agent's prompt input; None if that agent is unknown here."""
     pair = memory.pair
     own = {each.name: each for each in agents_in(runtime.context.agent)}
     agent = load_agent(pair.agent) if pair.agent in AGENTS else own.get(pair.agent)
@@ -243,7 +241,7 @@ async def _trained(
     seconds = time.perf_counter() - began
     weights = encoder.weights()
     name = await asyncio.to_thread(retrievers.name_of, weights)
-    fresh = await judge(encoder, material, pool)
+    fresh = await judge(encoder, material, pool)  # in the same pool as the two others, as it is now
     kept, reason, gains = better(fresh, old, plain)
     if kept:
         await asyncio.to_thread(retrievers.store, weights)
@@ -277,6 +275,7 @@ async def keep(state: State, runtime: PoolRuntime) -> Update:
 
 async def _kept(retriever: Retriever, pool: MemoryPool) -> Update:
     retrievers, change = await retrievers_of(pool), Change(reason=retriever.reason, actor="training")
+    # `number`: this step wrote it before a kill.
     if await retrievers.serving() not in {retriever.parent, retriever.number}:
         return {"why": f"Another training was first: {retriever.parent} serves no more."}
     try:
@@ -286,11 +285,12 @@ async def _kept(retriever: Retriever, pool: MemoryPool) -> Update:
     except Conflict as other:  # its lessons stay graded, for the next training
         return {"why": f"Another training was first: {other}"}
     status: Literal["learned", "refused"] = "learned" if retriever.kept else "refused"
+    # After the version serves: a lesson that is marked would be lost to the next one if a kill came between.
     await RetrieverLessons(pool).mark(retriever.memories, status, change=change)
     await retrievers.prune()
     return {"retriever": retriever, "why": retriever.reason}
 
 
 def more(state: State) -> str:
-    """Continue while memories wait, so that a pool that grew at once is learned completely."""
+    """Continue while memories wait, so that a pool that grew quickly is learned completely."""
     return "gather" if state["still"] and state["remaining_steps"] > STEPS_PER_TRAINING else "__end__"

@@ -1,7 +1,7 @@
-"""Rubric design (§3.1): a model drafts what pairs are scored by, a person reviews it, it is frozen.
+"""Rubric design (§3.1): a model drafts criteria for scoring pairs, a person reviews them, they are frozen.
 
-The review waits in the checkpoint, however long. From the moment that a rubric is frozen new pairs are scored
-by it; the pairs that were scored before keep their scores, and the number of the rubric that gave them.
+The review waits in the checkpoint for any time. Once a rubric is frozen, new pairs are scored by it; earlier
+pairs keep their scores, and the number of the rubric that gave them.
 """
 
 from collections.abc import Sequence
@@ -115,7 +115,7 @@ async def review(state: State, runtime: DesignRuntime) -> Update:
     shown = action("freeze_rubric", about, args, ("approve", "edit", "reject"))
     question = {"rubric": state["rubric"], **shown}
     found = ask_person(question, Review, lambda said: plainly(said, state["domain"]))
-    wishes = "\n".join(filter(None, [state.get("wishes", ""), found.wishes]))
+    wishes = "\n".join(filter(None, [state.get("wishes", ""), found.wishes]))  # all, for the next draft
     return {"review": found, "wishes": wishes}
 
 
@@ -132,7 +132,7 @@ def plainly(said: object, domain: str) -> Review:
 
     whole = read_answer(Review, said, REVIEW_HINT, fields_of)
     if whole.decision == "edit":
-        rubric_from(domain, whole.criteria)
+        rubric_from(domain, whole.criteria)  # raises while the person can still be asked again
     if whole.decision == "redraft" and not whole.wishes.strip():
         raise BadInput("The same draft would be written again.", "Say with `wishes` what is to change.")
     return whole
@@ -140,7 +140,7 @@ def plainly(said: object, domain: str) -> Review:
 
 def is_reviewed(state: State) -> Literal["draft", "freeze", "__end__"]:
     """Freeze an approved or edited rubric; draft again on request; a rejected draft is no version."""
-    assert state["review"] is not None
+    assert state["review"] is not None  # `review` comes before
     ways: dict[str, Literal["draft", "__end__"]] = {"redraft": "draft", "reject": "__end__"}
     return ways.get(state["review"].decision, "freeze")
 

@@ -19,9 +19,9 @@ TRAINING_THREAD = "retriever/{team}/{pool}"
 
 
 async def wake_training(runtime: Runtime[Pools], pool: str) -> str:
-    """Let the LangGraph server train on what waits; elsewhere whoever runs the graph does.
+    """Let the LangGraph server train on waiting pairs; without a server, the caller runs the training.
 
-    Return why it could not be woken: training can wait, so no answer is lost.
+    Return the reason if it could not be woken, else an empty text.
     """
     if runtime.server_info is None:
         return ""
@@ -30,16 +30,16 @@ async def wake_training(runtime: Runtime[Pools], pool: str) -> str:
     owner = user.identity if user else LOCAL
     try:
         await start_training(ledger_of(runtime), owner, pool, context | {"team": team_of(runtime)})
-    except (httpx.HTTPError, LangGraphError, MnemeError, OSError) as error:
+    except (httpx.HTTPError, LangGraphError, MnemeError, OSError) as error:  # the answer must not be lost
         return f"Its training could not be woken, and waits for the next one: {error}"
     return ""
 
 
 async def start_training(ledger: Ledger, owner: str, pool: str, context: dict[str, Any]) -> None:
-    """Start a training in the background; where one waits already, it will see what is new.
+    """Start a training in the background, unless one waits already.
 
-    The server's own runs have no user, so the team is named in full; the thread is marked as its owner's,
-    who may train on it by hand.
+    The server's own runs have no user, so `context` names the team in full; the thread is marked as its
+    owner's, who may also train on it by hand.
     """
     warn_of_a_single_worker()
     client, name = get_client(api_key=None), TRAINING_THREAD.format(team=context["team"], pool=pool)
@@ -48,7 +48,7 @@ async def start_training(ledger: Ledger, owner: str, pool: str, context: dict[st
         thread_id=thread, graph_id="retriever_training", metadata={"owner": owner}, if_exists="do_nothing"
     )
     if await client.runs.list(thread, status="pending", limit=1):
-        return
+        return  # it will see the new pairs, too
     await client.runs.create(
         thread,
         "retriever_training",
@@ -56,5 +56,5 @@ async def start_training(ledger: Ledger, owner: str, pool: str, context: dict[st
         context=context,
         metadata={"owner": owner},
         config={"recursion_limit": RECURSION_LIMIT},
-        multitask_strategy="enqueue",
+        multitask_strategy="enqueue",  # a training at work goes on; this one follows
     )

@@ -1,1 +1,1 @@
-"""Memories that a team may be given for its tasks: eight kinds behind one interface, exchangeable."""
+"""Memories of a team that solves tasks: eight interchangeable kinds behind one interface."""

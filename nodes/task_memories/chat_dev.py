@@ -1,8 +1,7 @@
-"""ChatDev: nothing across tasks; at every tenth prompt, a summary in the place of the trajectory.
+"""ChatDev: no memory across tasks; every tenth prompt shows a summary in place of the trajectory.
 
-As in G-Memory's harness: that prompt alone shows the summary, all others show the full trajectory; a prompt
-is composed, and counts, before the first step, and the second agent's prompts count, too. A summary that gets
-no usable answer leaves its prompt with the trajectory, and is complained of.
+As in G-Memory's harness, only that prompt shows the summary; all others show the full trajectory. If the
+summary gets no usable answer, the prompt shows the trajectory, and a complaint is noted.
 """
 
 from collections.abc import Sequence
@@ -14,22 +13,22 @@ from mneme.nodes.task_memories.interface import Held, ShownContext, Task, TaskMe
 from mneme.prompts.task_memories.task_memories import Phase, summarise_phase
 
 PHASE = 10
-"""Prompts from one summary to the next."""
+"""Number of prompts from one summary to the next."""
 PROMPTS_BEFORE = 1
-"""Prompts that the harness composes before the first step."""
+"""Number of prompts that the harness composes before the first step; they count, too."""
 
 
 class ChatDev(TaskMemory):
-    """Show every tenth prompt a summary instead of the turns."""
+    """Show a summary instead of the turns in every tenth prompt."""
 
     name = "chat_dev"
 
     async def recall(self, task: Task) -> Held:
-        """Begin to count the prompts."""
+        """Return the initial count of prompts."""
         return {"prompts": PROMPTS_BEFORE}
 
     async def prepare(self, task: Task, held: Held, turns: Sequence[Turn]) -> Held:
-        """Count the prompt; at every tenth, sum up all turns for it."""
+        """Count the prompt; for every tenth, summarise all turns."""
         counted = {"prompts": int(held.get("prompts", PROMPTS_BEFORE)) + 1}
         if counted["prompts"] % PHASE or not turns:
             return counted
@@ -39,10 +38,10 @@ class ChatDev(TaskMemory):
         except BadAnswer as bad:
             self.services.complaints.append(str(bad))
             return counted
-        return {**counted, "summary": answered.value.summary}
+        return {**counted, "summary": answered.value.summary}  # the next `prepare` drops it
 
     def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> ShownContext:
-        """Show the summary that was made for this prompt, else the turns."""
+        """Return the summary that was made for this prompt, else the turns."""
         summary = str(held.get("summary", ""))
         if not summary:
             return super().context(task, held, turns, agent)

@@ -1,7 +1,7 @@
 """f_context (§3, algorithm 1): the task, the agent's own memory, then as many recent turns as fit.
 
-Deviation: the algorithm lets task and memory alone exceed the limit, and goes on with a negative rest. Here
-that is an error, since the model's server would cut such a prompt silently.
+Deviation: algorithm 1 lets task and memory alone exceed the limit, and continues with a negative remainder.
+Here that is an error, since the model's server would truncate such a prompt silently.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from mneme.core.errors import PromptTooLong
 
 Count = Callable[[str], int]
-"""The tokens of a text, by the tokenizer of the model that is to read it."""
+"""Number of tokens of a text, by the tokenizer of the model that reads it."""
 
 
 def fitting(texts: Sequence[str], room: float, count: Count, left_out: str) -> str:
-    """Return as many texts, from the first, as there is room for; `left_out` says that there are more."""
+    """Join as many texts, from the first, as fit into `room` tokens; append `left_out` if not all do."""
     kept: list[str] = []
     for text in texts:
         room -= count(text + "\n")
@@ -26,7 +26,7 @@ def fitting(texts: Sequence[str], room: float, count: Count, left_out: str) -> s
 
 @dataclass(frozen=True)
 class Window:
-    """The context of an agent: C_{n,m} of equation 1. `first` is the place of the oldest turn shown."""
+    """The context of an agent: C_{n,m} of equation 1. `first` is the index of the oldest turn shown."""
 
     task: str
     memory: str
@@ -41,9 +41,9 @@ class Window:
 
 
 def f_context(task: str, memory: str, turns: Sequence[str], max_tokens: int, count: Count) -> Window:
-    """Return task and memory, and the newest turns that fit into what they leave, in their order.
+    """Return task, memory, and the newest turns that fit into the remaining tokens, oldest first.
 
-    Raises `PromptTooLong` where task and memory alone do not fit.
+    Raises `PromptTooLong` if task and memory alone do not fit.
     """
     pinned = count(task) + count(memory)
     if pinned > max_tokens:
@@ -54,7 +54,7 @@ def f_context(task: str, memory: str, turns: Sequence[str], max_tokens: int, cou
     first, used = len(turns), pinned
     for turn in reversed(turns):
         used += (size := count(turn))
-        if used > max_tokens:
+        if used > max_tokens:  # an older, shorter turn is not shown instead: turns have no gaps
             used -= size
             break
         first -= 1

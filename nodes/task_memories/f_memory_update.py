@@ -1,10 +1,10 @@
-"""f_memory_update (§3, equation 3, figure 2), as every graph asks it; ROLE is the whole specification R_n.
+"""f_memory_update (§3, equation 3, figure 2) of all graphs; ROLE is the whole specification R_n.
 
-Deviation: a reply that stays unusable is merged slot by slot. What can be used of it is taken, other slots
-stay as they were, and which these are is said. In the paper the reply is the memory, whatever it holds.
+Deviation: a reply that stays unusable is merged slot by slot: usable slots are taken, the others stay as they
+were, and a complaint names them. In the paper the reply becomes the memory, whatever it contains.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,10 +18,10 @@ from mneme.prompts.discussion.memory_update import Remembering, update_memory_by
 
 @dataclass(frozen=True)
 class Agent:
-    """The owner of a memory: R_n, MT_n, the memory's bound, who answers, and the agent's task."""
+    """The owner of a memory: R_n, MT_n, the memory's bound in tokens, who answers, and the task."""
 
     specification: str
-    template: Mapping[str, Any]
+    template: dict[str, Any]
     memory_tokens: int
     who: str
     lane: Literal["user", "background"]
@@ -30,7 +30,7 @@ class Agent:
 
 @dataclass(frozen=True)
 class MemoryUpdate:
-    """M_{n,m}, why, and who answered; `complaint` says what of an unusable reply was not taken."""
+    """M_{n,m}, the reason, and who answered; `complaint` says what was not taken of an unusable reply."""
 
     memory: dict[str, Any]
     reason: str
@@ -40,20 +40,20 @@ class MemoryUpdate:
 
 async def f_memory_update(
     agent: Agent,
-    memory: Mapping[str, Any],
+    memory: dict[str, Any],
     output: str,
     accepted: Sequence[str] = (),
 ) -> MemoryUpdate:
     """Return M_{n,m} of an agent's old memory M_{n,m-1} and its output O_{n,m}.
 
-    `accepted` is what others said as they accepted since the agent's last turn.
+    `accepted` has the turns of others that accepted the solution since the agent's last turn.
     """
     question = update_memory_by(agent.template)
     given = Remembering(
         role=agent.specification,
         task=agent.task,
-        template=Slots(dict(agent.template)),
-        memory=Slots(dict(memory)),
+        template=Slots(agent.template),
+        memory=Slots(memory),
         output=output,
         accepted=list(accepted),
         limit=CHARACTERS_PER_TOKEN * agent.memory_tokens,
@@ -66,5 +66,6 @@ async def f_memory_update(
         complaint = f"{str(bad).rstrip('.')}. Of the update of {given.role.partition(':')[0]}'s memory "
         complaint += f"{', '.join(taken) or 'nothing'} was taken; {before}"
         reason = f"Merged from an unusable reply; {before}"
+        # The error has no responder, so it is resolved anew.
         return MemoryUpdate(merged, reason, await resolve(agent.who), complaint)
     return MemoryUpdate(answered.value.slots, answered.value.reason, answered.responder)

@@ -1,16 +1,16 @@
 """G-Memory: a graph of tasks, their key steps or reasons of failure, and insights drawn from them.
 
-As in the authors' program: recall goes from the nearest task along the graph's edges to its neighbours; where
-these hold too few successes, the nearest successes of all stand in. A model ranks them; the best is shown
-with its key steps and its detailed trajectory, without the steps that had no effect. Failures are withheld:
-they only teach insights. Of these, the ones that related tasks confirm are shown. They are revised every five
-tasks and merged every twenty.
+As in the authors' program: recall follows the graph's edges from the nearest task to its neighbours; if they
+have too few successes, the nearest successes of all tasks are used. A model ranks them; the best is shown
+with its key steps and its trajectory, without the steps that had no effect. Failures are not shown: they only
+teach insights. Shown are the insights that related tasks confirm. Insights are revised every five tasks and
+merged every twenty.
 
-Each insight knows the trials that bear it out: those that were compared when it was added, edited or agreed
+Each insight stores the trials that confirm it: those that were compared when it was added, edited or agreed
 with.
 
-A new insight has score 2. It gains 1 by agreement, by an edit, and by use in a success; it loses 2 by use
-in a failure and 1 by a removal (3 where the list is full). At 0 it is deleted.
+A new insight has score 2. It gains 1 for an agreement, an edit, and use in a success; it loses 2 for use in a
+failure and 1 for a removal (3 if the list is full). At 0 it is deleted.
 """
 
 from collections import Counter
@@ -34,9 +34,9 @@ from mneme.stores.ledger.records import Change
 from mneme.stores.task_memories.trials import SIMILAR, Insight, TrialRecord
 
 INSIGHTS = 3
-"""Number of insights that are shown."""
+"""Maximum insights that are shown."""
 RELATED_TRIALS = {"succeeded": 4, "failed": 2}
-"""Trials near to a task whose insights are for it."""
+"""Number of nearest trials, by shelf, whose insights are related to a task."""
 EDGES = 10
 """Maximum edges of a new task."""
 MAX_RULES = 10
@@ -46,22 +46,22 @@ MERGED_EVERY = 20
 USE_SCORES = {True: 1, False: -2}
 REMOVED, REMOVED_WHEN_FULL = -1, -3
 REVISED_TRIALS = 5
-"""Trials that a revision draws."""
+"""Number of trials that a revision draws."""
 NEAR_SUCCESSES, NEAR_FAILURES = 3, 1
-"""Trials nearest to a drawn one that it is compared with."""
+"""Number of nearest trials that a drawn trial is compared with."""
 Compared = tuple[Sequence[TrialRecord], Sequence[TrialRecord]]
-"""Successes and failures that are compared."""
+"""Successes and failures to compare."""
 Edit = tuple[Insight | None, Insight | None]
-"""An insight before and after a change; None: it was not there, or is there no more."""
+"""An insight before and after a change; None: it did not exist, or is deleted."""
 
 
 class GMemory(Recollecting):
-    """Keep a graph of tasks and a list of insights; show what is relevant of both."""
+    """Keep a graph of tasks and a list of insights; show the relevant ones of both."""
 
     name = "g_memory"
 
     async def recall(self, task: Task) -> Held:
-        """Hold the relevant trials and the insights of related tasks, and which these were."""
+        """Return the relevant trials and insights as text, and their ids."""
         found = await self.found(task)
         used = (await self.related(task))[:INSIGHTS]
         rules = ["What earlier tasks taught:", *(f"- {each.text}" for each in used)] if used else []
@@ -85,7 +85,7 @@ class GMemory(Recollecting):
         )
 
     async def related(self, task: Task) -> list[Insight]:
-        """Return the insights that the trials nearest to a task confirm, those of most of them first."""
+        """Return the insights confirmed by the trials nearest to a task, the most confirmed first."""
         near = [
             trial
             for shelf, most in RELATED_TRIALS.items()
@@ -96,8 +96,8 @@ class GMemory(Recollecting):
         return sorted((each for each in standing if borne[each.id]), key=lambda each: -borne[each.id])
 
     async def remember(self, trial: FinishedTask, held: Held) -> None:
-        """Keep the trial, pay the insights that were used, and revise and merge them when it is time."""
-        await super().remember(trial, held)
+        """Keep the trial, score the insights that were used, and revise and merge them when it is time."""
+        await super().remember(trial, held)  # first, so that the trial counts in what follows
         trials, change = self.services.trials, self.change(trial)
         standing = [each for each in await trials.insights() if each.id in held.get("insights", [])]
         paid: list[Edit] = [(each, scored(each, USE_SCORES[trial.success])) for each in standing]
@@ -114,7 +114,7 @@ class GMemory(Recollecting):
         near = await self.services.trials.nearest(trial.task.goal, EDGES, min_score=SIMILAR)
         more = {"neighbours": [each.id for each in near if each.id != trial.id]}
         led_on = [turn for turn in trial.turns if not (turn.failed or turn.thought)]
-        sparse = trial.model_copy(update={"turns": led_on or trial.turns})
+        sparse = trial.model_copy(update={"turns": led_on or trial.turns})  # key steps of what had an effect
         if not trial.success:
             reason = (await self.ask(explain_failure, self.course(trial))).reason
             return raw(trial, trial.task.goal).model_copy(update={**more, "fail_reason": reason})
@@ -123,11 +123,9 @@ class GMemory(Recollecting):
         return raw(sparse, trial.task.goal).model_copy(update={**more, "key_steps": steps})
 
     async def _revise(self, trial: FinishedTask, count: int) -> None:
-        """Revise the insights: some trials are drawn, and compared with what is nearest to each (§4).
-
-        A success beside a failure first, in pairs; then the successes together; failures alone teach nothing.
-        """
+        """Revise the insights: draw some trials, and compare each with its nearest trials."""
         trials = self.services.trials
+        # Seeded by the trial, so that a replayed step draws the same.
         drawn = Random(f"insights {trial.id}").choices(await trials.latest(count), k=REVISED_TRIALS)  # noqa: S311
         for point, chosen in enumerate(drawn):
             succeeded = await trials.nearest(chosen.goal, NEAR_SUCCESSES, shelf="succeeded")
@@ -135,15 +133,14 @@ class GMemory(Recollecting):
             concerned = [*{each.id: each for each in (*succeeded, *failed, chosen)}.values()]
             won = [each for each in concerned if each.success]
             lost = [each for each in concerned if not each.success]
+            # Pairs of a success and a failure, then all successes together; failures alone teach nothing.
             pairs: list[Compared] = [([one], [other]) for one, other in zip(won, lost, strict=False)]
             for number, compared in enumerate([*pairs, *([(won, [])] if won else [])]):
                 await self._compare(trial, compared, {each.id for each in concerned}, f"{point}.{number}")
 
     async def _compare(self, trial: FinishedTask, compared: Compared, ids: set[str], place: str) -> None:
-        """Let trials be compared, and carry out what that changes; `place` tells one comparison from another.
-
-        Only the insights that half of the trials concerned confirm are offered.
-        """
+        """Ask a model to compare trials, and carry out its operations; `place` identifies the comparison."""
+        # Only insights that at least half of these trials confirm are offered for a change.
         standing = await self.services.trials.insights()
         offered = [each for each in standing if 2 * len(ids.intersection(each.trials)) >= len(ids)]
         won, lost = compared
@@ -161,7 +158,7 @@ class GMemory(Recollecting):
         await self.services.trials.revise(changed, self.change(trial).model_copy(update={"reason": reason}))
 
     async def merge(self, change: Change) -> None:
-        """Merge what is about the same thing: clusters of insights that are each other's nearest."""
+        """Merge insights about the same thing: clusters of insights that are each other's nearest."""
         trials = self.services.trials
         for cluster in await trials.clusters():
             merged: Merged = await self.ask(merge_insights, Alike(rules=[each.text for each in cluster]))
@@ -187,15 +184,15 @@ def carried_out(
 ) -> list[Edit]:
     """Return the changes of insights: edits of those offered, and new ones.
 
-    `standing` are all insights, `related` the trials that the operations rest on, `name` begins the ids of
-    new insights. An insight is changed by one operation only: the first. New ones beyond the bound are left
-    out.
+    `standing` are all insights, `related` the trials that the operations rest on, `name` is the prefix of the
+    ids of new insights. New insights beyond MAX_RULES are left out.
     """
     full = len(standing) >= MAX_RULES
     changed: dict[str, Edit] = {}
     for each in operations:
         if each.kind != "ADD":
             before = offered[each.rule]
+            # Only the first operation on an insight counts.
             changed.setdefault(before.id, (before, operated(before, each, related, full)))
     gone = sum(after is None for _, after in changed.values())
     texts = list(dict.fromkeys(each.text.strip() for each in operations if each.kind == "ADD"))
@@ -208,14 +205,11 @@ def carried_out(
 
 
 def operated(before: Insight, operation: Operation, related: Sequence[str], full: bool) -> Insight | None:
-    """Return the insight after an operation; None if the operation deletes it.
-
-    The trials that an agreement or an edit rests on support the insight from then on.
-    """
+    """Return the insight after an operation; None if the operation deletes it."""
     if operation.kind == "REMOVE":
         return scored(before, REMOVED_WHEN_FULL if full else REMOVED)
     edited = operation.text.strip() if operation.kind == "EDIT" else before.text
-    trials = list(dict.fromkeys([*before.trials, *related]))
+    trials = list(dict.fromkeys([*before.trials, *related]))  # these confirm it from now on
     return scored(before.model_copy(update={"text": edited, "trials": trials}), 1)
 
 
@@ -226,7 +220,7 @@ def scored(insight: Insight, points: int) -> Insight | None:
 
 
 def into(cluster: Sequence[Insight], texts: Sequence[str], change: Change) -> list[Edit]:
-    """Let the strongest of a cluster carry the merged words; the others are deleted."""
+    """Give the merged texts to the strongest insights of a cluster, and delete the others."""
     strongest = sorted(cluster, key=lambda each: -each.score)
     seen = list(dict.fromkeys([*(task for each in cluster for task in each.trials), *change.source.tasks]))
     words = dict(zip((each.id for each in strongest), texts, strict=False))
@@ -237,7 +231,7 @@ def into(cluster: Sequence[Insight], texts: Sequence[str], change: Change) -> li
 
 
 def _compared(kept: TrialRecord, *, whole: bool) -> str:
-    """Describe a trial for a comparison; `whole` with its actions."""
+    """Describe a trial for a comparison, with its actions if `whole`."""
     done = ["What was done:", *kept.trajectory] if whole else []
     if kept.success:
         return "\n".join([f"Goal: {kept.goal}", f"Key steps: {'; '.join(kept.key_steps)}", *done])

@@ -1,7 +1,7 @@
-"""What every memory of a team's tasks can be asked, and what it works with.
+"""The interface of all task memories, and the services that they use.
 
-A memory object lives for one step of a graph. What it must know until the next step is `Held`, plain
-JSON that the graph keeps in its state; what must outlive the task is in the ledger, behind `Trials`.
+A memory object lives for one step of a graph. Its state until the next step is `Held`, plain JSON in the
+graph's state; what outlives the task is in the ledger, behind `Trials`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.task_memories.trials import Trials
 
 MAX_RECOLLECTION_SHARE = 0.5
-"""The most that a recollection may take of what the task leaves of the window: turns need room, too."""
+"""Maximum share of a recollection in the tokens that the task leaves: turns need room, too."""
 MIN_TEXT_CHARS = 20
 REST_LEFT_OUT = "(The rest is left out.)"
 Held = dict[str, Any]
@@ -25,24 +25,24 @@ Held = dict[str, Any]
 
 
 class Task(BaseModel):
-    """What the team has to do. `goal` is what memories of other tasks are found by."""
+    """A task of the team; memories of other tasks are found by its `goal`."""
 
     model_config = ConfigDict(frozen=True)
 
     id: str
     goal: str
     text: str = ""
-    """The whole of what is pinned in every context: goal, rules, first observation."""
+    """The text pinned in every context: goal, rules, first observation."""
     domain: str = ""
 
 
 class FinishedTask(BaseModel):
-    """A task that has ended: everything that happened, and how well it went (reward 0 to 1)."""
+    """A task that has ended, with all turns and its reward (0 to 1)."""
 
     model_config = ConfigDict(frozen=True)
 
     id: str
-    """The same when the same run of the same task is replayed, so that nothing is remembered twice."""
+    """The id of the run: the same in a replay, so that nothing is remembered twice."""
     task: Task
     turns: list[Turn]
     reward: float
@@ -51,14 +51,14 @@ class FinishedTask(BaseModel):
 
 @dataclass(frozen=True)
 class Role:
-    """An agent as its memory sees it: what it is for, and the slots of its structured memory."""
+    """An agent: the description of its role, and the template of its structured memory."""
 
     description: str
-    template: Mapping[str, Any] = field(default_factory=dict)
+    template: dict[str, Any] = field(default_factory=dict)
 
 
 class ShownContext(NamedTuple):
-    """Content that an agent is shown beside its task: the memory's text, and the visible turns, in order."""
+    """Content shown to an agent beside its task: the memory's text, and the visible turns, oldest first."""
 
     memory: str
     turns: list[Turn]
@@ -69,9 +69,8 @@ class MemoryServices:
     """Services that a memory uses, made anew for each step of a graph.
 
     `who` answers the memory's own questions; `window` is the budget of a context in tokens (task, memory and
-    turns together), counted by `count`, the tokenizer of the model that reads it where it is known;
-    `memory_tokens` bounds a structured memory; `complaints` says which answers could be used in part only;
-    `trial` names the run.
+    turns together), counted by `count`, the tokenizer of the reading model if known; `memory_tokens` bounds a
+    structured memory; `complaints` lists answers that were usable only in part; `trial` is the run's id.
     """
 
     ledger: Ledger
@@ -86,19 +85,18 @@ class MemoryServices:
     complaints: list[str] = field(default_factory=list)
 
     def within(self, task: Task, memory: str, turns: Sequence[Turn]) -> ShownContext:
-        """Return the memory and the newest turns that the window has room for (algorithm 1).
+        """Return the memory and the newest turns that fit into the window (algorithm 1).
 
-        A memory that fills the window by itself loses its end. Raises PromptTooLong where the task does not
-        fit.
+        A memory that is larger than the window loses its end. Raises PromptTooLong if the task does not fit.
         """
         room = max(0, self.window - self.count(task.text))
         while self.count(memory) > room:
-            memory = memory[: len(memory) * 9 // 10]
+            memory = memory[: len(memory) * 9 // 10]  # tokens of a part are not known before it is counted
         window = f_context(task.text, memory, [str(turn) for turn in turns], self.window, self.count)
         return ShownContext(memory, list(turns[window.first :]))
 
     def shortened(self, task: Task, texts: Sequence[str]) -> str:
-        """Return as many of the texts, from the first, as a recollection has room for."""
+        """Join as many of the texts, from the first, as fit into a recollection."""
         room = max(0, self.window - self.count(task.text)) * MAX_RECOLLECTION_SHARE - self.count(
             REST_LEFT_OUT
         )
@@ -106,7 +104,7 @@ class MemoryServices:
         return "" if shown == REST_LEFT_OUT else shown
 
     def condensed(self, texts: Sequence[str]) -> list[str]:
-        """Return the texts for a question about them all; where they are too long, each loses its end."""
+        """Return the texts for a question about all of them; if they are too long, each loses its end."""
         needed = sum(self.count(text) for text in texts)
         if needed <= self.window:
             return list(texts)
@@ -117,10 +115,10 @@ class MemoryServices:
 
 
 class TaskMemory:
-    """Remember nothing; show the full trajectory, as far as the window goes: what every memory is made of.
+    """Remember nothing, and show as much of the trajectory as fits: the base of all memories.
 
-    A graph calls `recall` once; then for each turn `prepare` and `context` before an agent acts and
-    `observe` after it; `remember` once, at the end. Each returns the new `Held`; none changes the old.
+    A graph calls `recall` once; for each turn `prepare` and `context` before an agent acts and `observe`
+    after it; `remember` once at the end. Each returns the new `Held` and does not change the old one.
     """
 
     name: ClassVar[str] = "none"
@@ -129,21 +127,21 @@ class TaskMemory:
         self.services = services
 
     async def recall(self, task: Task) -> Held:
-        """Look up what other tasks left that may help with this one."""
+        """Recall memories of other tasks that may help with this one."""
         return {}
 
     async def prepare(self, task: Task, held: Held, turns: Sequence[Turn]) -> Held:
-        """Get ready for one more context."""
+        """Prepare for one more context."""
         return held
 
     def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> ShownContext:
-        """Return this agent's current context. Raises BadInput where task and memory fill the window."""
+        """Return this agent's current context. Raises PromptTooLong if the task does not fit."""
         return self.services.within(task, "", turns)
 
     async def observe(self, task: Task, held: Held, turns: Sequence[Turn]) -> Held:
-        """Take in the newest turn, the last of `turns`."""
+        """Update the memory with the newest turn, the last of `turns`."""
         return held
 
     async def remember(self, trial: FinishedTask, held: Held) -> None:
-        """Keep what this task has to teach to others."""
+        """Store what this task teaches for later tasks."""
         return

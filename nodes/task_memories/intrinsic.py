@@ -1,8 +1,8 @@
 """Intrinsic memory (§3): each agent's structured memory, which evolves with its own outputs.
 
-Nothing is carried across tasks. Every M_{n,m} is a version in the ledger, below the task's run. In a task
-with an environment, what came of an action is part of the output that the memory is updated with: there an
-agent's own words are the name of an action, from which nothing could be learned.
+Nothing is carried across tasks. Every M_{n,m} is a version in the ledger, below the task's run. Deviation: in
+an environment, the result of an action is part of the output O_{n,m} that updates the memory, since the
+agent's own output is only the name of an action, from which nothing could be learned.
 """
 
 import json
@@ -18,7 +18,7 @@ from mneme.stores.ledger.records import Change, Source, team_namespace
 
 SENTENCE_GAP = re.compile(r"(?<=\.)\s+")
 LISTING = re.compile(r"valid actions\b", re.IGNORECASE)
-"""What is possible at a moment is no fact to keep: the newest turns show it as long as it holds."""
+"""Pattern of a list of possible actions: no fact to keep, since the newest turns show it while it holds."""
 
 
 class Intrinsic(TaskMemory):
@@ -27,7 +27,7 @@ class Intrinsic(TaskMemory):
     name = "intrinsic"
 
     async def recall(self, task: Task) -> Held:
-        """Begin with empty memories."""
+        """Begin an empty memory for each agent."""
         held, change = Held(), self._change("a task begins", "")
         for agent, role in self.services.roles.items():
             known = await self._store(agent).begin(empty(role.template), change=change)
@@ -42,10 +42,10 @@ class Intrinsic(TaskMemory):
         )
 
     async def observe(self, task: Task, held: Held, turns: Sequence[Turn]) -> Held:
-        """Update the memory of the agent whose turn it was with what it put out; all others stay."""
+        """Update the memory of the agent whose turn it was with its output (equation 3)."""
         turn = turns[-1]
         if turn.agent not in held:
-            return held
+            return held  # an agent without a role here has no memory
         role, services = self.services.roles[turn.agent], self.services
         about = (role.description, role.template, services.memory_tokens, services.who)
         agent = Agent(*about, "background", task.text or task.goal)
@@ -56,7 +56,7 @@ class Intrinsic(TaskMemory):
             done.memory,
             turn=turn.number,
             change=change,
-            expected_version=held[turn.agent]["version"],
+            expected_version=held[turn.agent]["version"],  # another run of this id must not be overwritten
         )
         return {**held, turn.agent: {"memory": known.memory, "version": known.version}}
 

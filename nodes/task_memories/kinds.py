@@ -1,4 +1,4 @@
-"""The kinds of memory, by name; `none` has the trajectory of the task, and nothing else."""
+"""The kinds of memory by name; `none` shows only the trajectory of the task."""
 
 from typing import Literal
 
@@ -19,7 +19,7 @@ MEMORIES_BY_NAME: dict[str, type[TaskMemory]] = {kind.name: kind for kind in MEM
 
 
 def open_memory(name: str, services: MemoryServices) -> TaskMemory:
-    """Return the memory of this name, with these services. Raises BadInput."""
+    """Return the memory of a name. Raises BadInput for an unknown name."""
     if name not in MEMORIES_BY_NAME:
         raise BadInput(f"There is no memory {name}.", f"Choose one of {', '.join(MEMORIES_BY_NAME)}.")
     return MEMORIES_BY_NAME[name](services)

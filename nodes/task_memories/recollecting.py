@@ -1,10 +1,10 @@
-"""The memories that keep trials and show one or some of them to a later task, and what they share.
+"""Memories that store trials and show the relevant ones in a later task.
 
 - MetaGPT: the raw trajectory and its label, keyed by the goal; the nearest success is shown.
 - Voyager: as MetaGPT, but a trial is found by a summary of its course in at most six sentences.
 - MemoryBank: recalls as Voyager does; within a task, turns fade with time (Ebbinghaus). A turn that is Δt
-  turns old is still seen while exp(-Δt / 5) ≥ 0.3: the last seven.
-- Generative agents' memory: twice as many successes as are wanted, of which a model keeps the relevant.
+  turns old is shown while exp(-Δt / 5) ≥ 0.3: the last seven.
+- Generative agents' memory: of the 2k nearest successes a model chooses the k most relevant.
 """
 
 import math
@@ -23,27 +23,27 @@ MEMORY_FIELD = "memory"
 FADING = 5.0
 MIN_RETENTION = 0.3
 SUCCESSES_PER_TASK = 1
-"""k: how many successes are shown; 2k are rated."""
+"""k: number of successes shown; 2k are rated."""
 
 
 class Recollecting(TaskMemory):
-    """Keep each trial by a key; show what is recalled in every context of a task, before its turns."""
+    """Store each trial by a key; show the recalled trials in every context of a task, before its turns."""
 
     decided_by = ""
-    """The model that answered the memory's last question, if it had one."""
+    """The model that answered the memory's last question; empty if none was asked."""
 
     async def recall(self, task: Task) -> Held:
-        """Look up trials that may help, and hold what is shown of them."""
+        """Recall trials that may help, as text, with their ids."""
         found = await self.found(task)
         texts = [line for each in found for line in telling(each)]
         return {MEMORY_FIELD: self.services.shortened(task, texts), "recalled": [each.id for each in found]}
 
     def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> ShownContext:
-        """Show what was recalled, then the newest turns that fit."""
+        """Return the recalled trials, then the newest turns that fit."""
         return self.services.within(task, str(held.get(MEMORY_FIELD, "")), turns)
 
     async def remember(self, trial: FinishedTask, held: Held) -> None:
-        """Keep the raw trajectory and its label."""
+        """Store the raw trajectory and its label."""
         await self.services.trials.keep(await self.kept(trial), self.change(trial))
 
     async def found(self, task: Task) -> list[TrialRecord]:
@@ -55,14 +55,14 @@ class Recollecting(TaskMemory):
         return raw(trial, trial.task.goal)
 
     def course(self, trial: FinishedTask) -> Course:
-        """Return a trial as the memory's questions take it."""
+        """Return a trial as the input of the memory's questions."""
         ended = "succeeded" if trial.success else "failed"
         result = f"{ended} after {len(trial.turns)} turns with {trial.reward:.0%} of the goal reached"
         steps = self.services.condensed([str(turn) for turn in trial.turns])
         return Course(goal=trial.task.goal, result=result, steps=steps)
 
     async def most_relevant(self, task: Task, trials: Sequence[TrialRecord]) -> list[TrialRecord]:
-        """Ask how much each trial helps with the task, from 1 to 10, and return the best; k of them."""
+        """Rate how much each trial helps with the task, from 1 to 10, and return the k best."""
         rated = []
         for each in trials:
             steps = self.services.condensed(each.key_steps or each.trajectory)
@@ -71,19 +71,19 @@ class Recollecting(TaskMemory):
         return [each for _, each in sorted(rated, key=lambda pair: -pair[0])[:SUCCESSES_PER_TASK]]
 
     def change(self, trial: FinishedTask) -> Change:
-        """Return the reason of a write: a trial ended."""
+        """Return the change of a write at the end of a trial."""
         ended = "a task was done" if trial.success else "a task was not done"
         return Change(reason=ended, actor=self.name, model=self.decided_by, source=Source(tasks=[trial.id]))
 
     async def ask(self, question: Prompt[Any, Any], given: Any) -> Any:
-        """Put one of the memory's own questions."""
+        """Ask one of the memory's own questions, and note who answered."""
         answered = await ask(question, given, self.services.who, lane="background")
         self.decided_by = answered.responder
         return answered.value
 
 
 def raw(trial: FinishedTask, key: str) -> TrialRecord:
-    """Return a trial as it was, to be found by this key."""
+    """Return the record of a trial, to be found by this key."""
     return TrialRecord(
         id=trial.id,
         key=key,
@@ -96,19 +96,19 @@ def raw(trial: FinishedTask, key: str) -> TrialRecord:
 
 
 def telling(kept: TrialRecord) -> list[str]:
-    """Say a trial, one text for its heading and one a turn."""
+    """Describe a trial: one text for its heading, and one for each turn."""
     ended = "succeeded" if kept.success else "failed"
     return [f"An earlier task that {ended}. Its goal: {kept.goal}\nWhat was done:", *kept.trajectory]
 
 
 class MetaGpt(Recollecting):
-    """Keep trials as they were, and recall the one that succeeded at the nearest goal."""
+    """Store raw trials, and recall the success with the nearest goal."""
 
     name = "meta_gpt"
 
 
 class Voyager(Recollecting):
-    """Key trials by what they were about, and recall the success that is nearest to the goal."""
+    """Key trials by a summary of their course, and recall the success nearest to the goal."""
 
     name = "voyager"
 
@@ -119,18 +119,18 @@ class Voyager(Recollecting):
 
 
 class MemoryBank(Voyager):
-    """Show only the turns that have not faded yet."""
+    """Recall as Voyager does, and show only the turns that have not faded."""
 
     name = "memory_bank"
 
     def context(self, task: Task, held: Held, turns: Sequence[Turn], agent: str) -> ShownContext:
-        """Show what was recalled, and the turns whose retention is above the threshold."""
+        """Return the recalled trials, and the turns whose retention is at least MIN_RETENTION."""
         fresh = [turn for age, turn in enumerate(reversed(turns)) if retention(age) >= MIN_RETENTION]
         return super().context(task, held, fresh[::-1], agent)
 
 
 def retention(age: int) -> float:
-    """Return the share of a turn that is left after a number of others."""
+    """Return the retention of a turn that is `age` turns old, from 1 down to 0 (Ebbinghaus' curve)."""
     return math.exp(-age / FADING)
 
 
@@ -140,7 +140,7 @@ class Generative(Recollecting):
     name = "generative"
 
     async def found(self, task: Task) -> list[TrialRecord]:
-        """Return k of the 2k nearest; of equals, the nearer."""
+        """Return the k best of the 2k nearest successes; of equals, the nearer one."""
         return await self.most_relevant(
             task, await self.services.trials.nearest(task.goal, 2 * SUCCESSES_PER_TASK, shelf="succeeded")
         )

@@ -1,7 +1,7 @@
-"""What can be used of a reply that stayed unusable: of a memory, of a document, of a turn.
+"""Salvage the usable parts of a reply that stayed unusable: of a memory, a document or a turn.
 
-A memory is taken slot by slot, a document part by part, the old one for the rest; of a turn its words are
-taken, and nothing that it decides.
+A memory is taken slot by slot and a document part by part; the rest stays as it was. Of a turn only the
+message is taken, and none of its decisions.
 """
 
 from collections.abc import Mapping
@@ -28,8 +28,8 @@ SALVAGED_TYPES: dict[str, TypeAdapter[Any]] = {
 def usable_memory(given: Remembering, raw: str) -> tuple[dict[str, Any], list[str], list[str]]:
     """Return the memory, the slots that are taken from a reply, and those that stay as they were.
 
-    A slot is taken where it is there, has the form of its template, still fits into the memory's bound, and
-    is no list that has lost more than the history that an update may lose.
+    A slot is taken if it is present, has the form of its template, and fits into the memory's bound; a list
+    must keep at least MIN_KEPT_SHARE of its entries.
     """
     answered, memory = object_in(raw).get("memory"), deepcopy(given.memory.root)
     before = size(memory)
@@ -42,32 +42,31 @@ def usable_memory(given: Remembering, raw: str) -> tuple[dict[str, Any], list[st
             is_usable
             and isinstance(old, list)
             and len(old) >= MIN_CONDENSED_ENTRIES
-            and before < ROOMY * given.limit
+            and before < ROOMY * given.limit  # a nearly full memory has to be condensed
         ):
             is_usable = len(new) >= MIN_KEPT_SHARE * len(old)
         if is_usable:
             within[name] = new
-            if size(memory) > max(given.limit, before):
+            if size(memory) > max(given.limit, before):  # one too large already may stay as large
                 within[name], is_usable = old, False
         (taken if is_usable else kept).append(".".join(path))
     return memory, taken, kept
 
 
 def usable_message(given: Speaking, raw: str) -> str:
-    """Return the message of a turn where it is whole and fits into its room; else nothing."""
+    """Return the message of a turn if it is complete and fits into its room; else an empty text."""
     message = object_in(raw).get("message")
     try:
         fits_the_room(given, integrate.answer(reasoning="", message=message))
-    except ValueError:  # also of what is no text
+    except ValueError:  # too long, or no text
         return ""
     return str(message)
 
 
 def usable_document(outline: Outline, raw: str, before: Mapping[str, Any]) -> tuple[Parts, list[str]]:
-    """Return the parts of a reply that can be used, and the names of those that can not.
+    """Return the usable parts of a reply, and the names of the unusable ones.
 
-    `before` is the document that was there, if one was: fields, ratings and prose that cannot be used are
-    taken from it. Of an item, every field must be usable, since half of one says something else.
+    Unusable fields, ratings and prose are taken from `before`, the earlier document, if there is one.
     """
     answered = object_in(raw)
     parts: Parts = {}
@@ -92,7 +91,7 @@ def _read(adapter: TypeAdapter[Any], value: Any) -> Any:
 
 
 def _items(outline: Outline, given: Any) -> tuple[list[Parts], list[str]]:
-    """Return the whole items, each name once, and what the others are called."""
+    """Return the complete items, each name once, and labels of the others."""
     taken: dict[str, Parts] = {}
     refused: list[str] = []
     for number, each in enumerate(given if isinstance(given, list) else [], start=1):
@@ -101,7 +100,7 @@ def _items(outline: Outline, given: Any) -> tuple[list[Parts], list[str]]:
             name: _read(SALVAGED_TYPES["fields"], found.get(name)) for name in ("name", *outline.item_fields)
         }
         key = str(read["name"] or "").strip().lower()
-        if not key or None in read.values() or key in taken:
+        if not key or None in read.values() or key in taken:  # a part of an item would say something else
             refused.append(f"{outline.item} {number}")
         else:
             turns = found.get(TURNS)
@@ -111,23 +110,20 @@ def _items(outline: Outline, given: Any) -> tuple[list[Parts], list[str]]:
 
 
 def object_in(raw: str) -> dict[str, Any]:
-    """Return the JSON object of a reply; of one that was cut off, all but its last value; else nothing.
-
-    The last value of a list of objects is its last object.
-    """
+    """Return the JSON object of a reply; of a truncated one, all but its last value; else an empty object."""
     text = raw if raw.lstrip().startswith("{") else without_thought(raw)
     try:
         if found := objects(text):
             return found[0]
-        cut = from_json(text[text.index("{") :], allow_partial="trailing-strings")
+        cut: dict[str, Any] = from_json(text[text.index("{") :], allow_partial="trailing-strings")
     except (Unusable, ValueError):
         return {}
     _drop_last(cut)
-    return dict(cut)
+    return cut
 
 
 def _drop_last(within: dict[str, Any]) -> None:
-    """Drop the value that was being written as a reply ended: a part of it says something else."""
+    """Drop the value at which a reply was truncated, since a part of a value says something else."""
     last = next(reversed(within), None)
     if last is None:
         return
@@ -135,6 +131,6 @@ def _drop_last(within: dict[str, Any]) -> None:
     if isinstance(value, dict) and value:
         _drop_last(value)
     elif isinstance(value, list) and value and isinstance(value[0], dict):
-        value.pop()
+        value.pop()  # only the last object of the list was being written
     else:
         del within[last]

@@ -18,18 +18,16 @@ UNSAID, UNSHOWN = "not discussed", "left out for length"
 """Texts of a document for a point not discussed, and for one perhaps in turns not shown to the writer."""
 ENTRIES_LEFT_OUT = "(Further entries are left out.)"
 SHORTENED = "(Entries that end in … are shortened.)"
-MIN_ITEM_ROOM = 20
-"""Maximum items of a document, or twice the required number if that is more."""
+MIN_ITEM_ROOM = 20  # maximum items of a document, or twice the required number if that is more
 
 
-def _as_text(value: Any) -> Any:
-    """Convert a number to text: `"Days": 4` is the same as `"Days": "4"`."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return str(value) if is_number else value
-
-
-Prose = Annotated[str, Field(max_length=1_900)]
-Phrase = Annotated[str, BeforeValidator(_as_text), Field(max_length=600)]
+Prose = Annotated[str, Field(max_length=1_900)]  # a model's server can enforce at most 1,999
+Phrase = Annotated[
+    str,
+    # `"Days": 4` is the same as `"Days": "4"`; true and false, which are integers in Python, are no text.
+    BeforeValidator(lambda value: str(value) if type(value) in (int, float) else value),
+    Field(max_length=600),
+]
 """Text about an item or in a field: a few sentences, as in a turn."""
 Rating = Annotated[int, Field(ge=LOWEST, le=HIGHEST)]
 Texts = dict[str, str]
@@ -127,11 +125,7 @@ $outline""",
 
 @write_document.check
 def is_whole(given: Documenting, answer: Written) -> None:
-    """Refuse items without a name, two of one name, ratings beyond 1 to 10, and fewer items than were agreed.
-
-    If the context shows fewer items than a document must have, the shown ones are the answer. Half of what is
-    shown is enough, since the team may have dropped the rest.
-    """
+    """Refuse items without a name, two of one name, ratings beyond 1 to 10, and fewer items than agreed."""
     refuse(_faults(given, answer.parts))
 
 
@@ -139,6 +133,7 @@ def _faults(given: Documenting, parts: dict[str, Any]) -> Iterator[str]:
     names = [str(item.get("name", "")).strip().lower() for item in parts["items"]]
     texts = [given.memory, *given.turns.root]
     shown = {hit["name"].lower() for text in texts for hit in ITEM.finditer(text)}
+    # No more can be written than is shown; half of it is enough, since the team may have dropped the rest.
     if 2 * len(names) < min(given.outline.least, len(shown)) or not all(names):
         yield f"{len(names)} items, each with a name, are too few: give each {given.item} agreed on."
     for name in {name for name in names if name and names.count(name) > 1}:
@@ -151,6 +146,7 @@ def _faults(given: Documenting, parts: dict[str, Any]) -> Iterator[str]:
             yield f"The field {name} is empty."
 
 
+# Lines that were cut may be of something else: a doubt.
 @write_document.doubt
 def says_what_was_not_shown(given: Documenting, answer: Written) -> None:
     """Doubt that something was not discussed where not all was shown."""
@@ -163,7 +159,7 @@ def write_document_as(outline: Outline) -> Prompt[Documenting, Written]:
     return _as(outline.model_dump_json())
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=64)  # by its text, since an outline cannot be hashed
 def _as(outline: str) -> Prompt[Documenting, Written]:
     given: dict[str, Any] = json.loads(outline)
     named: dict[str, Any] = dict.fromkeys(["name", *given["item_fields"]], (Phrase, ""))
@@ -183,13 +179,10 @@ def _as(outline: str) -> Prompt[Documenting, Written]:
 
 
 def _turns_that_there_were(given: Documenting) -> Schemas:
-    """Restrict the answer to the numbers of actual turns: a small model fills such a list to its end."""
-    if not given.last:
-        return {}
-    return {
-        f"items[].{TURNS}": {"maxItems": min(MAX_TURN_NUMBERS, given.last)},
-        f"items[].{TURNS}[]": {"maximum": given.last},
-    }
+    """Restrict the answer to the numbers of actual turns, where these are known."""
+    most = given.last  # a small model fills such a list to its end
+    numbers: Schemas = {f"items[].{TURNS}": {"maxItems": min(MAX_TURN_NUMBERS, most)}}
+    return numbers | {f"items[].{TURNS}[]": {"maximum": most}} if most else {}
 
 
 def _parts(name: str, parts: Texts, kind: Any) -> type[BaseModel]:

@@ -16,7 +16,7 @@ DISCUSSION_IS_DATA = (
 )
 
 
-NEXT_TURN = re.compile(r"\n\n(?=\[\d+\] )")
+NEXT_TURN = re.compile(r"\n\n(?=\[\d+\] )")  # a turn may have empty lines of its own
 
 
 class Turns(RootModel[list[str]]):
@@ -59,7 +59,7 @@ class Issue(BaseModel):
 
 MAX_ISSUES = 5
 Issues = Annotated[list[Issue], Field(max_length=MAX_ISSUES)]
-Numbers = Annotated[list[Annotated[int, Field(ge=-1, le=999)]], Field(max_length=40)]
+Numbers = Annotated[list[Annotated[int, Field(ge=-1, le=999)]], Field(max_length=40)]  # -1: none is offered
 
 
 class Said(BaseModel):
@@ -81,10 +81,12 @@ class Raising(Said):
 class Contribution(Raising):
     """A worker's turn."""
 
+    # Last, after what is said and raised, which the decision rests on.
     changes: bool = Field(description="Whether you propose something new or object: all then accept anew.")
     accept: bool = Field(description="ACCEPT: whether you accept the solution as it stands.")
 
 
+# Algorithm 1's context: the task, the agent's own memory, then the newest turns that fit.
 CONTEXT = """You are the $role: $duties
 
 Task:
@@ -284,15 +286,16 @@ def fits_the_room(given: Speaking, answer: Any) -> None:
         raise ValueError(f"The message has {len(answer.message)} characters; {given.room} are the most.")
 
 
-ROOM_TO_SPARE = 1.25
-"""Maximum ratio of a turn's length to its limit before it is refused: models count characters badly."""
+ROOM_TO_SPARE = 1.25  # of a turn's length to its limit before it is refused: models count characters badly
 MAX_BOUNDED_CHARS = 1_999
 """The longest text that a model's server can limit; a summary of all proposals may need more."""
 
 
 def says_no_more(given: Speaking) -> Schemas:
     """Bound the message by the first length that `fits_the_room` refuses, so that a cut one is refused."""
-    refused = int(ROOM_TO_SPARE * given.room) + 1
+    refused = (
+        int(ROOM_TO_SPARE * given.room) + 1
+    )  # never 2,000, the one limit that llama.cpp's grammars refuse
     return {"message": {"maxLength": refused + (refused == MAX_BOUNDED_CHARS + 1)}}
 
 

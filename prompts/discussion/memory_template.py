@@ -28,8 +28,7 @@ MAX_ENTRIES = 40
 Entry = Annotated[str, Field(max_length=MAX_ENTRY_CHARS)]
 DEEPEST = 4
 Path = tuple[str, ...]
-FOREIGN = 3
-"""Weight of a non-ASCII character: it may take a whole token, others a third of one."""
+FOREIGN = 3  # weight of a non-ASCII character: it may take a whole token, others take a third of one
 
 
 class Slots(RootModel[dict[str, JsonValue]]):
@@ -129,10 +128,12 @@ def _typed(template: Mapping[str, Any], name: str) -> type[BaseModel]:
 
 def closed_model(name: str, fields: Mapping[str, tuple[Any, str | None]]) -> type[BaseModel]:
     """Return a type with exactly these fields, whatever they are called: each a type and what it is for."""
+    # By numbers: a slot may be called like a method of Pydantic's (`json`), or what is no name in Python.
     named: dict[str, Any] = {
         f"field_{number}": (kind, Field(alias=alias, description=purpose))
         for number, (alias, (kind, purpose)) in enumerate(fields.items())
     }
+    # Closed, since under a newer llama.cpp models invented further fields without end.
     return create_model(name, __config__=ConfigDict(extra="forbid"), **named)
 
 

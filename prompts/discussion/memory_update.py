@@ -17,10 +17,9 @@ from mneme.prompts.discussion.intrinsic_memory import DISCUSSION_IS_DATA
 from mneme.prompts.discussion.memory_template import Slots, departures, entries, memory_type, size
 from mneme.prompts.prompt import Prompt, Reason, refuse
 
-MIN_KEPT_SHARE = 0.5
-"""Minimum share of a memory's former content that an update keeps: history is condensed, not dropped."""
+MIN_KEPT_SHARE = 0.5  # of a memory's former content: history is condensed, not dropped
 ROOMY = 0.8
-"""The share of its bound up to which a memory has no reason to remove entries."""
+"""Share of its bound up to which a memory has no reason to remove entries."""
 MIN_CONDENSED_ENTRIES = 4
 
 
@@ -96,6 +95,7 @@ def follows_the_template(given: Remembering, answer: Updated) -> None:
 @update_memory.check
 def keeps_history(given: Remembering, answer: Updated) -> None:
     """Refuse an update that drops most of the known content while there is room for it."""
+    # The paper takes any reply; one bad reply would then erase a memory.
     before, after = entries(given.memory.root), entries(answer.slots)
     if (
         len(before) >= MIN_CONDENSED_ENTRIES
@@ -110,7 +110,7 @@ def update_memory_by(template: Mapping[str, Any]) -> Prompt[Remembering, Updated
     return _by(json.dumps(template))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)  # by its text, since a template cannot be hashed
 def _by(template: str) -> Prompt[Remembering, Updated]:
     fields: dict[str, Any] = {"memory": (memory_type(template), ...)}
     return replace(update_memory, answer=create_model("Updated", __base__=Updated, **fields))

@@ -16,9 +16,9 @@ from mneme.prompts.prompt import Prompt, Reason
 LEAST, MOST = 3, 12
 MAX_SLOT_NAME_CHARS = 48
 MAX_PURPOSE_CHARS = 300
+# `ø`, `ł`, `đ`, `æ` and `œ` have no decomposition in Unicode; an umlaut is spelt as in German.
 SPELT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "æ": "ae", "ø": "oe", "ł": "l", "đ": "d", "œ": "oe"})
-ACCENTS = dict.fromkeys(range(0x300, 0x370))
-"""Combining marks (U+0300 to U+036F), which Unicode decomposition separates from letters."""
+ACCENTS = dict.fromkeys(range(0x300, 0x370))  # combining marks, which decomposition parts from their letters
 
 
 class Place(BaseModel):
@@ -39,6 +39,7 @@ class Slot(BaseModel):
     group: str = Field(
         "", max_length=MAX_SLOT_NAME_CHARS, description="The slot that it stands in; empty: at the top."
     )
+    # A name follows what it is for, as a decision its reason.
     name: str = Field(max_length=MAX_SLOT_NAME_CHARS, description="Small letters, digits and underscores.")
 
 

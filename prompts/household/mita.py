@@ -120,14 +120,14 @@ class CrossContext(Knowledge, Informed):
     members: Annotated[list[Report], PLAIN]
 
 
-MAX_WISH_CHARS = 300
-"""Maximum characters of the quote of a wish that forbids the task."""
+MAX_WISH_CHARS = 300  # of the quote of a wish that forbids the task
 
 
 class Allocation(BaseModel):
     """A joint action: one option for each member."""
 
     reason: Reason = Field(description="One or two sentences: why these actions together.")
+    # Before the choices: where a wish forbids the task, all members wait, and the episode ends as not done.
     forbidden: str = Field(
         "",
         max_length=MAX_WISH_CHARS,
@@ -136,6 +136,8 @@ class Allocation(BaseModel):
     choices: dict[str, int] = Field(description="Each member's name, and the number of one of its options.")
 
 
+# Closed containers "stand among what a member may do", since synopses list none. A repeated proposal is kept
+# or answered, since an overruled member is told the reason.
 allocate_actions = Prompt(
     name="allocate_actions",
     given=CrossContext,
@@ -182,7 +184,7 @@ def an_option_for_each_member(given: CrossContext) -> Schemas:
 
 @allocate_actions.check
 def nothing_is_done_twice(given: CrossContext, answer: Allocation) -> None:
-    """Refuse two members that go for the same thing, container or room."""
+    """Refuse two members that go for the same thing, container or room (§3.2)."""
     options = {report.worker.name: report.options for report in given.members}
     claims: dict[int, str] = {}
     for name, number in answer.choices.items():
@@ -201,6 +203,7 @@ def a_wish_that_forbids_was_told(given: CrossContext, answer: Allocation) -> Non
         raise ValueError("No wish was told that could forbid the task: leave forbidden empty.")
 
 
+# A doubt: the manager may have answered in other words than the member's name.
 @allocate_actions.doubt
 def who_insists_is_heeded_or_answered(given: CrossContext, answer: Allocation) -> None:
     """Ask why a proposal that was made again and again is not kept, where the reason does not say."""

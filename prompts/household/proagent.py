@@ -120,7 +120,7 @@ def of_what_is_known(given: Scene) -> Schemas:
     known: list[Spot] = [*given.rooms, *given.containers, *given.items, *given.needs]
     count = len(given.observed)
     return {
-        "intentions": {"minItems": count, "maxItems": count},
+        "intentions": {"minItems": count, "maxItems": count},  # of each teammate, since all are in one reply
         "intentions[].teammate": one_of({each.teammate for each in given.observed}),
         "intentions[].target": one_of({UNKNOWN_ROOM, *(spot.id for spot in known)}),
         "option": one_of(range(len(given.options))),

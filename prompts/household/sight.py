@@ -135,7 +135,7 @@ def containers_are_open_or_closed(given: Frame, answer: Sight) -> None:
 def holders_can_hold(given: Frame, answer: Sight) -> None:
     """Refuse holders that hold themselves, or cannot hold in that way."""
     kinds = [given.kinds.get(each.what, OTHER) for each in answer.things]
-    if len(given.boxes) == len(kinds):
+    if len(given.boxes) == len(kinds):  # else the first check says what is missing, and numbers would be off
         refuse(_misheld(kinds, each) for each in answer.things)
 
 

@@ -13,13 +13,13 @@ from mneme.prompts.household.household import HOUSEHOLD_IS_DATA, Container, Item
 from mneme.prompts.prompt import Prompt, Schemas, one_of, some_of
 
 NAMED_THING = re.compile(r"<([^<>]+)> ?\((\d+)\)")
+# Patterns of English that refuse, since the record tells for certain what nobody opened; in doubt they pass.
 SAYS_EMPTY = re.compile(
     r"\b(?:is|was|are|were) (?:\w+ )?empty\b|\b(?:had|has|found|contain(?:s|ed)) nothing\b"
     r"|\bnothing (?:\w+ )?in(?:side)?\b"
 )
 UNCERTAIN = re.compile(r"\b(?:whether|if|not known|unknown|may|might|unchecked)\b")
-NARRATIVE = 1500
-"""Maximum characters of a synopsis's narrative."""
+NARRATIVE = 1500  # characters at most: up to four synopses stand in each later prompt
 
 
 class Found(BaseModel):
@@ -105,10 +105,8 @@ $progress""",
 
 @summarise_passage.bound
 def of_what_was_told(given: Passage) -> Schemas:
-    """Restrict each list to the ids that the record supports.
-
-    The fields become the manager's knowledge, so a false "checked" would hide a container.
-    """
+    """Restrict each list to the ids that the record supports."""
+    # The fields become the manager's knowledge: a false "checked" would hide a container.
     loose = {item.id for item in given.items if item.held_by is None and not item.placed}
     lists = {
         "placed": {item.id for item in given.items if item.placed},
@@ -136,7 +134,8 @@ def things_were_seen_where_it_says(given: Passage, answer: Synopsis) -> None:
 
 @summarise_passage.check
 def narrative_names_what_was_told(given: Passage, answer: Synopsis) -> None:
-    """Refuse numbers that did not occur, and names that are another's: they stay in every later prompt."""
+    """Refuse numbers that did not occur, and names that are another's."""
+    # Refused, since a synopsis stays in every later prompt.
     names = {int(number): name for name, number in NAMED_THING.findall(f"{given}")} | given.called
     for name, number in NAMED_THING.findall(answer.narrative):
         known = names.get(int(number))
@@ -148,7 +147,7 @@ def narrative_names_what_was_told(given: Passage, answer: Synopsis) -> None:
 @summarise_passage.check
 def nothing_is_said_of_an_inside_that_nobody_saw(given: Passage, answer: Synopsis) -> None:
     """Refuse to call a container empty into which nobody has looked."""
-    for sentence in sentences(answer.narrative.replace(";", ".")):
+    for sentence in sentences(answer.narrative.replace(";", ".")):  # so that one clause is judged at a time
         if SAYS_EMPTY.search(sentence) and not UNCERTAIN.search(sentence):
             for name, number in NAMED_THING.findall(sentence):
                 if int(number) in given.unopened:

@@ -21,6 +21,8 @@ class Contradiction(BaseModel):
     """How probable it is that the example leads to an answer that contradicts the right one."""
 
     rationale: Reason
+    # Of the wrong answer, as eq. 1 has it; the authors' code asks for the right one, in the same order.
+    # A whole number: Ollama's grammars ignore the limits of fractions.
     percent: Annotated[int, Field(ge=0, le=100)]
 
 

@@ -7,14 +7,12 @@ from itertools import product
 
 from mneme.prompts.chat.evidence import EVIDENCE_WORD, NUMBER, STEM, sentences, words
 from mneme.prompts.chat.memory_agent.comparing import Relation
-from mneme.rules.chat.english import DAY, ENGLISH, IS, REFERS, asks, content_of, pattern
+from mneme.rules.chat.english import DAY, ENGLISH, IS, REFERS, asks, content_of, pattern, refers_to
 
 CORRECTING, CHANGED, ADDING = pattern("announcing", "correcting"), pattern("changed"), pattern("adding")
 NOT_BUT, NOT_SO, VALUE, SUBJECT = pattern("not_but"), pattern("not_so"), pattern("value"), pattern("subject")
-SUPPOSING, IT_IS, BE = pattern("supposing"), pattern("it_is"), pattern("be")
+SUPPOSING, COMPARING, IT_IS, BE = (pattern(each) for each in ("supposing", "comparing", "it_is", "be"))
 UNTYING = frozenset(words(ENGLISH["untying"]))
-PRONOUNS = [(pattern(each), pattern(f"not_{each}")) for each in ("he", "she", "they")]
-"""Patterns of pronouns, each with a pattern of subjects that it cannot mean."""
 TOPICS, ONE_AT_A_TIME = ENGLISH["topics"], ENGLISH["one_at_a_time"]
 MEASURE_STEMS = {each[:STEM] for each in words(ENGLISH["measures"])}
 """Stems of words that two statements may share without being about the same thing."""
@@ -30,13 +28,15 @@ def relations(
 ) -> Iterator[tuple[int, Relation, str, str]]:
     """Yield the memories that a fact repeats, corrects (the wrong words, the new text), or may contradict."""
     meant, wrong, right = correction(fact, said, memories, turns) or (-1, "", "")
+    new = [each for each in sentences(fact) if count(each, said)] or sentences(fact)  # not what they refer to
     for at, memory in enumerate(memories):
         if count(fact, memory):
             yield at, "duplicate", "", ""
         elif at == meant:
+            # What stands in the turn before has a memory of its own.
             told = " ".join(each for each in sentences(fact) if each not in turns[-1])
             yield at, "correction", wrong, corrected(memory, told, wrong, right)
-        elif any(_differ(one, other) for one in sentences(fact) for other in sentences(memory)):
+        elif any(_differ(one, other) for one, other in product(new, sentences(memory))):
             yield at, "unclear", "", ""
 
 
@@ -46,22 +46,23 @@ def correction(fact: str, said: str, memories: Sequence[str], turns: Sequence[st
     It names the wrong words (`Y, not X`), or says again, with another value, what was said in the last turn.
     """
     named, restated, before = set[Correction](), set[Correction](), turns[-1]
-    if SUPPOSING.search(said):
+    if SUPPOSING.search(said):  # a wish or a dream corrects nothing
         return None
     for sentence, (number, memory) in product(sentences(said), enumerate(memories)):
         plain = CORRECTING.sub("", sentence)
         for wrong, right in _named(plain, memory):
-            is_value = count(_subject(plain), right)  # no subject: `I meant Thursday, not Tuesday`
+            is_value = count(opening(plain)[0], right)  # no subject: `I meant Thursday, not Tuesday`
             adds = stems(plain) - stems(f"{wrong} {right} {memory} instead rather")  # `was born in Porto`
-            is_about = _is_about(plain, memory) and _shares(sentence, wrong, memory)
-            is_next = count(wrong, before) == 1 and (_refers(sentence, memory) or NOT_BUT.match(plain))
+            is_about = _is_about(plain, memory, wrong) and _shares(sentence, wrong, memory)
+            is_next = count(wrong, before) == 1 and (refers_to(sentence, memory) or NOT_BUT.match(plain))
             of = re.split(rf"\bnot\b|{re.escape(right)}", plain)[0]
             is_alike = IT_IS.match(plain) or _tie(of) in ("", "is doing", _tie(memory.partition(wrong)[0]))
             if is_value or (is_alike and not adds and (is_about or is_next)):
                 named |= {(number, wrong, right)} if {*words(right)} <= {*words(fact)} else set()
-        if CORRECTING.search(said):
+        if CORRECTING.search(said):  # without such a word another value may be one more, not another one
             pairs = _restated(fact, memory)
             restated |= {(number, *pair) for pair in pairs if _is_said(pair[0], memory, before)}
+    # Of words that a memory has twice, or two memories have, nobody knows which are meant: none is changed.
     found = [each for each in named or restated if count(each[1], memories[each[0]]) == 1]
     number, wrong, right = found[0] if len(found) == 1 else (-1, "", "")
     memory = memories[number] if number >= 0 else ""
@@ -77,16 +78,16 @@ def _is_said(wrong: str, memory: str, before: str) -> bool:
     return count(wrong, before) == 1 and any(each <= other for each, other in product(known, said))
 
 
-def _refers(sentence: str, memory: str) -> bool:
-    """Return whether a leading pronoun may mean the person in a memory: `He is 5` is not about a sister."""
-    is_other = any(one.search(sentence) and other.search(memory) for one, other in PRONOUNS)
-    return REFERS.match(sentence) is not None and not is_other
-
-
-def _is_about(sentence: str, memory: str) -> bool:
-    """Return whether a sentence may have a memory's subject: `Leo lives in Porto` of `My brother Leo …`."""
-    of, known = (f" {_subject(each)}" for each in (sentence, memory))
-    return of in {" it's", " that's", " the"} or of.endswith(known) or known.endswith(of)
+def _is_about(sentence: str, memory: str, value: str) -> bool:
+    """Return whether a sentence may have the subject of a memory's value: `Leo …` of `My brother Leo …`."""
+    *_, told = "", *sentences("".join(memory.partition(value)[:2]))
+    (of, verb), (known, known_verb) = opening(sentence), opening(told)
+    known = opening(memory)[0] if REFERS.match(told) else known
+    if of in {"it's", "that's", "the"}:
+        return True
+    # In `Anna thinks Bo is a nurse` another verb follows: the value is somebody else's.
+    is_direct = verb[:STEM] == known_verb[:STEM]
+    return is_direct and (f" {of}".endswith(f" {known}") or f" {known}".endswith(f" {of}"))
 
 
 def _shares(text: str, wrong: str, memory: str) -> bool:
@@ -144,6 +145,8 @@ def count(part: str, text: str) -> int:
 def _restated(fact: str, memory: str) -> Iterator[tuple[str, str]]:
     """Yield the words of a memory and of a fact, both of one sort, in which alone two sentences differ."""
     for sentence, known in product(sentences(fact), sentences(memory)):
+        if COMPARING.search(sentence):  # one can be older than both
+            continue
         if value := _revalued(sentence, known):
             yield value
             continue
@@ -174,7 +177,7 @@ def _revalued(sentence: str, known: str) -> tuple[str, str] | None:
     forms = {re.sub(r"\d+", "0", each) if _sort(each) == "number" else _sort(each) for each in (right, wrong)}
     beside, is_end = {*content_of(said)}, bool(CHANGED.search(said)) != bool(CHANGED.search(known))
     beside -= {*content_of(right)}
-    is_about = _refers(sentence, known) or (beside and _is_about(said, known))
+    is_about = refers_to(sentence, known) or (beside and _is_about(said, known, wrong))
     links = [_tie(text.partition(value)[0]) for text, value in ((said, right), (known, wrong))]
     is_alike = len(forms) == 1 and (IT_IS.match(said) or links[0] in ("", links[1]))
     return (wrong, right) if is_about and is_alike and not is_end and beside <= {*content_of(known)} else None
@@ -198,14 +201,20 @@ def _differ(fact: str, memory: str) -> bool:
     shared = said & known
     if SHARED_WORD_RATIO * len(shared) < min(len(said), len(known)):
         shared = set()  # one word of many is of no thing that both are about
-    if _subject(fact) != _subject(memory):
-        subjects = [stems(_subject(each)) for each in (fact, memory)]
-        if all(subjects):  # of two others, what the one does says nothing of the other
-            shared &= subjects[0] | subjects[1]
+    subjects = [opening(each)[0] for each in (fact, memory)]
+    verbs = [IS.search(each) for each in (fact, memory)]
+    labels = [
+        NUMBER.findall(each.string[: each.start()] if each else subjects[at]) for at, each in enumerate(verbs)
+    ]
+    if all(labels) and labels[0] != labels[1]:
+        return False  # `locker 1 is …` and `locker 2 is …` are two things
+    if subjects[0] != subjects[1]:
+        if all(map(stems, subjects)):  # of two others, what the one does says nothing of the other
+            shared &= stems(" ".join(subjects))
         return CHANGED.search(fact) is not None and any(len(each) > 3 for each in shared)
     if any(re.search(rf"\b(?:is|are) {re.escape(wrong)}", memory) for wrong, _ in _restated(fact, memory)):
         return True  # one thing is called by two names, or has two numbers
-    shared -= stems(_subject(fact))
+    shared -= stems(subjects[0])
     of_one_topic = any(said & stems(topic) and known & stems(topic) for topic in TOPICS)
     if bool(CHANGED.search(fact)) != bool(CHANGED.search(memory)) and (shared or of_one_topic):
         return True
@@ -213,12 +222,13 @@ def _differ(fact: str, memory: str) -> bool:
     return bool(shared & stems(ONE_AT_A_TIME)) or (bool(shared) and all(numbers) and numbers[0] != numbers[1])
 
 
-def _subject(sentence: str) -> str:
-    """Return the first words: `i`, `my friend Ann`, `max`."""
-    own = re.sub(
-        r"(?i)^i['’]\w+|^the user\b(?!['’])", "I", re.sub(r"(?i)^the user['’]s", "my", sentence.strip())
-    )
-    return str(SUBJECT.findall(own)[0]).casefold()
+def opening(sentence: str) -> tuple[str, str]:
+    """Return the first words, such as `i`, `my friend ann` or `max`, and the word that follows them."""
+    own = re.sub(r"(?i)^the user['’]s", "my", BE.sub(" is", sentence.strip()))
+    own = re.sub(r"(?i)^i['’]\w+|^the user\b(?!['’])", "I", own)
+    first = str(SUBJECT.findall(own)[0])
+    after = re.sub(r"^, [^,]*,", "", own[len(first) :])  # not what else it is: `My sister Ana, a baker, …`
+    return first.casefold(), next((each for each in words(after) if each not in UNTYING), "")
 
 
 def stems(text: str) -> set[str]:

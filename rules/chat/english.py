@@ -37,6 +37,8 @@ SEARCHING, MAKING, STANDING = pattern("searching"), pattern("making"), pattern("
 CLAUSES, PASTED, WISHING = pattern("clauses"), pattern("pasted"), pattern("wishing")
 WEEKDAY, DAY = pattern("weekday"), pattern("weekday", "month")
 REFERS, VERBATIM, ANNOUNCING = pattern("referring"), pattern("verbatim"), pattern("announcing")
+PRONOUNS = [(pattern(each), pattern(f"not_{each}")) for each in ("he", "she", "they")]
+"""Patterns of pronouns, each with a pattern of subjects that it cannot mean."""
 CAPITAL = rf"(?!I['’ ]|(?:{WEEKDAY.pattern}|(?<=\w )(?:{DAY.pattern}))\b)[A-Z][\w'’-]*"
 NAME = re.compile(f"{CAPITAL}(?: {CAPITAL})*")
 """A month is taken for a person where it begins a sentence: `April is our landlady`, but `In April`."""
@@ -63,7 +65,7 @@ def statements(message: str, preceding: Sequence[str] = ()) -> list[Statement]:
     """
     turns = [each.removeprefix("user: ") for each in preceding if each.startswith("user: ")]
     before = statements(turns[-1])[-1:] if turns and turns[-1] != message else []
-    context = "".join(each.quote for each in before if not re.match(r"(?i)(?:i|we)\b", each.quote))
+    context = told = "".join(each.quote for each in before if not re.match(r"(?i)(?:i|we)\b", each.quote))
     found: list[Statement] = []
     is_of_task = False
     is_long = len(message) > MAX_READ
@@ -76,15 +78,26 @@ def statements(message: str, preceding: Sequence[str] = ()) -> list[Statement]:
             context = sentence if is_question else context
             if is_pasted:
                 break  # what follows is the text that the task is about
-        elif refers and found and not context and len(found[-1].content) + len(sentence) < STATEMENT_CHARS:
-            quote, content = found[-1]
+            continue
+        quote, content = found[-1] if refers and found and not context else Statement("", "")
+        if ANNOUNCING.match(quote) or ", not " in quote:
+            # Apart from a correction, which changes a memory, or puts it in doubt, and would take this along.
+            plain = ANNOUNCING.sub("", quote)
+            context = plain if refers_to(sentence, plain) or ", not " not in quote else told
+        elif quote and len(content) + len(sentence) < STATEMENT_CHARS:
             found[-1] = Statement(f"{quote} … {sentence}", f"{content} {sentence}")
-        else:
-            ended = f"{context}." if context[-1:].isalnum() else context
-            for part in wrap(sentence, STATEMENT_CHARS, replace_whitespace=False):
-                found.append(Statement(part, f"{ended} {part}" if refers and context else part))
-            context = ""
+            continue
+        ended = f"{context}." if context[-1:].isalnum() else context
+        for part in wrap(sentence, STATEMENT_CHARS, replace_whitespace=False):
+            found.append(Statement(part, f"{ended} {part}" if refers and context else part))
+        context = ""
     return found
+
+
+def refers_to(sentence: str, before: str) -> bool:
+    """Return whether a leading pronoun may mean whom a text is about: `He is 5` is not about a sister."""
+    is_other = any(one.search(sentence) and other.search(before) for one, other in PRONOUNS)
+    return REFERS.match(sentence) is not None and not is_other
 
 
 def _announced(read: Sequence[str]) -> Iterator[str]:
@@ -129,6 +142,7 @@ def says(sentence: str, known: bool = False) -> bool:
     reacts = not (REACTION | {"you"}).isdisjoint(map(core, words(plain)[:1]))
     stating = STATING.match(plain)
     is_short = stating is not None and CONTENTLESS.isdisjoint(map(core, words(stating[2])))
+    # Of a script without spaces each letter counts as a word.
     least = 2 if is_short else 3 if IS.search(sentence) else 8 if UNSPACED.search(sentence) else 4
     least += reacts - 2 * known
     return is_tied or len(content_of(told)) >= max(least, 1)

@@ -1,6 +1,7 @@
 """Rules that answer the memory agents' questions, in `prompts/chat/`: keep, link, never overwrite."""
 
 import re
+from functools import reduce
 from typing import Literal
 
 from mneme.prompts.chat import paper_versions as paper
@@ -8,8 +9,8 @@ from mneme.prompts.chat.evidence import sentences
 from mneme.prompts.chat.memory_agent import comparing, forgetting, reading, rewriting
 from mneme.prompts.chat.memory_agent.comparing import Relation
 from mneme.prompts.chat.memory_agent.reading import MAX_ITEMS, MAX_MEMORY_CHARS
-from mneme.rules.chat.comparison import corrected, correction, count, relations, stems
-from mneme.rules.chat.english import CLAUSES, IS, MAX_READ, asks, entities_of, says, statements
+from mneme.rules.chat.comparison import corrected, correction, count, opening, relations, stems
+from mneme.rules.chat.english import CLAUSES, IS, MAX_READ, asks, content_of, entities_of, says, statements
 from mneme.rules.registry import rule
 
 FORGET_WISH = re.compile(
@@ -21,6 +22,7 @@ TOLD_ALL = re.compile(r"(?i)\b(?:what|all|(?:any|every)thing)(?: that)? i (?:\w+
 OWN = re.compile(r"(?i)\b(?:i|the user)\b")
 """A wish about oneself, as in `Forget where I live`, does not mean the memory `Maria lives in Ghent`."""
 CLAUSE = re.compile(r"(?i)(?:[,;]?\s+(?:and|but)|[,;])\s+(?=(?:i|we|my|our|he|she|they|his|her|their)\b)")
+LISTED = re.compile(r"(?i)(,? (?:and|or) |, )")
 OPENING = re.compile(r"(?i)(?:if|when|since|after|before|while|as|because|although|once|in|on|at|for|by)\b")
 REASONS: dict[Relation, str] = {
     "duplicate": "The memory says so already, word for word.",
@@ -34,7 +36,7 @@ def read_message(given: reading.Incoming, most: int = reading.MAX_STATED) -> rea
     wishes = _wishes(given.message)
     told = [each for each in sentences(given.message) if each not in wishes]
     found = statements(" ".join(told) if wishes else given.message, given.preceding)
-    step = max(1, -(-len(found) // most))
+    step = max(1, -(-len(found) // most))  # rounded up: several to a memory rather than one left out
     memories = list[reading.Read]()
     for together in [found[at : at + step] for at in range(0, len(found), step)]:
         content = " ".join(each.content for each in together)[:MAX_MEMORY_CHARS]
@@ -92,9 +94,9 @@ def choose_forgotten(given: forgetting.Forgetting) -> forgetting.Forgotten:
     """Choose the memories with a statement that contains everything the message asks to forget."""
     said = [TOLD_ALL.sub(" ", FORGET_WISH.sub("", each)) for each in _wishes(given.message)]
     told = {at: _statements(memory) for at, memory in enumerate(given.memories[: given.known])}
-    stays = {at: [part for part in told[at] if not any(_is_wish(part, each) for each in said)] for at in told}
-    left = {at: stay for at, stay in stays.items() if len(stay) < len(told[at])}
-    found = f"Memories that say what is to be forgotten: {len(left)}." if left else "No memory says so."
+    stays = {at: [*filter(None, (reduce(_left, said, each) for each in told[at]))] for at in told}
+    left = {at: stay for at, stay in stays.items() if stay != told[at]}
+    found = f"Memories that say what is to be forgotten: {len(left)}." if left else "None says it by itself."
     rest = [forgetting.Rest(memory=at, content=" ".join(stay)) for at, stay in left.items() if stay]
     return forgetting.Forgotten(rationale=found, numbers=[*left][:MAX_ITEMS], rest=rest[:MAX_ITEMS])
 
@@ -108,10 +110,29 @@ def _statements(memory: str) -> list[str]:
     ]
 
 
-def _is_wish(statement: str, wish: str) -> bool:
-    """Return whether a statement of a memory contains everything that is to be forgotten."""
-    is_of_one = OWN.search(statement) is not None or not OWN.search(wish)
-    return is_of_one and bool(stems(wish)) and stems(wish) <= stems(statement)
+def _left(statement: str, wish: str) -> str:
+    """Return what of a statement is not to be forgotten: all of it if it does not contain the whole wish.
+
+    Of a list, the items that the wish does not name stay: nobody asked to forget them.
+    """
+    named, is_of_one = stems(wish), OWN.search(statement) is not None or not OWN.search(wish)
+    if not (is_of_one and named and named <= stems(statement)):
+        return statement
+    head, *rest = LISTED.split(statement)
+    begun, _, first = head.rpartition(" ")
+    listed = [(" ", first), *zip(rest[::2], rest[1::2], strict=True)]
+    items = [stems(item) for _, item in listed]
+    meant = [each for each in items if each & named]
+    is_whole = OPENING.match(statement) or named <= stems(opening(statement)[0])
+    if is_whole or not meant or len(meant) == len(items):  # `my allergies` are all of them
+        return ""
+    are_words = len(items) > 2 and all(len(each) == 1 for each in items)
+    is_first = are_words and not content_of(begun.rpartition(" ")[2])  # `allergic to nuts, eggs and figs`
+    if not all(each <= named for each in meant) or (items[0] in meant and not is_first):
+        return statement  # it cannot be told where the item begins or ends
+    (_, kept), *others = [pair for pair, each in zip(listed, items, strict=True) if each not in meant]
+    left = f"{begun} {kept}{''.join(map(''.join, others))}".strip()
+    return left if left[-1] in ".!?" else f"{left}."
 
 
 # The paper's versions, kept for comparison: the same rules with other types.

@@ -3,16 +3,7 @@
 from collections.abc import Sequence
 
 from mneme.prompts.discussion import document as questions
-from mneme.prompts.discussion.document import (
-    HIGHEST,
-    LOWEST,
-    MAX_TURN_NUMBERS,
-    TURNS,
-    UNSAID,
-    UNSHOWN,
-    Documenting,
-    Written,
-)
+from mneme.prompts.discussion.document import TURNS, UNSAID, UNSHOWN, Documenting, Written
 from mneme.prompts.discussion.memory_template import Slots
 from mneme.rules.discussion.proposals import Item, shown_items
 from mneme.rules.registry import rule
@@ -20,19 +11,20 @@ from mneme.rules.registry import rule
 
 @rule(questions.write_document)
 def write_document(given: Documenting) -> Written:
-    """List the items. Rules cannot rate: every rating is the middle of the scale, and the report says so."""
+    """List the items that the context shows."""
     found, outline = list(shown_items(given).values()), given.outline
     unsaid = UNSHOWN if given.is_cut else UNSAID
     entries = []
     for item in found:
         parts = {name: item.because if name.lower() == "because" else unsaid for name in outline.item_fields}
         name = f"{item.name} ({item.choice})"
-        entries.append(Slots({TURNS: [*item.turns[-MAX_TURN_NUMBERS:]], "name": name, **parts}))
+        entries.append(Slots({TURNS: [*item.turns[-questions.MAX_TURN_NUMBERS :]], "name": name, **parts}))
     return Written(
         report=Slots({name: _prose(name, found, given) or unsaid for name in outline.report}),
         fields=Slots(dict.fromkeys(outline.fields, unsaid)),
         items=entries,
-        ratings=Slots(dict.fromkeys(outline.ratings, (LOWEST + HIGHEST) // 2)),
+        # Rules cannot rate: the middle of the scale, as the report says.
+        ratings=Slots(dict.fromkeys(outline.ratings, (questions.LOWEST + questions.HIGHEST) // 2)),
     )
 
 

@@ -30,8 +30,7 @@ LABELLED = re.compile(r"([A-Za-z][\w '/-]{1,40}):\s+(\S.*)")
 ENTRY_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(])")
 SUBJECT_HEAD = re.compile(r"([^:(.;,]{3,60})\s*(?::\s|\()")
 CONTENT_WORD = re.compile(r"\b\w*\d\w*\b|[^\W\d_]{4,}")
-LABEL = 4.0
-"""Weight of a label's word in a slot's name, beside a statement's word in its purpose."""
+LABEL = 4.0  # weight of a label's word in a slot's name, beside that of a statement's word in its purpose
 
 
 @rule(update_memory)
@@ -78,6 +77,7 @@ def _take_in(purposes: Purposes, kept: Kept, statement: str) -> Path:
     def fit(path: Path) -> float:
         name, whole = words(" ".join(path)), words(f"{' '.join(path)} {' '.join(held(purposes[path]))}")
         labelled = LABEL * len(words(label) & name) + len(words(label) & whole)
+        # The longer a statement, the less its words count beside its label: it shares some with any slot.
         shared: float = len(words(said) & whole) / (1 + len(words(said))) ** 0.5
         return labelled + shared
 

@@ -9,38 +9,27 @@ from typing import Any, Literal
 import yaml
 
 from mneme.environments.trial import Trial
-from mneme.prompts.learning.compound_learning import challenge, decide, research
+from mneme.prompts.learning.compound_learning import challenge, decide, research, task
 from mneme.prompts.learning.compound_learning import compile as compiling
 from mneme.prompts.learning.compound_learning.challenge import Objection, Objections, Review
 from mneme.prompts.learning.compound_learning.compile import Experience, Finding, Findings
 from mneme.prompts.learning.compound_learning.decide import Case, Resolution
 from mneme.prompts.learning.compound_learning.research import Assignment, Complaint, Draft, File, Patch
-from mneme.prompts.learning.compound_learning.task import (
-    DISPUTABLE,
-    MAX_TEXT_CHARS,
-    NONE,
-    Advice,
-    Severity,
-    about,
-    best,
-    best_of,
-    dead_end,
-)
+from mneme.prompts.learning.compound_learning.task import NONE, about, best, dead_end
 from mneme.rules.registry import rule
 
 MAX_CONDITION_CHARS = 500
 LADDER: list[list[dict[str, Any]]] = yaml.safe_load(
     Path(__file__).with_name("ladder.yaml").read_text(encoding="utf-8")
 )
-CLEARLY = 10.0
-"""Speed-up from which a draft passes despite a weakness in its plan: an order of magnitude."""
+CLEARLY = 10.0  # speed-up from which a draft passes despite a weakness in its plan: an order of magnitude
 
 
 @rule(research.draft_solution)
 def draft_solution(given: Assignment) -> Draft:
     """Use the most specific card that applies and is no dead end; without one, begin with the first idea."""
     known = [*given.cards, *given.pitfalls]
-    fitting = [(best_of(card, known), number) for number, card in enumerate(given.cards)]
+    fitting = [(best(card.advice, known), number) for number, card in enumerate(given.cards)]
     chosen = best([advice for advice, _ in fitting if advice])
     if chosen is not None:
         used = [number for number, (advice, _) in enumerate(fitting) if advice and advice.text == chosen.text]
@@ -49,11 +38,11 @@ def draft_solution(given: Assignment) -> Draft:
         return _draft("No card applies; this is what is best to begin with.", given.textbook[0], [])
     if not given.cards:
         return Draft(rationale="No card fits, and there is nothing to run.", answer="No answer is known.")
-    claims = shorten(" ".join(card.claim for card in given.cards), MAX_TEXT_CHARS, placeholder=" …")
+    claims = shorten(" ".join(card.claim for card in given.cards), task.MAX_TEXT_CHARS, placeholder=" …")
     return Draft(rationale="The cards say so.", answer=claims, used=list(range(len(given.cards))))
 
 
-def _draft(why: str, advice: Advice, used: list[int]) -> Draft:
+def _draft(why: str, advice: task.Advice, used: list[int]) -> Draft:
     return Draft(
         rationale=why,
         pattern=advice.pattern,
@@ -71,7 +60,7 @@ def challenge_draft(given: Review) -> Objections:
     trial, known, found = given.trial, [*given.cards, *given.pitfalls], list[Objection]()
     if fails := dead_end(given.pattern, known):
         evidence = shorten(f"This is known not to help {fails}", MAX_CONDITION_CHARS, placeholder=" …")
-        severity: Severity = "advisory" if trial and trial.solved else "blocking"
+        severity: task.Severity = "advisory" if trial and trial.solved else "blocking"
         pitfall = next((n for n, card in enumerate(given.pitfalls) if fails in card.in_vain), NONE)
         card = next((n for n, card in enumerate(given.cards) if fails in card.in_vain), NONE)
         if pitfall != NONE:
@@ -80,7 +69,7 @@ def challenge_draft(given: Review) -> Objections:
             named = Objection(evidence=evidence, kind="contradiction", card=card, severity=severity)
         found.append(named)
     verified = [(number, card) for number, card in enumerate(given.cards) if card.status == "verified"]
-    for number, advice in [(number, best_of(card, known)) for number, card in verified]:
+    for number, advice in [(number, best(card.advice, known)) for number, card in verified]:
         if advice and advice.pattern not in (given.pattern, *given.tried):
             found.append(
                 Objection(
@@ -100,10 +89,7 @@ def challenge_draft(given: Review) -> Objections:
 
 
 def _symptoms(given: Review, trial: Trial, remedies: Sequence[str]) -> Iterator[Objection]:
-    """Yield the symptoms of a tried draft, worst first; each with the next possible remedy.
-
-    A weakness in the plan of a draft that solves its task does not block what a card has proven before.
-    """
+    """Yield the symptoms of a tried draft, worst first; each with the next possible remedy."""
     features = given.features
     untried = [each for each in remedies if each not in (*given.tried, given.pattern)]
     ladder = list[str]()  # the remedies to think of for a query with these features, simplest first
@@ -124,8 +110,9 @@ def _symptoms(given: Review, trial: Trial, remedies: Sequence[str]) -> Iterator[
         evidence = f"{trial.summary} {weakness or f'The trial shows: {plan}.'}"
         yield Objection(evidence=evidence, kind="missing_edge_case", remedy=remedy, severity="blocking")
     elif weakness:
+        # The draft solves its task: its plan's weakness does not block what a card has proven before.
         passes = given.proven or trial.gain >= CLEARLY or not remedy
-        severity: Severity = "advisory" if passes else "blocking"
+        severity: task.Severity = "advisory" if passes else "blocking"
         yield Objection(evidence=weakness, kind="unstated_assumption", remedy=remedy, severity=severity)
 
 
@@ -185,7 +172,7 @@ def resolve_task(given: Case) -> Resolution:
 @rule(compiling.compile_lessons)
 def compile_lessons(given: Experience) -> Findings:
     """Count a success or failure for each used card, and extract what a patch taught."""
-    if not given.ended_with:
+    if not given.ended_with:  # words without a pattern: what they teach, rules cannot tell
         return Findings()
     held = given.solved and given.started_with == given.ended_with
     outcomes = [
@@ -207,9 +194,9 @@ def compile_lessons(given: Experience) -> Findings:
     for number, card in enumerate(given.used):
         if card.status == "verified":
             found.append(_lesson(given, given.features, "dispute", number))
-        elif card.status not in DISPUTABLE:  # a disputed one will be tested
+        elif card.status not in task.DISPUTABLE:  # a disputed one will be tested
             found.append(outcomes[number])
-    if not any(card.status in DISPUTABLE for card in given.used):
+    if not any(card.status in task.DISPUTABLE for card in given.used):
         found.append(_lesson(given, given.features if given.used else given.general, "create"))
     return Findings(findings=found)
 

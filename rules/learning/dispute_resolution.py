@@ -5,22 +5,15 @@ from collections import Counter, defaultdict
 from mneme.prompts.learning import dispute_resolution as questions
 from mneme.prompts.learning.compound_learning.research import Draft
 from mneme.prompts.learning.compound_learning.task import about
-from mneme.prompts.learning.dispute_resolution import (
-    CarriedApproach,
-    ConditionalRule,
-    Contest,
-    Guideline,
-    Recommendation,
-)
+from mneme.prompts.learning.dispute_resolution import ConditionalRule, Recommendation
 from mneme.rules.learning.compound_learning import claim
 from mneme.rules.registry import rule
 
-WINNING_SHARE = 0.6
-"""The share of the trials that an approach must win; the paper's example has 4 of 5."""
+WINNING_SHARE = 0.6  # of the trials; in the paper's example (§7) the new approach wins 4 of 5
 
 
 @rule(questions.resolve_dispute)
-def resolve_dispute(given: Contest) -> Recommendation:
+def resolve_dispute(given: questions.Contest) -> Recommendation:
     """Count the trials: a clear majority decides; a narrower condition merges, an equal one replaces."""
     won, count = Counter(match.winner for match in given.matches), len(given.matches)
     said = f"old: {won['old']}, new: {won['new']}, neither: {won['neither']} of {count}"
@@ -34,12 +27,13 @@ def resolve_dispute(given: Contest) -> Recommendation:
                 rules=[ConditionalRule(**dict(given.new))],
                 recommendation="deprecate_old",
             )
+        # Where only the old approach won, it stays the rule of just that case.
         sides = defaultdict[str, set[str]](set)
         for match in given.matches:
             sides[match.features].add(match.winner)
         ruled = (given.old.condition, given.new.condition)
         only_old = [each for each, winners in sides.items() if winners == {"old"} and each not in ruled]
-        exceptions = [Guideline(condition=each, pattern=given.old.pattern) for each in only_old]
+        exceptions = [questions.Guideline(condition=each, pattern=given.old.pattern) for each in only_old]
         return Recommendation(
             rationale=f"The new approach is better under its narrower condition ({said}).",
             claim=f"{about(given.old.condition, given.noun)}, choose the remedy by what else the query does",
@@ -52,6 +46,6 @@ def resolve_dispute(given: Contest) -> Recommendation:
 
 
 @rule(questions.carry_out)
-def carry_out(given: CarriedApproach) -> Draft:
+def carry_out(given: questions.CarriedApproach) -> Draft:
     """Carry nothing out: an approach in words needs an agent that reads."""
     return Draft(rationale="An approach in words needs a model.")

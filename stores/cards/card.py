@@ -38,11 +38,11 @@ DERIVED_FIELDS = ("success", "standing", "proven", "renewed", "expires")
 
 
 class Frozen(BaseModel, frozen=True):
-    """A record that does not change."""
+    """An immutable model."""
 
 
 class Part(Frozen, extra="forbid"):
-    """A part of a card, strict about its fields: what YAML misspells is refused."""
+    """A part of a card, strict about its fields: one that YAML misspells is refused."""
 
 
 class Rule(Part):
@@ -166,7 +166,7 @@ class Lesson(Part):
 
 
 def flags_of(lesson: Lesson) -> list[str]:
-    """Return the doubts about the texts that an agent may read, as "where: what: the words"."""
+    """Return the doubts about the texts that an agent may read, as "field: doubt: the words"."""
     said = lesson.model_dump(include={*Lesson.model_fields, "deprecated_because"})
     return [f"{where}: {doubt}" for where, text in _texts("", said) for doubt in CARD_GATE.doubts(text)]
 
@@ -285,24 +285,21 @@ def normalised(text: str) -> str:
 class CardSettings(Frozen):
     """The thresholds of a team's cards; the defaults are the paper's where it names one.
 
-    Where the paper leaves a choice, the choice is a setting. §6's drawing says that three successes verify
-    a card, §7's run promotes on the second. The default is two: §7 alone carries the rules out with
-    numbers, and two successes are no promotion by themselves, since rubric, objections and the leader's
-    approval are required as well.
-
     A change of `proven_successes`, `proven_rate` or `saturation` holds for a card from its next version on.
     """
 
+    # §6's drawing says that three successes verify a card, §7's run promotes on the second. Two: §7 alone has
+    # numbers, and rubric, objections and the leader's approval are required as well.
     successes_to_verify: int = Field(2, ge=1)
-    rubric_to_verify: int = Field(3, ge=1, le=4)
-    inactive_tasks: int = Field(100, ge=1)
-    failing_below: float = Field(0.30, ge=0, le=1)
+    rubric_to_verify: int = Field(3, ge=1, le=4)  # §5: "must score 3/4"
+    inactive_tasks: int = Field(100, ge=1)  # §5: "not retrieved in 100+ consecutive tasks"
+    failing_below: float = Field(0.30, ge=0, le=1)  # §5: "drops below 30% over 10 tasks"
     proven_successes: int = Field(10, ge=1)
     proven_rate: float = Field(0.8, ge=0, le=1)
     saturation: float = Field(3.0, gt=0)
     half_life_days: float = Field(90.0, gt=0, description="Age at which the recency part has halved.")
     candidates: int = Field(128, ge=1, description="Most similar cards that the weights then rank.")
-    dispute_rounds: int = Field(2, ge=1)
+    dispute_rounds: int = Field(2, ge=1)  # §5: "maximum 2 resolution rounds"
 
 
 class Consolidation(Frozen):
@@ -409,7 +406,7 @@ class CardRecords(Shelf[Card, Card]):
         *,
         idempotency_key: str | None = None,
     ) -> Write:
-        """Return the write of a card, with what its words are flagged for now, less what a person cleared."""
+        """Return the write of a card, flagged with the doubts about its texts that no person has cleared."""
         # At each write, whoever makes it: a change can bring in what an earlier version did not say.
         flags = [flag for flag in flags_of(value) if flag not in value.cleared]
         checked = value.model_copy(update={"flags": flags})

@@ -100,6 +100,7 @@ class CardFiles:
         if head is None:
             return self._records.write(card.id, card, change)
         here = Card.of(head)
+        # What another organisation shares is always version 1: it replaces no card, and that is no error.
         is_known = all(getattr(card, name) == getattr(here, name) for name in IMPORTED_FIELDS)
         if card.provenance.created_by == SHARER or (is_known and is_in_service(card) == is_in_service(here)):
             return None

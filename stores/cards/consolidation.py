@@ -46,7 +46,7 @@ def situation_of(card: Card) -> str:
 
 
 def lesson_of(card: Card) -> str:
-    """Return the card's reasoning first, then its conclusion."""
+    """Return a card as an answer to train on: its reasoning first, then its conclusion."""
     return "\n".join(
         [
             *([f"Reasoning: {card.rationale.strip()}"] if card.rationale.strip() else []),

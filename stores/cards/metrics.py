@@ -226,7 +226,7 @@ def retrieval_precision(tasks: Sequence[TaskRecord]) -> float | None:
 
 
 def duplicate_mistakes(tasks: Iterable[Iterable[str]], known: Iterable[Iterable[str]] = ()) -> float | None:
-    """Return which share of the mistakes some task before made, `known` ones too; None without mistakes.
+    """Return the share of mistakes that an earlier or `known` task had made; None without mistakes.
 
     Within a task each counts once. A mistake without a name is like no other, and is not counted.
     """
@@ -299,6 +299,7 @@ def periods(
     if not until_now:
         return []
     if isinstance(by, int):  # a task's cards are written just before it is logged
+        # Every by-th task ends a period; the last one ends now, whether or not it is full.
         edges = [min(until_now) - INSTANT, *[at for at, _ in logged if at <= now][by - 1 : -1 : by], now]
     else:
         edges = list(_by_calendar(by, min(until_now), now))

@@ -132,7 +132,7 @@ class Abstraction:
 
 
 def _each_text(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a value of JSON with every text in it changed."""
+    """Return a JSON value with `change` applied to every text in it."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
@@ -142,13 +142,13 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
 
 @lru_cache(maxsize=65_536)
 def _lemmas(word: str) -> dict[str, tuple[str, ...]]:
-    """Return what a word may be an inflection of, by parts of speech; half a second at the first one."""
+    """Return the lemmas that a word may be a form of, by part of speech; the first call takes 0.5 s."""
     found: dict[str, tuple[str, ...]] = import_module("lemminflect").getAllLemmas(word)
     return found
 
 
 def _forms(word: str) -> frozenset[str]:
-    """Return a word and what it may be an inflection of, in small letters."""
+    """Return a word in lower case, and the lemmas that it may be a form of."""
     return frozenset({word, *chain.from_iterable(_lemmas(word).values())})
 
 
@@ -164,7 +164,7 @@ Counts = tuple[int, int]
 
 
 def outcomes_of(history: Sequence[CardVersion]) -> dict[str, bool]:
-    """Return how each task went that the card rests on now, as far as its history says.
+    """Return the outcome of each task that the card rests on now, as far as its history has it.
 
     A version knows the outcomes of its last ten tasks, so that all versions know all of them.
     """
@@ -192,9 +192,7 @@ def bounded_counts(outcomes: Mapping[str, Outcomes]) -> dict[str, Counts]:
 
 
 def noisy(counts: Mapping[str, Counts], epsilon: float) -> dict[str, Counts]:
-    """Return counts with noise, none below 0. Raises BadInput for an ε that is not above 0, MnemeError
-    where the extra `private` is missing.
-    """
+    """Return counts with noise, none below 0. Raises BadInput unless ε > 0, MnemeError without OpenDP."""
     if not 0 < epsilon < float("inf"):
         raise BadInput(f"ε is {epsilon:g}.", "Give a number above 0: the smaller, the more private.")
     with needs("Differential privacy", "private"):
@@ -269,7 +267,7 @@ class SharedFiles:
             lesson = abstraction.lesson(card)
             lessons.setdefault(lesson.card_id, lesson)
             found = outcomes_of(await self._records.history(card.id)) if epsilon is not None else {}
-            outcomes.setdefault(lesson.card_id, {}).update(found)
+            outcomes.setdefault(lesson.card_id, {}).update(found)  # lessons that became one share their tasks
         counts: dict[str, Counts] = {}
         if epsilon is not None:
             # Drawn first, so that a missing package costs nothing; given out only once it is paid for.

@@ -100,9 +100,9 @@ async def checkpointer() -> AsyncIterator["Checkpoints"]:
 
 @asynccontextmanager
 async def opened_checkpointer(*, to_read: bool = False) -> AsyncIterator["Checkpoints"]:
-    """Give the checkpoints that this process has open as a server; open them where there are none.
+    """Yield the checkpoints that this process has open as a server; else open them.
 
-    To read them a copy will do, where the file cannot be written.
+    With `to_read`, a copy is opened where the file's folder cannot be written.
     """
     if hasattr(_here, "saver"):
         yield _here.saver
@@ -121,14 +121,14 @@ async def kept_threads() -> Sequence[ThreadSummary]:
 
 
 async def read_checkpoints(work: Callable[[Cursor], T]) -> T:
-    """Read in the checkpoints that this process has open as a server, or in those of the settings."""
+    """Run a query on the checkpoints that this process has open as a server, or on those of the settings."""
     if hasattr(_here, "saver"):
         return cast(T, await _here.saver.read(work))
     return await asyncio.to_thread(_read, (await read_settings()).checkpoints_location, work)
 
 
 def _read(location: str, work: Callable[[Cursor], T]) -> T:
-    """Read without LangGraph, which is slow to import."""
+    """Run a query without LangGraph, which is slow to import."""
     with ExitStack() as opened:
         if "://" not in location:
             location = str(opened.enter_context(readable_path(_path(location))))

@@ -1,4 +1,4 @@
-"""Erases messages from a stored conversation: their text is replaced, everything else stays.
+"""Erase messages from a stored conversation: their text is replaced, everything else stays.
 
 Two passes: `find` finds the messages to erase and the replies to them; `clean` returns a value without them.
 A conversation can then be continued as before.
@@ -68,7 +68,7 @@ def _as_extension(value: Any) -> ormsgpack.Ext:
 
 
 class Eraser:
-    """Erases messages that told something, the replies to them, and replies that repeat it."""
+    """Erase messages that told something, the replies to them, and replies that repeat it."""
 
     def __init__(self, told: Origins, repeats: Callable[[str], bool]) -> None:
         self._told, self._repeats = told, repeats

@@ -1,4 +1,4 @@
-"""Opens, checks and copies the SQLite file of checkpoints, also while it is in use.
+"""Open, check and copy the SQLite file of checkpoints, also while it is in use.
 
 The table `counted` says how many rows each table should have, by all who wrote with our statements, and how
 many were ever made, so that rows which are gone are missed. The second number also stands in a small file
@@ -203,7 +203,8 @@ def copy_sqlite(path: Path, target: Path) -> None:
 
 @contextmanager
 def readable_path(path: Path) -> Iterator[Path]:
-    """Give the path of the file, or of a copy where its folder cannot be written, as SQLite must to read."""
+    """Yield the path of the file, or of a copy where its folder cannot be written."""
+    # To read a file with a write-ahead log, SQLite writes its shared memory beside it.
     if not path.is_file() or (os.access(path.parent, os.W_OK) and shutil.disk_usage(path).free > ROOM):
         yield path
         return
@@ -221,13 +222,13 @@ def readable_path(path: Path) -> Iterator[Path]:
 
 
 def newest_gone(path: Path, before: int, made: int) -> list[str]:
-    """Say where fewer rows were made than had been noted `before`."""
+    """Return a message if fewer rows were made than had been noted `before`; else nothing."""
     gone = f"The newest {before - made} rows of the checkpoints at {path} are gone: its write-ahead log was"
     return [f"{gone} removed or damaged."] if made < before else []
 
 
 def missing_rows(cursor: Cursor, path: Path, before: int) -> list[str]:
-    """Return what is missing, in words, where so many rows had been noted `before`."""
+    """Return messages about missing rows; `before` is the number of rows made that had been noted."""
     try:
         counts = dict(cursor.execute("SELECT name, rows FROM counted").fetchall())
     except sqlite3.OperationalError:  # of an earlier version, and not opened since; or it was dropped

@@ -231,10 +231,7 @@ def _latest(known: Sequence[CheckpointHead]) -> dict[str, str]:
 def put_list(
     cursor: Cursor, place: Place, channel: str, values: Iterable[tuple[str, bytes]], parent: str | None
 ) -> None:
-    """Give a checkpoint its list: that of the parent, if named and stored apart, else these values.
-
-    Of the values those are stored that the thread's channel does not have.
-    """
+    """Store a checkpoint's list: that of the parent, if named and stored apart, else these values."""
     if parent:
         given = (place.checkpoint_id, place.thread_id, place.checkpoint_ns, parent, channel)
         if cursor.execute(_INHERIT, given).rowcount > 0:

@@ -77,6 +77,7 @@ def acceptance(turns: Iterable[Turn], role: str) -> tuple[int, int]:
     for turn in turns:
         if turn.speaker == role and turn.accept:
             accepted, ended = turn.number, 0
+        # A role takes its acceptance back by its next turn without one.
         elif accepted and not ended and (turn.speaker == role or role in turn.revokes({role})):
             ended = turn.number
     return accepted, ended
@@ -220,7 +221,7 @@ class Discussions(Shelf[Discussion, Discussion]):
         return await self.change(discussion.id, decide, change)
 
     async def withdraw(self, discussion_id: str, agreement: str, *, change: Change) -> Discussion:
-        """Take one agreement back. Raises NotFound."""
+        """Withdraw one agreement. Raises NotFound."""
 
         def decide(now: Discussion) -> tuple[Discussion, str]:
             return now.model_copy(update={"withdrawn": [*now.withdrawn, agreement]}), change.reason
@@ -228,7 +229,7 @@ class Discussions(Shelf[Discussion, Discussion]):
         return await self.change(discussion_id, decide, change)
 
     async def withdrawn(self, discussion_id: str) -> list[AgreementChange]:
-        """Return the agreements that are taken back now, with the versions that did so. Raises NotFound."""
+        """Return the agreements that are withdrawn now, with the versions that did so. Raises NotFound."""
         await self.head(discussion_id)
         found = dict[str, AgreementChange]()
         for version in await self.ledger.history(self.namespace, discussion_id):
@@ -238,7 +239,7 @@ class Discussions(Shelf[Discussion, Discussion]):
         return [*found.values()]
 
     async def restore(self, discussion_id: str, agreement: str, *, change: Change) -> AgreementChange:
-        """Let an agreement hold again that was taken back. Raises NotFound."""
+        """Restore an agreement that was withdrawn. Raises NotFound."""
 
         def decide(now: Discussion) -> tuple[Discussion, str]:
             if agreement not in now.withdrawn:

@@ -27,7 +27,7 @@ class Issue(BaseModel):
 
     @property
     def status(self) -> Status:
-        """Return how far it is: an answer counts as accepted once the one who raised it accepts."""
+        """Return the issue's status: an answer is accepted once the one who raised the issue accepts."""
         if self.accepted_in:
             return "accepted"
         return "answered" if self.answered_in else "open"

@@ -45,7 +45,7 @@ class EpisodeRecord(BaseModel):
 
     @property
     def text(self) -> str:
-        """Return what search looks at."""
+        """Return the text for search."""
         return "\n".join([f"{self.category}: {self.steps} steps.", *self.synopses])
 
 

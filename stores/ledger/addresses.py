@@ -1,8 +1,8 @@
 """Location of a ledger: a folder or a Postgres URL for its log; the folder or a Qdrant server for its index.
 
-Both in one line: `postgresql://user@host/db|http://a:6333,http://b:6333?replicas=3`. Nodes of one Qdrant
-cluster stand side by side, divided by commas: whoever finds one gone goes on with the next. The options are
-`collection`, and for a new index `shards`, `replicas` and `writes`.
+Both in one line: `postgresql://user@host/db|http://a:6333,http://b:6333?replicas=3`. The nodes of
+a Qdrant cluster are separated by commas; if one is down, the next is asked. The options are `collection`, and
+for a new index `shards`, `replicas` and `writes`.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Place:
 
     @property
     def shown(self) -> str:
-        """The location as people are shown it, without what could hold a password."""
+        """The location for display, without user and password."""
         log = self.log if self.folder else f"postgresql://{urlsplit(self.log).netloc.rpartition('@')[2]}"
         return f"{log}, {self.index}" if self.index else log
 

@@ -72,7 +72,10 @@ class LedgerStore(BaseStore):
         if isinstance(op, SearchOp):
             return await self._search(op)
         if isinstance(op, ListNamespacesOp):
-            return cast(Result, await self._list_namespaces(op))
+            conditions, namespaces = op.match_conditions or (), await self.ledger.namespaces()
+            matching = [each for each in namespaces if all(_matches(each, match) for match in conditions)]
+            cut = sorted({each[: op.max_depth] for each in matching})
+            return cast(Result, cut[op.offset : op.offset + op.limit])
         if isinstance(op, PutOp):
             return None
         raise BadInput(f"The store has no operation {type(op).__name__}.")
@@ -100,13 +103,6 @@ class LedgerStore(BaseStore):
             if len(items) < size or len(found) >= needed:
                 break
         return found[op.offset : needed]
-
-    async def _list_namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
-        conditions = op.match_conditions or ()
-        namespaces = await self.ledger.namespaces()
-        matching = [each for each in namespaces if all(_matches(each, match) for match in conditions)]
-        cut = sorted({each[: op.max_depth] for each in matching})
-        return cut[op.offset : op.offset + op.limit]
 
     @retry_on_conflict
     async def _put(self, ops: Sequence[PutOp]) -> None:

@@ -16,6 +16,7 @@ question may well name another day than the one on which its answer was told.
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, timedelta
 from functools import lru_cache
@@ -25,7 +26,7 @@ from mneme.stores.database import Cursor
 from mneme.stores.ledger.index import Scores
 from mneme.stores.ledger.query import DENSE, SPARSE, Query, passes
 from mneme.stores.ledger.reading import Read, heads_of, neighbours_of, vectors_by_ids
-from mneme.stores.ledger.records import Hit, Version, microseconds
+from mneme.stores.ledger.records import Hit, Version
 from mneme.stores.ledger.words import words_in
 
 WORDS_WEIGHT = 0.5
@@ -51,6 +52,7 @@ _YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
 _BEFORE = r"\b(?:(\d{1,2})(?:st|nd|rd|th)?(?:\s+of)?\s+)?"
 _AFTER = r"(?:\s+(\d{1,2})(?:st|nd|rd|th)?)?\b(?:,?\s+(?:of\s+)?((?:19|20)\d\d))?\b"
 _DATED = re.compile(f"{_BEFORE}({'|'.join(MONTHS)}){_AFTER}", re.IGNORECASE)
+# "may" and "march" in lower case are verbs, unless a preposition or a day stands beside them.
 _MODAL = re.compile(
     r"(?<!in )(?<!on )(?<!of )(?<!last )(?<!this )(?<!since )(?<!\d )\b(?:may|march)\b(?! \d)"
 )
@@ -86,8 +88,10 @@ class Hints(NamedTuple):
 
     def dates(self, value: Mapping[str, Any], written: date) -> bool:
         """Return whether the record is from a period that the question names."""
-        moment = _day_of(value.get("time")) or written
-        return any(period.holds(moment) for period in self.periods)
+        if isinstance(time := value.get("time"), str):
+            with suppress(ValueError):
+                written = date.fromisoformat(time[:10])
+        return any(period.holds(written) for period in self.periods)
 
 
 @lru_cache(maxsize=64)  # a message is looked up in several places
@@ -95,6 +99,7 @@ def hints_of(question: str, today: date) -> Hints:
     """Return the hints in a question; `today` is the day that yesterday, last month and the like refer to."""
     words = words_in(question)
     asks_when = "when" in words or question.lower().startswith("what date")
+    # Most questions name no period, and are spared the regular expressions.
     may_name_one = words & DATE_WORDS or "19" in question or "20" in question
     return Hints(words, tuple(_periods(question, today)) if may_name_one else (), asks_when)
 
@@ -125,13 +130,6 @@ def _relative(words: str, today: date) -> Sequence[Period]:
     return [Period(within.year, within.month)]
 
 
-def _day_of(time: Any) -> date | None:
-    try:
-        return date.fromisoformat(time[:10]) if isinstance(time, str) else None
-    except ValueError:
-        return None
-
-
 class Own(NamedTuple):
     """A record with its own score and the parts of it, before any neighbour raises it.
 
@@ -139,7 +137,7 @@ class Own(NamedTuple):
     """
 
     score: float
-    changed: int
+    changed: float
     record: str
     thread: str
     parts: dict[str, float]
@@ -170,12 +168,12 @@ def blended(cursor: Cursor, read: Read, pool: Mapping[str, Scores], query: Query
                 break
             rise = (lender.score - every[record].score) / (1 + distance)
             lent[record] = max(lent.get(record, 0.0), rise)
-    scored = [every[record]._replace(score=every[record].score + rise) for record, rise in lent.items()]
+    scored = [(every[record].score + rise, every[record].changed, record) for record, rise in lent.items()]
     least = -math.inf if query.min_score is None else query.min_score
-    ranked = sorted((each for each in scored if each.score >= least), reverse=True)
+    ranked = sorted((each for each in scored if each[0] >= least), reverse=True)
     return [
-        Hit(each.head, each.score, each.parts | {"lent": lent[each.record]})
-        for each in ranked[query.offset : query.offset + query.limit]
+        Hit(every[record].head, score, every[record].parts | {"lent": lent[record]})
+        for score, _, record in ranked[query.offset : query.offset + query.limit]
     ]
 
 
@@ -236,7 +234,7 @@ class _Scoring:
             score = cosines.get(record, 0.0) + parts["words"] + sum(hinted.values())
             # Rounded, since the engine's cosines are single-precision: noise would rank texts that are alike.
             score, thread = round(score, SCORE_DIGITS), thread if isinstance(thread, str) else ""
-            found.append(Own(score, microseconds(head.at), record, thread, parts, head))
+            found.append(Own(score, head.at.timestamp(), record, thread, parts, head))
         return found
 
     def _computed(self, records: Sequence[str]) -> Scores:

@@ -21,7 +21,7 @@ DERIVED = ("heads", "receipts", "sources", "tombstones")
 
 @dataclass
 class LogReplay:
-    """What the entries of a log hold, and what is wrong with them, in words.
+    """The content of a log's entries, and what is wrong with them, in words.
 
     `heads` has the last version of each record that is whole, `known` the numbers of all that are or are
     known to be lost, `broken` those of damaged entries; `gone` counts the missing entries before the last.
@@ -37,7 +37,7 @@ class LogReplay:
 
 
 def replay(transaction: Transaction, entries: Iterable[tuple[Any, ...]]) -> LogReplay:
-    """Add to an empty log what is whole of the entries of another."""
+    """Add the intact entries of another log to an empty one."""
     found = LogReplay()
     for seq, kind, record, number, nonce, body, digest, stored in entries:
         before, is_erased = found.chain, body is nonce is None
@@ -45,6 +45,7 @@ def replay(transaction: Transaction, entries: Iterable[tuple[Any, ...]]) -> LogR
         if missing:
             found.problems.append(f"entries {seq - missing} to {seq - 1} are missing")
             found.gone += missing
+        # A damaged file may have values of other types.
         if not digest or not isinstance(digest, bytes) or not (is_erased or digest_of(nonce, body) == digest):
             found.problems.append(f"entry {seq} is damaged")
             found.broken.append((record, number))
@@ -109,5 +110,6 @@ def _differences(table: str, cursor: Cursor, following: Iterable[tuple[Any, ...]
     rows = {row[:1]: row for row in cursor.execute(READ[table])}
     if wrong := sum(rows.get(key) != row for key, row in expected.items()):
         yield f"{wrong} rows of {table} are missing or wrong"
+    # A record that was written anew (`rewritten`) keeps receipts of versions whose entries are erased.
     if table != "receipts" and (more := rows.keys() - expected.keys()):
         yield f"{len(more)} rows of {table} follow from no entry"

@@ -79,7 +79,7 @@ def guarded() -> Iterator[None]:
 @contextmanager
 def unseen() -> Iterator[None]:
     """Suppress the engine's own output of a panic: Mneme reports the error itself."""
-    terminal = os.dup(2)
+    terminal = os.dup(2)  # the engine does not write to `sys.stderr`, but to the descriptor
     try:
         with Path(os.devnull).open("wb") as nowhere:
             os.dup2(nowhere.fileno(), 2)
@@ -133,7 +133,7 @@ class EdgeEngine(Engine):
         self.upsert([*found.points, stamp_of(found.state)])
         if found.erases:
             self.read = lru_cache(KEPT_VERSIONS)(version_in)
-        self.state = found.state
+        self.state = found.state  # last: a search takes the copy for complete up to this entry
 
     @guarded()
     def upsert(self, points: Sequence[Point]) -> None:
@@ -212,7 +212,7 @@ class EdgeIndex:
             return
         check_embedder(str(self._folder), state, copy.state.embedder, copy.state.dimension)
         with self._following:
-            self._check_space()
+            self._check_space()  # on a full disk the engine would kill the process
             if (copy := self._copy) is not None:  # it may have been replaced or closed meanwhile
                 copy.apply(self._database.read(changes, copy.state.seq, copy.read))
 
@@ -241,7 +241,7 @@ class EdgeIndex:
             former = self.opened()
             if not former.has_remains:
                 return
-            new = self._built(former.folder, former.lock)
+            new = self._built(former.folder, former.lock)  # unlocked: searches and writes go on
             with self._following:
                 new.apply(self._database.read(changes, new.state.seq, new.read))
                 self._copy = new
@@ -318,7 +318,7 @@ class EdgeIndex:
     def _loaded(self, folder: Path, lock: int) -> EdgeEngine | None:
         """Open a copy that is unchanged since it was closed; None if it must be rebuilt."""
         sealed, shards = is_sealed(folder), shards_in(folder)
-        unseal(folder)
+        unseal(folder)  # before it is opened: after a kill the copy must be rebuilt
         if sealed is False:
             log.warning("The index in %s was damaged; it is built anew from the log.", folder)
         if not sealed or len(shards) != 1:
@@ -338,6 +338,7 @@ class EdgeIndex:
     def _built(self, folder: Path, lock: int) -> EdgeEngine:
         """Build a copy from the log."""
         self._check_space()
+        # Beside the former shard, which searches may still use.
         number = 1 + max((int(each.name) for each in shards_in(folder)), default=0)
         shard = folder / f"{number:06d}"
         make_private_folder(shard)
@@ -347,7 +348,7 @@ class EdgeIndex:
         except BaseException:  # it is tried again soon: what is left of each attempt would fill the disk
             shutil.rmtree(shard, ignore_errors=True)
             raise
-        if not is_shared(self._folder):
+        if not is_shared(self._folder):  # the engine makes files that others can read, if the umask allows
             close_all_to_others(shard)
         return copy
 
@@ -361,6 +362,7 @@ def _remove(shard: edge.EdgeShard, path: Path) -> None:
 
 def _lock(copy: Path) -> int | None:
     """Lock a copy until the lock is closed; None if another process holds it."""
+    # Beside the folder, which is removed while the lock is held.
     lock = os.open(copy.with_name(f"{copy.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

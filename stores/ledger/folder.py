@@ -97,7 +97,7 @@ class Folder:
             except BlockingIOError:
                 if time.monotonic() > until:
                     raise self.in_use() from None
-                time.sleep(0.02)
+                time.sleep(0.02)  # flock has no time-out
             else:
                 return
 
@@ -116,7 +116,7 @@ class Folder:
             shutil.rmtree(making, ignore_errors=True)
             making.mkdir(mode=0o700)
             yield making / LOG
-            sync(making / LOG)
+            sync(making / LOG)  # before it has its name: a power cut must not leave half a log there
             (making / LOG).rename(self.log)
             sync(self.path)
             shutil.rmtree(making)
@@ -154,7 +154,7 @@ class Folder:
     def note_format(self, format: int, embedder: str, dimension: int) -> None:
         """Write a manifest with the format, by which older versions know that they cannot read the ledger."""
         file, made = self.path / MANIFEST, {"format": format, "embedder": embedder, "dimension": dimension}
-        text = json.dumps(made | {"generation": 0})
+        text = json.dumps(made | {"generation": 0})  # older versions read no manifest without it
         with storage_errors(f"write {file}"):
             if embedder and (not file.exists() or file.read_text(errors="replace") != text):
                 write_durably(file, text)

@@ -23,7 +23,6 @@ from mneme.stores.ledger.query import (
     RRF_K,
     SPARSE,
     UPDATED_FIELD,
-    Condition,
     Payload,
     Query,
     Ranking,
@@ -36,7 +35,6 @@ from mneme.stores.ledger.reading import (
     DIGEST_BYTES,
     Read,
     State,
-    each_value,
     entries_after,
     heads_of,
     state_of,
@@ -85,16 +83,13 @@ def changes(cursor: Cursor, after: int, read: Read = version_in) -> LogChanges:
 
 
 def build(database: Database, upsert: Callable[[list[Point]], object]) -> State:
-    """Fill an index in batches; return the state of the log from which it follows on.
-
-    Each read is short, since erasures wait for readers. So a point can be newer than that state.
-    """
+    """Fill an index in batches; return the state of the log from which it follows on."""
     with database.reading(snapshot=True) as cursor:
         state, some = state_of(cursor), _searched(cursor)
     for records in some:
-        with database.reading(snapshot=True) as cursor:
-            points = points_of(cursor, records, state)
-        upsert(points)
+        # A read for each batch, since erasures wait for readers: a point can be newer than the state, and
+        # following from it writes that point again.
+        upsert(database.read(points_of, records, state))
     return state
 
 
@@ -106,9 +101,8 @@ def _searched(cursor: Cursor) -> list[list[str]]:
 
 
 def points_of(cursor: Cursor, records: Iterable[str], state: State, read: Read = version_in) -> list[Point]:
-    """Return the current points of the searched ones among these records; `read` reads only those."""
-    searched = "SELECT record FROM ledger_heads WHERE searched = 1 AND record IN ({})"
-    heads = heads_of(cursor, (row[0] for row in each_value(cursor, searched, records)), read)
+    """Return the current points of the searched ones among these records."""
+    heads = heads_of(cursor, records, read, searched=True)
     vectors, points = vectors_by_ids(cursor, heads), list[Point]()
     for record, version in heads.items():
         fields = {name: filterable(each, state.ledger) for name, each in version.value.items()}
@@ -137,7 +131,7 @@ def agrees(cursor: Cursor, stamp: State | None) -> str:
     if (stamp.embedder, stamp.dimension) != (state.embedder, state.dimension):
         return f"it has vectors of {stamp.embedder}, and the ledger has those of {state.embedder} now"
     row = cursor.execute("SELECT chain FROM ledger_entries WHERE seq = ?", (stamp.seq,)).fetchone()
-    chain = row[0] if row else b"" if stamp.seq else bytes(DIGEST_BYTES)
+    chain = row[0] if row else b"" if stamp.seq else bytes(DIGEST_BYTES)  # with which a log begins
     if bytes(chain) != stamp.chain:
         return (
             f"it has followed the log to entry {stamp.seq}, and the log, which ends at {state.seq} now, "
@@ -236,6 +230,7 @@ class Engine(ABC):
         [found] = self.ask([types.QueryRequest(query=fused, prefetches=proposed, **common)])
         if query.ranking is not None or not found:
             return found, {}
+        # Fusion knows only ranks: the hits' cosines and BM25 sums are asked for in a second request.
         return found, self._parts(legs, types.Filter(must=[types.HasIdCondition({*found})]), len(found))
 
     def _parts(self, legs: Mapping[str, Leg], wanted: Any, limit: int) -> dict[str, Scores]:
@@ -250,6 +245,7 @@ class Engine(ABC):
             legs[DENSE] = {"query": nearest, "params": types.SearchParams(exact=True)}
         if query.mode != "dense" and query.words is not None and query.words.indices:
             words = types.SparseVector(**query.words._asdict())
+            # Words are counted in the whole scope: a filter changes no word's weight.
             counted = self._filter(query.where._replace(conditions=()))
             corpus = types.IdfParams(corpus=counted) if counted else None
             params = types.SearchParams(exact=True, idf=corpus)
@@ -265,27 +261,22 @@ class Engine(ABC):
         if not where.conditions:  # a nested `must` would test each point twice
             return types.Filter(**{"should" if len(below) > 1 else "must": below}) if below else None
         must, must_not = below if len(below) < 2 else [types.Filter(should=below)], list[Any]()
-        for condition in where.conditions:
-            (must_not if condition.operator == "ne" else must).append(self._condition(condition))
+        for path, operator, wanted in where.conditions:
+            value, test = filterable(wanted, self.state.ledger), dict[str, Any]()
+            if value is None:
+                test["is_empty"] = True
+            elif operator == "in":
+                test["match"] = types.MatchAny(any=value)
+            elif isinstance(value, str):
+                test["match"] = types.MatchValue(value=value)
+            elif isinstance(value, datetime):
+                test["range"] = types.RangeDateTime(**{operator: value.isoformat()})
+            else:
+                bounds: Any = {operator: value} if operator in RANGES else {"gte": value, "lte": value}
+                test["range"] = types.RangeFloat(**bounds)
+            field = types.FieldCondition(key=json_path(path, self.state.ledger), **test)
+            (must_not if operator == "ne" else must).append(field)
         return types.Filter(must=must, must_not=must_not)
-
-    def _condition(self, condition: Condition) -> Any:
-        """Return the test of a field; for `ne` it is that of `eq`, and goes into `must_not`."""
-        types, operator, key = self.types, condition.operator, json_path(condition.path, self.state.ledger)
-        value = filterable(condition.value, self.state.ledger)
-        if value is None:
-            return types.FieldCondition(key=key, is_empty=True)
-        if operator == "in":
-            return types.FieldCondition(key=key, match=types.MatchAny(any=value))
-        if isinstance(value, str):
-            return types.FieldCondition(key=key, match=types.MatchValue(value=value))
-        if isinstance(value, datetime):
-            within = types.RangeDateTime(**{operator: value.isoformat()})
-        elif operator in RANGES:
-            within = types.RangeFloat(**{operator: value})
-        else:
-            within = types.RangeFloat(gte=value, lte=value)
-        return types.FieldCondition(key=key, range=within)
 
     def _formula(self, query: Query, ranking: Ranking) -> Any:
         """Return a ranking as a formula; a missing field has the default value, a missing time no age."""
@@ -303,9 +294,9 @@ class Engine(ABC):
         if ranking.ageless:
             ageless = of.Variable(paths[ranking.ageless])
             aging = of.Sum([of.Constant(1.0), of.Mult([of.Constant(-1.0), ageless])])
-            fresh = of.Sum([ageless, of.Mult([aging, fresh])])
+            fresh = of.Sum([ageless, of.Mult([aging, fresh])])  # ageless + (1 - ageless) · fresh
         similarity = of.Variable("$score")
-        if query.mode == "bm25":
+        if query.mode == "bm25":  # `likeness`, in the engine
             whole = of.Sum([similarity, of.Constant(HALF_ALIKE)])
             similarity = of.Div(left=similarity, right=whole, by_zero_default=None)
         weighted = [

@@ -96,7 +96,7 @@ class Ledger(Search):
         if at.tzinfo is None:
             raise BadInput("A time needs its zone, e.g. 2026-01-31T12:00:00+00:00.")
         then: list[Version] = []
-        existing = Order(until=microseconds(at) + 1)
+        existing = Order(until=microseconds(at) + 1)  # the bound itself is excluded
         async for versions in self._histories(where_below(namespace_prefix, retired=True), existing):
             then += [version for version in versions if version.at <= at][-1:]
         return [version for version in then if version.live]
@@ -192,6 +192,7 @@ class Ledger(Search):
         """Store a batch in order; a write whose idempotency key is known returns the version it made then."""
         for write in writes:
             check(write)
+        # A record whose text stays needs its vector as well: that of the former version is deleted.
         untold = [write.record for write in writes if write.text is None and write.event != "retire"]
         heads = await self.read(heads_of, untold) if untold else {}
         texts = [*(write.text or "" for write in writes), *(head.text for head in heads.values())]

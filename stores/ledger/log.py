@@ -21,6 +21,7 @@ from array import array
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -89,6 +90,7 @@ LOG_COLUMNS = {
     "vectors": ("record", "embedder", "dense", "sum"),
 }
 UPSERTS = {name: upsert(f"ledger_{name}", columns) for name, columns in LOG_COLUMNS.items()}
+# During `reembed` a record has two vectors, one by each embedder.
 UPSERTS["vectors"] = upsert("ledger_vectors", LOG_COLUMNS["vectors"], keys=2)
 retry_on_conflict = retry(
     retry=retry_if_exception_type(Conflict),
@@ -128,6 +130,7 @@ class Transaction:
         """
         seq = self.state.seq + 1
         if version is not None:
+            # A body that is given keeps its bytes: written anew it could have another digest.
             record, number, body = version.record, version.version, body or version.model_dump_json()
             self._put_head(seq, version)
         elif kind == "forget" and body is not None:
@@ -197,10 +200,9 @@ Work = Callable[[Transaction], T]
 
 
 def transact(database: Database, works: Sequence[Work[Any]]) -> list[Any]:
-    """Run several jobs in one transaction; blocks.
+    """Run several jobs in one transaction, and return each one's result, or its error; blocks.
 
-    Return each job's result, or its error; the changes of a failed job are rolled back. An error that
-    concerns the whole transaction is raised.
+    An error that concerns the whole transaction is raised.
     """
     results = list[Any]()
     with database.writing() as cursor:
@@ -208,15 +210,17 @@ def transact(database: Database, works: Sequence[Work[Any]]) -> list[Any]:
         transaction = Transaction(cursor, state)
         for work in works:
             before = transaction.state
-            cursor.execute("SAVEPOINT work")
+            cursor.execute("SAVEPOINT work")  # a job that fails takes back its own changes alone
             try:
                 result = work(transaction)
+                # Here and not once at the end: a row that cannot be written is its own job's failure.
                 for table, rows in transaction.rows.items():
                     cursor.executemany(UPSERTS[table], rows)
             except Exception as failure:  # noqa: BLE001  (it is raised to the caller who waits for this job)
                 result, transaction.state = failure, before
                 if isinstance(failure, database.errors):
                     result = database.refusal(failure)
+                    result.__cause__ = failure
                 try:
                     cursor.execute("ROLLBACK TO SAVEPOINT work")
                 except Exception:  # noqa: BLE001  (the database has ended the transaction, or is gone)
@@ -240,13 +244,10 @@ def commit(database: Database, work: Work[T]) -> T:
 
 def write_log(path: Path, made_with: tuple[str, int], work: Work[T]) -> T:
     """Make a new log in a file, and write its first entries."""
-    database = Sqlite(path)
-    try:
+    with closing(Sqlite(path)) as database:
         with database.writing() as cursor:
             make_tables(cursor, database, *made_with)
         return commit(database, work)
-    finally:
-        database.close()
 
 
 def make_tables(cursor: Cursor, database: Database | type[Sqlite], embedder: str, dimension: int) -> None:
@@ -271,16 +272,17 @@ class Log(Worker):
         """Run a job in a transaction, completely or not at all; return its result once it is on the disk."""
         done = Future[T]()
         self._waiting.append((work, done))
-        self._writer.submit(self._drain)
+        self._writer.submit(self._drain)  # the first takes all that waits: one transaction, and one sync
         result = await asyncio.wrap_future(done)
         if erases:
+            # In the writers' thread, where no write of this process is in its way.
             await asyncio.wrap_future(self._writer.submit(self.database.erased))
         return result
 
     def _drain(self) -> None:
         """Run all waiting jobs in one transaction."""
         jobs = [self._waiting.popleft() for _ in range(len(self._waiting))]
-        if not jobs:
+        if not jobs:  # an earlier call has taken them
             return
         try:
             self._check()
@@ -305,7 +307,7 @@ def append(
     `vectors` has the vectors of its texts. A repeated write returns the version that it made the first time,
     or the current version if that one has been erased since. Raises Conflict, NotFound, LedgerMismatch.
     """
-    check_embedder("hand", transaction.state, *embedder)
+    check_embedder("hand", transaction.state, *embedder)  # another process may have changed it meanwhile
     cursor, records = transaction.cursor, [write.record for write in batch]
     heads = heads_of(cursor, records)
     forgotten = tombstones_of(cursor, (record for record in records if record not in heads))
@@ -319,11 +321,11 @@ def append(
             last = forgotten.get(record, NOT_FORGOTTEN).last
             version = next_version(write, heads.get(record), now(), last)
             made = record, version.version
-            heads[record] = known[made] = version
+            heads[record] = known[made] = version  # what the batch writes next comes after it
             if receipt:
                 done[receipt] = made
             transaction.add_version(version, vectors)
-        elif made[1] == 0:
+        elif made[1] == 0:  # the number in receipts of a forgotten record
             raise NotFound(f"Record {write.key} has been forgotten; a replayed write does not bring it back.")
         elif made not in known and (head := heads.get(record)) and made[1] < head.first:
             known[made] = head  # its earlier versions were erased (`rewritten`)
@@ -361,7 +363,7 @@ def next_version(write: Write, head: Version | None, now: datetime, last: int) -
         event=write.event,
         value=value if write.value is None else write.value,
         text=text if write.text is None else write.text,
-        at=max(now, head.at + timedelta(microseconds=1)) if head else now,
+        at=max(now, head.at + timedelta(microseconds=1)) if head else now,  # clocks of processes differ
         created=head.created if head else now,
         change=write.change,
         live=write.event != "retire",

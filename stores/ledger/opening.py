@@ -64,7 +64,7 @@ class Store:
 
     def _shut(self) -> None:
         """Close everything; the last process in a folder seals its log."""
-        with ExitStack() as closed:
+        with ExitStack() as closed:  # the log is sealed when nobody of this process writes to it any more
             if self.room is not None:
                 closed.callback(shutil.rmtree, self.room, ignore_errors=True)
             if self.folder is not None:
@@ -153,14 +153,15 @@ def open_log(folder: Folder, embedder: str, dimension: int) -> Sqlite:
     with ExitStack() as opened:
         database = _log_in(folder)
         opened.callback(database.close)
+        # An older copy of the log has a seal that fits, too: the note beside it knows better.
         is_trusted = is_trusted and database.read(state_of).seq >= noted_size(database.kept)
         if not is_trusted and (wrong := problems_of(database)):
             more = f" and {len(wrong) - 1} more" if wrong[1:] else ""
             raise Damaged(f"The ledger's log {database.place} is damaged: {wrong[0]}{more}.", REPAIR)
-        remove_older(folder)
+        remove_older(folder)  # only now that the new log has been read as a whole
         unseal(folder.path)
         folder.note_format(LEDGER_FORMAT, embedder, dimension)
-        with database.writing() as cursor:
+        with database.writing() as cursor:  # a log of an earlier version may lack a table
             make_tables(cursor, database, embedder, dimension)
         opened.pop_all()
     folder.share()
@@ -191,6 +192,7 @@ def _copy(location: str, embedder: str, dimension: int, why: NotWritable) -> Sto
     if path is None or not has_ledger(path):
         raise why
     files = [kept_of(path), *path.glob(LOG_FILES), path / MANIFEST, *path.glob(f"{GENERATIONS}/{JOURNAL}")]
+    # Without the memory that its processes share (`-shm`), of which SQLite makes its own.
     files = [file for file in files if file.exists() and not file.name.endswith("-shm")]
     with storage_errors(f"copy the ledger at {path} to read it"), ExitStack() as copied:
         needed, places = 5 * sum(file.stat().st_size for file in files) + RESERVE, [MEMORY_DISK]

@@ -280,7 +280,7 @@ def passes(value: Any, condition: Condition) -> bool:
         value = value.get(name) if isinstance(value, Mapping) else None
     found = filterable(value)
     if wanted is None:
-        return found is None or found == []
+        return found is None or found == []  # as Qdrant's `is_empty`
     return any(_holds(item, operator, wanted) for item in (found if isinstance(found, list) else [found]))
 
 
@@ -292,6 +292,7 @@ def _holds(item: Any, operator: Operator, wanted: Any) -> bool:
             times = [datetime.fromisoformat(item), wanted]
         except (TypeError, ValueError):
             return False
+        # Qdrant, too, reads a time without a zone as UTC.
         return COMPARISONS[operator](*(each if each.tzinfo else each.replace(tzinfo=UTC) for each in times))
     if isinstance(wanted, str) or isinstance(item, str):
         return bool(operator == "eq" and item == wanted)

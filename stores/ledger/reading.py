@@ -16,13 +16,13 @@ from mneme.stores.database import REPAIR, Cursor
 from mneme.stores.ledger.query import LAST_CHAR, LEDGER_FORMAT, Where, passes, scope_of
 from mneme.stores.ledger.records import Version, gaps, microseconds, tombstone_id
 
-MAX_MARKS = 500
+MAX_MARKS = 500  # SQLite before 3.32 takes at most 999
 """Maximum values in one statement."""
-MAX_CACHED_CHARS = 4096
+MAX_CACHED_CHARS = 4096  # with `KEPT_VERSIONS`, at most 16 million characters
 """Maximum characters of a version that is cached in memory."""
 DIGEST_BYTES = 16
 """Bytes of a digest and of a checksum."""
-NO_LIMIT = 10**9
+NO_LIMIT = 10**9  # SQLite has no OFFSET without LIMIT, and Postgres refuses the -1 that means all there
 SQL = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 HEAD_COLUMNS: dict[tuple[str, ...], tuple[str, Any]] = {
     ("expires",): ("h.expires", int | float),
@@ -30,6 +30,7 @@ HEAD_COLUMNS: dict[tuple[str, ...], tuple[str, Any]] = {
 """Fields by which conditions select few of many records; the database has indexes on them."""
 BODY_COLUMNS = "e.seq, e.record, e.nonce, e.body, e.digest"
 """The columns of an entry that are needed to read its version: see `versions_in`."""
+# A LEFT JOIN: a head whose entry is missing is damage, and not one record less.
 HEADS = """SELECT e.seq, h.record, e.nonce, e.body, e.digest FROM ledger_heads h
     LEFT JOIN ledger_entries e ON e.seq = h.seq AND e.record = h.record"""
 """Selects the latest versions of records: see `versions_in`."""
@@ -112,19 +113,20 @@ def check_format(place: object, format: int, oldest: int = LEDGER_FORMAT) -> Non
 
 def check_embedder(place: str, state: State, embedder: str, dimension: int) -> None:
     """Refuse a log of another embedder, or of a newer version. Raises LedgerMismatch."""
+    if (state.format, state.embedder, state.dimension) == (LEDGER_FORMAT, embedder, dimension):
+        return
     check_format(place, state.format)
-    if (state.embedder, state.dimension) != (embedder, dimension):
-        raise LedgerMismatch(
-            f"The ledger at {place} was made with the embedder {state.embedder} "
-            f"({state.dimension} dimensions), not {embedder} ({dimension}).",
-            "Run `mneme memories reembed` to rebuild it, or choose the embedder it was made with.",
-        )
+    raise LedgerMismatch(
+        f"The ledger at {place} was made with the embedder {state.embedder} "
+        f"({state.dimension} dimensions), not {embedder} ({dimension}).",
+        "Run `mneme memories reembed` to rebuild it, or choose the embedder it was made with.",
+    )
 
 
 def each_value(cursor: Cursor, statement: str, values: Iterable[str], *given: Any) -> list[Any]:
     """Return the rows of a statement whose `{}` is a list of values; long lists take several statements."""
     found, wanted = list[Any](), [*dict.fromkeys(values)]
-    for start in range(0, len(wanted), MAX_MARKS):  # the maximum of one statement
+    for start in range(0, len(wanted), MAX_MARKS):
         some = wanted[start : start + MAX_MARKS]
         marks = ", ".join("?" * len(some))
         found += cursor.execute(statement.format(marks), [*given, *some]).fetchall()
@@ -163,9 +165,12 @@ def versions_in(rows: Iterable[Sequence[Any]], read: Read = version_in) -> list[
     return found
 
 
-def heads_of(cursor: Cursor, records: Iterable[str], read: Read = version_in) -> dict[str, Version]:
-    """Return the latest versions of the records that exist."""
-    rows = each_value(cursor, f"{HEADS} WHERE h.record IN ({{}})", records)
+def heads_of(
+    cursor: Cursor, records: Iterable[str], read: Read = version_in, *, searched: bool = False
+) -> dict[str, Version]:
+    """Return the latest versions of the records that exist, or of the `searched` ones among them."""
+    only = "h.searched = 1 AND " if searched else ""
+    rows = each_value(cursor, f"{HEADS} WHERE {only}h.record IN ({{}})", records)
     return {row[1]: version for row, version in zip(rows, versions_in(rows, read), strict=True)}
 
 
@@ -184,10 +189,10 @@ def tombstones_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Tombstone
 def _selected(where: Where, order: Order | None, *more: str) -> tuple[str, list[Any]]:
     """Return the WHERE and ORDER BY clauses, with `more` conditions, and their parameters."""
     tests, given = [*more], list[Any]()
-    if where.scopes:
+    if where.scopes:  # a range, unlike LIKE, is found by the index on both databases
         tests.append("(" + " OR ".join(["(h.scope >= ? AND h.scope < ?)"] * len(where.scopes)) + ")")
         given += [bound for prefix in where.scopes for bound in (prefix, prefix + LAST_CHAR)]
-    for path, operator, value in where.conditions:
+    for path, operator, value in where.conditions:  # only narrows: `records` tests all of them
         column, kind = HEAD_COLUMNS.get(path, ("", ()))
         if operator in SQL and isinstance(value, kind) and not isinstance(value, bool):
             tests.append(f"{column} {SQL[operator]} ?")
@@ -199,7 +204,7 @@ def _selected(where: Where, order: Order | None, *more: str) -> tuple[str, list[
                 tests.append(f"h.{order.column} {sign} ?")
                 given.append(bound)
         way = " DESC" if order.descending else ""
-        ordered = f" ORDER BY h.{order.column}{way}, h.record{way}"
+        ordered = f" ORDER BY h.{order.column}{way}, h.record{way}"  # so that pages do not overlap
     return f" WHERE {' AND '.join(tests) or 'TRUE'}{ordered}", given
 
 
@@ -241,6 +246,7 @@ def records_with(cursor: Cursor, where: Where, fields: Sequence[str], read: str)
     They are in the order in which they were first written.
     """
     tests = " OR ".join(f"COALESCE({read.format(name)}, '') NOT IN ('', '[]')" for name in fields)
+    # Without a body it is damaged, which must be reported and not passed over.
     selected, given = _selected(where, CREATION_ORDER, f"(e.body IS NULL OR {tests})")
     return versions_in(cursor.execute(HEADS + selected, given).fetchall())
 
@@ -252,7 +258,7 @@ def tombstones(cursor: Cursor, prefix: str) -> list[str]:
 
 
 def versions_of(cursor: Cursor, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Version]:
-    """Return versions by record and number, without missing ones."""
+    """Return versions by record and number, without missing and erased ones."""
     asked = {*wanted}
     statement = f"""SELECT {BODY_COLUMNS}, e.number FROM ledger_entries e
         WHERE e.record IN ({{}}) AND e.kind = 'version' AND e.body IS NOT NULL"""
@@ -262,15 +268,12 @@ def versions_of(cursor: Cursor, wanted: Iterable[tuple[str, int]]) -> dict[tuple
 
 
 def histories(cursor: Cursor, wanted: Sequence[str]) -> dict[str, list[Version]]:
-    """Return all versions of these records, each oldest first. Raises Damaged if one is missing.
-
-    Versions that a repair noted as lost are left out.
-    """
+    """Return all versions of these records, each oldest first. Raises Damaged if one is missing."""
     heads = heads_of(cursor, wanted)
     known = versions_of(cursor, gaps(heads, ()))
     if gone := {*gaps(heads, known)}:
         lost = "SELECT record, number FROM ledger_entries WHERE record IN ({}) AND kind = 'lost'"
-        gone -= {*map(tuple, each_value(cursor, lost, heads))}
+        gone -= {*map(tuple, each_value(cursor, lost, heads))}  # a repair has reported these already
     if gone:
         record, number = min(gone)
         raise Damaged(f"{heads[record].key} has lost its version {number}.", REPAIR)
@@ -283,7 +286,7 @@ def histories(cursor: Cursor, wanted: Sequence[str]) -> dict[str, list[Version]]
 def neighbours_of(cursor: Cursor, heads: Sequence[Version], reach: int) -> list[Sides]:
     """Return the neighbours of records in their scopes, in the order of creation."""
     given = [each for head in heads for each in 2 * (scope_of(head), microseconds(head.created), reach)]
-    asked = " UNION ALL ".join(
+    asked = " UNION ALL ".join(  # Postgres before 16 needs a name for each subquery
         f"""SELECT * FROM (SELECT {number}, record FROM ledger_heads
         WHERE scope = ? AND created {operator} ? ORDER BY created {way} LIMIT ?) AS side{number}"""
         for number, (operator, way) in enumerate(len(heads) * (("<", "DESC"), (">", "ASC")))

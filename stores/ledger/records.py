@@ -25,6 +25,7 @@ MAX_NAME_CHARS = 256
 MAX_NAMESPACE_DEPTH = 16
 MAX_VALUE_DEPTH = 64
 MAX_VALUE_BYTES = 8 * 1024 * 1024  # bytes; a record is something remembered, not a file
+# With lone surrogates, which UTF-8 cannot encode, and the separators that end a line for some readers.
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
 SHELF_PATTERN = r"^[a-z]*(/[\w.~%-]*)?$"
 REFERENCE = r"[\w-]+@[0-9]{1,9}"  # a number that Postgres takes, too
@@ -69,7 +70,7 @@ class Change(BaseModel):
 
 
 class NamedRecord(BaseModel):
-    """What names its record by namespace and key."""
+    """A model that names its record by namespace and key."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -168,7 +169,8 @@ class Clock:
 
 
 def microseconds(moment: datetime) -> int:
-    """Return a time as whole microseconds since 1970, exactly."""
+    """Return a time as whole microseconds since 1970."""
+    # `timestamp() * 1_000_000` would be off by one for some times: a float has 53 bits.
     return int(moment.timestamp()) * 1_000_000 + moment.microsecond
 
 
@@ -236,7 +238,7 @@ def team_namespace(team: str, *below: str) -> Namespace:
 
 
 def thread_root(user: str) -> Namespace:
-    """Return where the root of a user's thread ids is; once it is forgotten, all names get other ids."""
+    """Return the namespace of the root of a user's thread ids; once it is forgotten, all ids change."""
     return check_namespace(("threads", escaped(check_name(user, "user id"))))
 
 
@@ -246,7 +248,7 @@ def escaped(name: str) -> str:
     LangGraph's store API separates the parts by full stops, so a full stop becomes %2E, and a per cent sign
     %25: no two names share a namespace.
     """
-    return name.replace("%", "%25").replace(".", "%2E")
+    return name.replace("%", "%25").replace(".", "%2E")  # the other order would escape its own signs
 
 
 def unescaped(part: str) -> str:
@@ -295,6 +297,6 @@ def make_write(*, key: str | None = None, **fields: Any) -> Write:
         return write
     if write.event != "insert":
         raise BadInput(f"A key is needed to {write.event} a record.")
-    once = write.idempotency_key
+    once = write.idempotency_key  # a replayed write must name the same record to find its receipt
     key = uuid.uuid4().hex if once is None else record_id(write.namespace, once).replace("-", "")
     return write.model_copy(update={"key": key})

@@ -99,11 +99,7 @@ class Search:
         return hits
 
     def _found(self, asked: Query, hints: Hints | None) -> list[Hit]:
-        """Search, and join the hits with the log; search again if a record has just changed.
-
-        If the log ends at the entry that the index had followed, the index was complete. This is checked
-        last, so that the heads read before belong to that state even without a transaction.
-        """
+        """Search, and join the hits with the log; search again if a record has just changed."""
         index, hits = self._store.index, list[Hit]()
         for attempt in range(SEARCH_ATTEMPTS):
             if attempt:
@@ -113,8 +109,10 @@ class Search:
             ranked, parts = engine.search(asked)
             with self._log.database.reading(snapshot=hints is not None) as cursor:
                 heads = heads_of(cursor, ranked, engine.read)
+                # If the log ends where the index had followed it, the index was complete. This comes last, so
+                # that the heads belong to that state also without a transaction.
                 changed = {record for _, record in entries_after(cursor, followed)}
-                if changed and not attempt:
+                if changed and not attempt:  # later, what changes all the time is left out
                     continue
                 if hints is not None:
                     return blended(cursor, engine.read, parts, asked, hints)

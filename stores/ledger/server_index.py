@@ -13,7 +13,7 @@ active: so reading from one replica is enough. Writes to a shard go through a le
 import logging
 import threading
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -88,7 +88,7 @@ class Nodes:
                 answer = self._client.request(method, self._urls[asked] + path, json=body, params=params)
                 if answer.is_success:
                     return answer.json()
-                if not left or answer.status_code < 500:
+                if not left or answer.status_code < 500:  # another node would refuse it as well
                     raise _refused(self._urls[asked], answer)
             except (httpx.HTTPError, OSError, ValueError) as failure:
                 if not left:
@@ -126,15 +126,6 @@ def _request(limit: int, query: Any, prefetches: Any = None, **more: Any) -> dic
     return {"limit": limit} | asked | more
 
 
-def _params(idf: Any = None, **_: bool) -> dict[str, Any]:
-    """Return the parameters of a search; a server searches its HNSW graph, so `exact` is ignored."""
-    return {"idf": idf}
-
-
-def _has_id(records: Set[str]) -> dict[str, Any]:
-    return {"has_id": [*records]}
-
-
 def _node(name: str, parts: Any = None, **named: Any) -> dict[str, Any]:
     """Return a part of a formula."""
     return {name: named if parts is None else parts}
@@ -144,8 +135,8 @@ REST = SimpleNamespace(
     **dict.fromkeys(("Filter", "FieldCondition", "MatchValue", "MatchPrefix", "MatchAny"), dict),
     **dict.fromkeys(("RangeFloat", "RangeDateTime", "SparseVector", "IdfParams", "Formula"), dict),
     **dict.fromkeys(("QueryRequest", "Prefetch"), _request),
-    HasIdCondition=_has_id,
-    SearchParams=_params,
+    HasIdCondition=lambda records: {"has_id": [*records]},
+    SearchParams=lambda idf=None, **_: {"idf": idf},  # a server searches its HNSW graph, never exactly
     Query=SimpleNamespace(Nearest=dict),
     Fusion=SimpleNamespace(Rrf=partial(_node, "rrf")),
     Expression=SimpleNamespace(
@@ -186,7 +177,7 @@ class ServerIndex(Engine):
                 self._connect()
                 self._take_over()
                 if why := self._unusable():
-                    if why != "it is not whole":
+                    if why != "it is not whole":  # nothing to warn of: a new ledger has no index yet
                         log.warning("The index %s is built anew from the log: %s.", self.name, why)
                     self._build(only_where_unusable=True)
                 self._follow()
@@ -203,7 +194,13 @@ class ServerIndex(Engine):
         check_embedder(self.name, state, self.state.embedder, self.state.dimension)
         if state.indexed < state.seq:
             with self._following:
-                self._catch_up()
+                after = self._database.read(state_of).indexed
+                found = self._database.read(changes, after)
+                self._apply(self.name, found)
+                # Never backward: another process may have been faster.
+                followed = "UPDATE ledger_state SET indexed = ? WHERE indexed >= ? AND indexed < ?"
+                with self._database.writing() as cursor:
+                    cursor.execute(followed, (found.state.seq, after, found.state.seq))
         self.state = state
 
     def written(self) -> None:
@@ -213,30 +210,19 @@ class ServerIndex(Engine):
         except StorageFailure as failure:
             log.warning("%s What was written is safe, and is found once the server is back.", failure)
 
-    def erased(self) -> None:
-        self.written()
-
-    def _catch_up(self) -> None:
-        with self._database.reading(snapshot=True) as cursor:
-            after = state_of(cursor).indexed
-            found = changes(cursor, after)
-        self._apply(self.name, found)
-        with self._database.writing() as cursor:
-            cursor.execute(
-                "UPDATE ledger_state SET indexed = ? WHERE indexed >= ? AND indexed < ?",
-                (found.state.seq, after, found.state.seq),
-            )
+    erased = written
 
     def _apply(self, name: str, found: LogChanges) -> None:
         """Apply changes of the log to a collection, without records forgotten or retired since the read."""
         self._upsert(name, found.points, found.state)
-        heads = self._database.read(heads_of, [point.id for point in found.points])
-        late = [p.id for p in found.points if p.id not in heads or not heads[p.id].is_searched]
-        gone = [*found.gone, *late]
+        ids = [point.id for point in found.points]
+        heads = self._database.read(heads_of, ids, searched=True)
+        gone = [*found.gone, *(each for each in ids if each not in heads)]
         for start in range(0, len(gone), BATCH_SIZE):
             self._call(
                 "POST", "/points/delete", {"points": gone[start : start + BATCH_SIZE]}, name, **ORDERED
             )
+        # Last: a collection with this stamp has all that comes before it.
         self._upsert(name, [stamp_of(found.state)], found.state)
 
     def _upsert(self, name: str, points: Sequence[Point], state: State) -> None:
@@ -296,7 +282,7 @@ class ServerIndex(Engine):
             self._apply(new, found)
             cursor.execute("UPDATE ledger_state SET indexed = ?", (found.state.seq,))
             self._switch(self._resolve(self.name), new)
-        self.indexed = frozenset()
+        self.indexed = frozenset()  # the new collection has no indexes of fields yet
 
     def close(self) -> None:
         self._nodes.close()
@@ -317,6 +303,7 @@ class ServerIndex(Engine):
         return {each["alias_name"]: each["collection_name"] for each in aliases}.get(name)
 
     def _make(self, name: str, dimension: int) -> None:
+        # With an alias of that name it is an index, which another process may just have made.
         if self._call("GET", "/exists")["exists"] and self._resolve(self.name) is None:
             raise LedgerMismatch(
                 f"The server has a collection {self.name} that is not an index; nothing was touched.",
@@ -336,7 +323,7 @@ class ServerIndex(Engine):
     def _switch(self, old: str | None, new: str) -> None:
         remove = {"delete_alias": {"alias_name": self.name}}
         create = {"create_alias": {"collection_name": new, "alias_name": self.name}}
-        actions = [*([remove] if old else []), create]
+        actions = [*([remove] if old else []), create]  # one request: there is no moment without the alias
         self._nodes.call("POST", "/collections/aliases", {"actions": actions})
         if old:
             self._call("DELETE", "", name=old)

@@ -1,4 +1,4 @@
-"""Bringing exported lines into a ledger: whole records or nothing, each broken line by its number."""
+"""The import of exported lines: each record whole or not at all; broken lines are reported by number."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -115,7 +115,7 @@ def _brought_in(
         raise Conflict(f"the record needs its versions {first} to {last}, each once and in order")
     head = heads_of(transaction.cursor, [root]).get(root)
     forgotten = tombstones_of(transaction.cursor, [root]).get(root, NOT_FORGOTTEN)
-    if microseconds(lines[0].created) <= forgotten.at:
+    if microseconds(lines[0].created) <= forgotten.at:  # exported before it was forgotten
         return None
     if head is None and first <= forgotten.last:
         raise Conflict(f"a record of this name was forgotten here, up to version {forgotten.last}")

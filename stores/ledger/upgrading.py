@@ -1,8 +1,8 @@
-"""Ledgers of format 2, brought into a log: from their journal, or from a Qdrant server.
+"""The upgrade of ledgers of format 2 to a log, from their journal or from a Qdrant server.
 
 The new log is written beside the old files, checked, and only then put in its place; then the old files are
-removed, since what is forgotten later must not stay in them. Where the process is killed, the next one
-starts over, or removes what is left. The texts are embedded when the ledger is opened next.
+removed, since what is forgotten later must not stay in them. If the process is killed, the next one starts
+over, or removes what is left. The texts are embedded when the ledger is opened next.
 """
 
 import json
@@ -44,11 +44,8 @@ class Manifest(BaseModel):
 
 
 def bring_in(transaction: Transaction, points: Iterable[tuple[str, Payload]]) -> None:
-    """Add what an older ledger holds, by its points, to a new log: versions, receipts and tombstones.
-
-    Nothing, where another process has done so since the log was found empty.
-    """
-    if transaction.state.seq:
+    """Add the points of an older ledger to a new log: versions, receipts and tombstones."""
+    if transaction.state.seq:  # another process has done so since the log was found empty
         return
     versions, notes, void = dict[tuple[str, int], Version](), dict[str, Payload](), list[str]()
     for point, payload in points:
@@ -62,7 +59,7 @@ def bring_in(transaction: Transaction, points: Iterable[tuple[str, Payload]]) ->
         elif payload.get("version") == 0:
             void.append(point)
     for note in notes.values():
-        note["receipts"], void = void, []
+        note["receipts"], void = void, []  # an older ledger does not say whose they are
         transaction.add("forget", body=json.dumps(note, ensure_ascii=False))
     for version in sorted(versions.values(), key=lambda each: (each.at, each.version)):
         transaction.add("version", version=version)
@@ -71,19 +68,19 @@ def bring_in(transaction: Transaction, points: Iterable[tuple[str, Payload]]) ->
 
 
 def is_older(folder: Folder) -> bool:
-    """Return whether a folder has a ledger of an older format, which nobody has upgraded."""
+    """Return whether a folder has a ledger of an older format that has not been upgraded."""
     left = any(folder.path.glob(GENERATIONS)) or (folder.path / MANIFEST).exists()
     return left and not folder.log.exists()
 
 
 def remove_older(folder: Folder) -> None:
-    """Remove what is left where a ledger was upgraded: what is forgotten must not stay in it."""
+    """Remove the files of an upgraded ledger: forgotten text must not stay in them."""
     for path in [*folder.path.glob(GENERATIONS), folder.path / NEW_LOG]:
         shutil.rmtree(path, ignore_errors=True)
 
 
 def upgrade(folder: Folder) -> None:
-    """Bring the older ledger in a folder into a log, and remove its files.
+    """Write the log of an older ledger in a folder, from its journal.
 
     Raises LedgerMismatch, Damaged, StorageFailure; then the older ledger is as it was.
     """

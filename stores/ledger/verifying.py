@@ -161,8 +161,9 @@ def _lengthened(log: Path, room: Path) -> Path:
         if (file := log.with_name(f"{log.name}{ending}")).exists():
             shutil.copyfile(file, copy.with_name(f"{copy.name}{ending}"))
     with copy.open("r+b") as opened:
-        first = opened.read(32)
+        first = opened.read(32)  # SQLite's header: the page size at byte 16, the number of pages at 28
         page, count = int.from_bytes(first[16:18]), int.from_bytes(first[28:32])
+        # The number may be damaged itself.
         if page * count > copy.stat().st_size and count < MAX_UNREADABLE_ROWS**2:
             opened.truncate(page * count)
     return copy

@@ -16,7 +16,7 @@ KANA = re.compile("[\u3040-\u30ff]")
 INDEXED_WORD = re.compile(r"\w+")
 STEM_LETTERS = 5
 """Maximum letters of a stem."""
-STEM_PREFIX = "zq"
+STEM_PREFIX = "zq"  # no word begins so
 STOP_WORDS_LEAVE = 0.8
 """Maximum share of an English text's words that remains without its stop words."""
 TYPICAL_LENGTH = 24  # tokens of a remembered sentence or a chat turn; BM25's avg_len

@@ -74,7 +74,7 @@ def labelled(lesson: RetrieverLesson, candidates: list[Graded], v: int) -> Retri
     """
     ordered = sorted(candidates, key=lambda each: (each.contradiction, each.key))
     graded = lesson.model_copy(update={"status": "graded", "candidates": ordered})
-    half = min(v, len(ordered)) // 2
+    half = min(v, len(ordered)) // 2  # of each end: v/2, or half of fewer candidates
     if half == 0:
         return graded.model_copy(update={"status": "skipped"})
     margin = max(GRADE_MARGINS[each.measure] for each in ordered)
@@ -143,9 +143,9 @@ class RetrieverLessons(Shelf[RetrieverLesson, RetrieverLesson]):
     async def mark(
         self, keys: Sequence[str], status: Literal["learned", "refused"], *, change: Change
     ) -> None:
-        """Say of lessons that the version which learned them was kept, or that it was not.
+        """Mark lessons as learned if the version that learned from them was kept, else as refused.
 
-        One that another process moves meanwhile stays there, and what was learned stays learned.
+        A lesson that another process marks meanwhile stays so; a learned lesson stays learned.
         """
         known = [each for each in await self.by_keys(keys) if each.live]
         heads = [each for each in known if each.shelf not in {status, "learned"}]

@@ -229,6 +229,7 @@ class MemoryPool(Shelf[Pair, Pooled]):
         if not (vectors := await self.ledger.embedded(texts)):
             return False
         asks, asked, answers, answered = (vectors[each] for each in texts)
+        # Vectors have length 1, so their products are cosines.
         question, answer = float(sum(map(mul, asks, asked))), float(sum(map(mul, answers, answered)))
         return question >= SAME_QUESTION and answer >= SAME_ANSWER
 

@@ -77,7 +77,7 @@ class Rubrics(Generic[R]):
         return await self._frozen.versions(name) if await self._frozen.find(name) else []
 
     async def all(self) -> list[RubricVersion[R]]:
-        """Return what each name is scored by now: the shipped ones, then the team's own."""
+        """Return the current rubric of each name: the shipped ones, then the team's own."""
         own = [each.key for each in await self._frozen.heads()]
         return [await self.latest(name) for name in dict.fromkeys([*self._shipped, *own])]
 

@@ -74,7 +74,7 @@ class Thresholds(Shelf[Threshold, Threshold]):
         super().__init__(ledger, team_namespace(team, "thresholds"), kind)
 
     async def of_rubric(self, name: str, rubric: BaseModel) -> Sequence[Threshold]:
-        """Return those of a domain; those of an earlier rubric do not hold."""
+        """Return the thresholds of a domain; `holds` is False for those of an earlier rubric."""
         now, found = checksum(rubric), await self.all()
         return [
             each.model_copy(update={"holds": each.rubric == now}) for each in found if each.domain == name

@@ -12,7 +12,7 @@ from mneme.stores.shelf import Shelf, kind_of
 
 
 class CachedAnswer(BaseModel):
-    """What a task was answered with."""
+    """The answer to a task."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -47,5 +47,5 @@ class PromptCache:
 
 
 def _key(prompt: str) -> str:
-    words = " ".join(unicodedata.normalize("NFC", prompt).split())
+    words = " ".join(unicodedata.normalize("NFC", prompt).split())  # é is one character or two
     return hashlib.sha256(words.encode()).hexdigest()

@@ -226,6 +226,7 @@ class Inbox:
         if head is None or not head.live:
             return
         before = trouble_of(head.value)
+        # A failure of the server does not count: it is no fault of the message.
         trouble = Trouble(tries=before["tries"] + counts, error=error, reply=reply[:MAX_REPLY_CHARS])
         if trouble != before or "claim" in head.value:  # else there would be a version with nothing new
             await self._write(head, untroubled(head.value) | {"trouble": cast(Value, trouble)}, error)
@@ -334,7 +335,7 @@ def _is_claimed(value: Value) -> bool:
     if claim["until"] <= datetime.now(UTC).isoformat():  # both in UTC: texts in the order of time
         return False
     if claim["host"] != gethostname():
-        return True  # whether a process of another machine lives, cannot be asked
+        return True  # nobody can tell here whether a process of another host still runs
     try:
         os.kill(claim["pid"], 0)  # signal 0 only tests that the process exists
     except PermissionError:

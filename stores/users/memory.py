@@ -121,7 +121,7 @@ class Memory(BaseModel):
 
 
 class MemoryRecord(BaseModel):
-    """A memory in the ledger: under which key, at which version, and how similar to what was asked.
+    """A memory in the ledger, with its key, its version, and its similarity to the query.
 
     >>> import mneme
     >>> with mneme.open("ann") as memory:

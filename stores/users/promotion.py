@@ -55,7 +55,7 @@ PRIVATE: dict[str, Any] = {
 
 
 class Policy(BaseModel):
-    """A user's policy for a team: it gets what has all words of a subject never, after a question, or always.
+    """A user's policy for a team: memories about a subject are shared never, after a question, or always.
 
     >>> import mneme
     >>> with mneme.open("ann") as memory:
@@ -74,6 +74,7 @@ class Policy(BaseModel):
         """Return whether a text has all words of one of the subjects, in any form."""
         plain = _spaced(text)
         stems, words = stems_of(plain), defaultdict[str, set[str]](set)
+        # Stems know English endings alone. Forms of one word begin alike: only such words are compared.
         for word in () if is_english(plain) else map(folded, INDEXED_WORD.findall(plain)):
             words[word[:STEM_LETTERS]].add(word)
 
@@ -140,7 +141,7 @@ async def end_sharing(ledger: Ledger) -> set[str]:
         if place[2:] == ("policies",):
             user = unescaped(place[1])
             for head in await ledger.records(place, limit=None, filter={"share": {"$ne": "never"}}):
-                if "/" not in head.key and head.key not in known:
+                if "/" not in head.key and head.key not in known:  # a slash: the user's own team
                     await _end_questions(UserMemories(ledger, user), head.key, change)
                     policy = Policy(team=head.key, share="never")
                     await policies_of(ledger, user).put(head.key, policy, change=change)
@@ -252,7 +253,7 @@ class OwnMemories(UserMemories):
         policies = [each for each in readable(kept.kind.read, await kept.heads()) if each.share != "never"]
         if not policies:
             return await super()._written(write)
-        for left in reversed(range(WRITE_TRIES)):
+        for left in reversed(range(WRITE_TRIES)):  # tries that are left after this one
             writes = await self._with_shares(write, policies)
             try:
                 made = MemoryRecord.of((await self.ledger.write(writes))[0])
@@ -308,7 +309,7 @@ def _unshared(memory: Memory, teams: Sequence[str]) -> str:
 
 
 def _asking(memory: Memory, team: str) -> Memory:
-    """Return a memory about which nobody asks whether a team may know it, and which does not doubt it."""
+    """Return a memory without the question whether a team may know it, and without the doubt about that."""
     asks = [each for each in memory.asks if each != team]
     flag = memory.flag.replace(_unshared(memory, memory.asks), _unshared(memory, asks)).strip()
     return memory.model_copy(update={"asks": asks, "flag": flag})

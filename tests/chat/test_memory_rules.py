@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mneme.prompts.chat.memory_agent.comparing import Comparing, Fact, compare_memories
-from mneme.prompts.chat.memory_agent.forgetting import Forgetting, choose_forgotten
 from mneme.prompts.chat.memory_agent.reading import MAX_ITEMS, MAX_STATED, Candidate, Incoming, read_message
 from mneme.prompts.chat.memory_agent.rewriting import Pair, rewrite_memory
 from mneme.prompts.chat.paper_versions import (
@@ -85,6 +84,17 @@ def relations(fact: str, memories: list[str], said: str = "", before: str = "") 
         ("I was wrong before. The moor is wet.", ["I was wrong before. The moor is wet."]),
         ("Bo: My mistake! Sorry. My aunt is 70.", ["Bo: My mistake! Sorry. My aunt is 70."]),
         ("My aunt is 70. Scratch that.", ["My aunt is 70."]),
+        (
+            "Actually, I work on ward 9, not ward 6. She is allergic to nuts.",
+            ["Actually, I work on ward 9, not ward 6.", "She is allergic to nuts."],
+        ),
+        (
+            "Sorry, the demo is on Friday, not Monday. It takes two hours.",
+            [
+                "Sorry, the demo is on Friday, not Monday.",
+                "the demo is on Friday, not Monday. It takes two hours.",
+            ],
+        ),
         ("trabajo en una panadería", ["trabajo en una panadería."]),
         ("我住在北京。", ["我住在北京。"]),
     ],
@@ -127,6 +137,8 @@ def test_a_pronoun_at_the_beginning_keeps_what_was_said_before() -> None:
     kept = contents("She is 9.", "user: My cat Mia is ill. What now?", "assistant: Oh no.")
     assert kept == ["My cat Mia is ill. She is 9."]
     assert contents("It's black.", "user: My cat is called Mo.") == ["My cat is called Mo. It's black."]
+    corrected = contents("It's ward 9, not ward 6. She is allergic to nuts.", "user: My sister Mia visits.")
+    assert corrected[1] == "My sister Mia visits. She is allergic to nuts.", "nobody else can be meant"
 
 
 @pytest.mark.parametrize(
@@ -166,6 +178,12 @@ def test_what_is_surely_nothing_is_discarded_with_a_reason(message: str) -> None
         ("The user likes tea.", "The user likes coffee.", ""),
         ("Anna from work moved to Berlin.", "Emily works as a nurse.", ""),
         ("Tom left the band.", "My band has four members.", "unclear"),
+        ("Fact 2: my locker 2 is red.", "Fact 1: my locker 1 is blue.", ""),
+        ("My locker 2 is red now.", "My locker 1 is blue.", ""),
+        ("Box 3 holds pens.", "Box 4 holds tape.", ""),
+        ("On day 3 the dose is 5 mg.", "On day 4 the dose is 6 mg.", ""),
+        ("My locker 1 has the code 4711.", "My locker 1 has the code 4712.", "unclear"),
+        ("Actually, Tom is older than Ben.", "Tom is older than Max.", ""),
     ],
 )
 def test_only_a_repetition_is_a_duplicate_and_a_contradiction_is_linked(
@@ -268,6 +286,19 @@ def test_only_a_repetition_is_a_duplicate_and_a_contradiction_is_linked(
         ("It is not red but is blue.", "My car is red.", ["My car is red."], ""),
         ("Actually, our house has 2 floors.", "Our house has 3 rooms.", ["Our house has 3 rooms."], ""),
         ("Sorry, it's 4712.", "My code is 4711.", ["My code is 4711."], "4712"),
+        ("Anna is a doctor, not a nurse.", "", ["Anna thinks Bo is a nurse."], ""),
+        ("Mia is 9, not 8.", "", ["Mia told me that her dog is 8."], ""),
+        ("Actually, Anna is 5.", "Anna thinks her boy is 4.", ["Anna thinks her boy is 4."], ""),
+        ("I work on ward 9, not ward 6.", "", ["I think Anna works on ward 6."], ""),
+        (
+            "Mia is a doctor, not a nurse.",
+            "",
+            ["My sister Mia lives in Ghent. She is a nurse."],
+            "She is a doctor.",
+        ),
+        ("Actually, Tom is older than Ben.", "Tom is older than Max.", ["Tom is older than Max."], ""),
+        ("Actually, Tom is as old as Ben.", "Tom is as old as Max.", ["Tom is as old as Max."], ""),
+        ("Tom is older than Ben, not Max.", "", ["Tom is older than Max."], "older than Ben."),
         ("Sorry, I don't work at Bosch.", "I work at Siemens.", ["I work at Siemens."], ""),
         ("Actually, I eat at home.", "I eat at noon.", ["I eat at noon."], ""),
     ],
@@ -370,54 +401,3 @@ def test_the_wording_numbers_candidates_and_marks_data() -> None:
 def test_a_model_is_not_asked_for_more_memories_than_an_answer_may_hold() -> None:
     bounds = read_message.bounds_of(Incoming(message="word " * 500))
     assert bounds["memories"] == {"maxItems": MAX_ITEMS}
-
-
-@pytest.mark.parametrize(
-    ("wish", "chosen"),
-    [
-        ("Forget where I live.", [0, 1]),
-        ("Forget what I told you about this: Where do I live now?", [0, 1]),
-        ("Please forget everything I ever told you about Maria.", [2]),
-        ("Forget where Maria lives.", [2]),
-        ("Forget about my job.", []),
-        ("Oh, and please forget where Maria lives.", [2]),
-        ("I'd like you to forget where I live.", [0, 1]),
-    ],
-)
-def test_what_is_to_be_forgotten_of_oneself_is_no_memory_of_others(wish: str, chosen: list[int]) -> None:
-    incoming = Incoming(message=wish, time=NOW)
-    assert by_rule(read_message, incoming).route == "forget"
-    memories = [
-        "I live in Oslo.",
-        "The user lives in Oslo.",
-        "My dentist Maria lives in Nantes.",
-        "Tom rows.",
-    ]
-    given_ = Forgetting(message=wish, memories=memories)
-    assert choose_forgotten.verify(given_, by_rule(choose_forgotten, given_)).numbers == chosen
-
-
-@pytest.mark.parametrize(
-    ("memory", "wish", "rest"),
-    [
-        (
-            "My sister Emily moved to Ghent. Her dog Max hates the trams. She bakes.",
-            "Oh, forget what I said about Max.",
-            ["My sister Emily moved to Ghent. She bakes."],
-        ),
-        ("I like jazz, and I row.", "Forget that I like jazz altogether.", ["I row."]),
-        (
-            "I live in Oslo, I have a cat, I work at Shell.",
-            "Forget that I work at Shell.",
-            ["I live in Oslo. I have a cat."],
-        ),
-        ("When I was in Oslo, I met Ann.", "Forget that I met Ann.", []),
-    ],
-)
-def test_rules_forget_a_clause_and_keep_the_others_of_its_memory(
-    memory: str, wish: str, rest: list[str]
-) -> None:
-    given_ = Forgetting(message=wish, memories=[memory])
-    answer = choose_forgotten.verify(given_, by_rule(choose_forgotten, given_))
-    assert answer.numbers == [0]
-    assert [each.content for each in answer.rest] == rest

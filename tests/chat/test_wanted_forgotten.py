@@ -6,6 +6,9 @@ import pytest
 
 from mneme.api.memories import Memories
 from mneme.graphs.memory_agent import builder as memory_agent
+from mneme.prompts.chat.memory_agent.forgetting import Forgetting, choose_forgotten
+from mneme.prompts.chat.memory_agent.reading import Incoming, read_message
+from mneme.rules.registry import answer as by_rule
 from mneme.stores.ledger.base_store import LedgerStore
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.records import Change
@@ -108,3 +111,78 @@ async def test_rules_retire_what_says_all_that_is_to_be_forgotten(
     graph = memory_agent.compile(store=LedgerStore(edge_ledger))
     await graph.ainvoke({"message": message}, context=RULES)
     assert await contents(edge_ledger) == left
+
+
+@pytest.mark.parametrize(
+    ("wish", "chosen"),
+    [
+        ("Forget where I live.", [0, 1]),
+        ("Forget what I told you about this: Where do I live now?", [0, 1]),
+        ("Please forget everything I ever told you about Maria.", [2]),
+        ("Forget where Maria lives.", [2]),
+        ("Forget about my job.", []),
+        ("Oh, and please forget where Maria lives.", [2]),
+        ("I'd like you to forget where I live.", [0, 1]),
+    ],
+)
+def test_what_is_to_be_forgotten_of_oneself_is_no_memory_of_others(wish: str, chosen: list[int]) -> None:
+    incoming = Incoming(message=wish)
+    assert by_rule(read_message, incoming).route == "forget"
+    memories = [
+        "I live in Oslo.",
+        "The user lives in Oslo.",
+        "My dentist Maria lives in Nantes.",
+        "Tom rows.",
+    ]
+    given_ = Forgetting(message=wish, memories=memories)
+    assert choose_forgotten.verify(given_, by_rule(choose_forgotten, given_)).numbers == chosen
+
+
+LISTED = "I am allergic to nuts, penicillin and eggs."
+
+
+@pytest.mark.parametrize(
+    ("memory", "wish", "rest"),
+    [
+        (
+            "My sister Emily moved to Ghent. Her dog Max hates the trams. She bakes.",
+            "Oh, forget what I said about Max.",
+            ["My sister Emily moved to Ghent. She bakes."],
+        ),
+        ("I like jazz, and I row.", "Forget that I like jazz altogether.", ["I row."]),
+        (
+            "I live in Oslo, I have a cat, I work at Shell.",
+            "Forget that I work at Shell.",
+            ["I live in Oslo. I have a cat."],
+        ),
+        ("When I was in Oslo, I met Ann.", "Forget that I met Ann.", []),
+        (LISTED, "Forget that I am allergic to penicillin.", ["I am allergic to nuts and eggs."]),
+        (LISTED, "Forget that I am allergic to eggs.", ["I am allergic to nuts, penicillin."]),
+        (LISTED, "Forget that I am allergic to nuts.", ["I am allergic to penicillin and eggs."]),
+        (LISTED, "Forget that I am allergic to nuts, eggs and penicillin.", []),
+        (LISTED, "Forget my allergies.", []),
+        ("Max, a Labrador mix, loves fetch and balls.", "Forget everything about Max.", []),
+        ("I live in Oslo and work at Shell.", "Forget that I work at Shell.", ["I live in Oslo."]),
+    ],
+)
+def test_rules_forget_a_clause_and_keep_the_others_of_its_memory(
+    memory: str, wish: str, rest: list[str]
+) -> None:
+    given_ = Forgetting(message=wish, memories=[memory])
+    answer = choose_forgotten.verify(given_, by_rule(choose_forgotten, given_))
+    assert answer.numbers == [0]
+    assert [each.content for each in answer.rest] == rest
+
+
+@pytest.mark.parametrize(
+    ("memory", "wish"),
+    [
+        ("I play chess, golf and cards.", "Forget that I play chess."),
+        ("I like red wine, beer and cheese.", "Forget that I like red wine."),
+        ("I bought salt and pepper for fish and chips.", "Forget that I bought salt."),
+    ],
+)
+def test_rules_leave_a_list_from_which_they_cannot_tell_what_to_take(memory: str, wish: str) -> None:
+    given_ = Forgetting(message=wish, memories=[memory])
+    answer = choose_forgotten.verify(given_, by_rule(choose_forgotten, given_))
+    assert (answer.numbers, answer.rationale) == ([], "None says it by itself.")

@@ -127,7 +127,7 @@ async def test_nonsense_falls_back_to_the_members_own_proposals(monkeypatch: pyt
     with served(monkeypatch, Model("large"), brain=babbling):
         state = await first_rounds(1, manager="ollama:large", summary=False)
     proposed = [each["option"] for each in sorted(state["proposals"], key=lambda each: each["member"])]
-    assert [(each["kind"], each["target"]) for each in state["decided"]] == [
+    assert [(each.kind, each.target) for each in state["decided"]] == [
         (each["kind"], each["target"]) for each in proposed
     ]
     assert state["counters"]["fallbacks"] == 2 and state["counters"]["repaired"] == 2
@@ -138,7 +138,7 @@ async def test_a_member_that_babbles_does_what_is_near(monkeypatch: pytest.Monke
     with served(monkeypatch, Model("small"), brain=lambda _: Reply("I would love to help!")):
         state = await first_rounds(1, member="ollama:small", allocation=False)
     assert state["counters"]["fallbacks"] == 2
-    assert all(each["kind"] != "wait" for each in state["decided"])
+    assert all(each.kind != "wait" for each in state["decided"])
     assert state["steps"] >= 0 and state["world"]["steps"] > 0
 
 

@@ -53,6 +53,7 @@ def test_a_sentence_is_remembered_and_words_are_written_as_they_stand(mneme: Run
     assert "content=" not in (shown := mneme("memories", "show", moved).stdout)
     assert shown.count("I moved to Porto.") == 3, "as its content, its quote and its one statement"
     failed(mneme("remember", "notes.txt"), "notes.txt", "text file")
+    assert mneme("remember", "我住在奥斯陆。" * 20).returncode == 0, "too long for the name of a file"
     rent = mneme("add", "Ann's rent is 900 euros.", "--until", "2026-12")
     assert "until 2026-12" in rent.stdout
     later = mneme("add", "Ann's rent is 950 euros.", "--since", "2027-01").stdout

@@ -1,1 +1,1 @@
-"""The real VirtualHome, where a user has it, behind the interface of the household world."""
+"""The real VirtualHome, which a user has started, behind the interface of the household world."""

@@ -18,39 +18,33 @@ CATEGORY_NAMES = {"room": "Rooms", "door": "Doors", "character": "Characters", "
 
 
 def characters_of(world: World) -> list[int]:
-    """Return ids for the agents that nothing else in the graph has."""
+    """Return ids for the agents that the graph does not use yet."""
     first = max(world.things) + len(world.episode.doors) + 1
     return [*range(first, first + len(world.agents))]
 
 
 def graph_of(world: World, close: Sequence[Sequence[int]]) -> Graph:
     """Return the apartment as it is now; `close` is what each agent's hands reach."""
-    nodes, edges = _furnished(world)
+    nodes, edges = list[Graph](), list[Graph]()
+    for each in world.episode.things:
+        opened = ["OPEN" if each.id in world.open else "CLOSED"] if each.category == "container" else []
+        nodes.append(_node(each.id, each.name, each.category, opened, Box(each.center, each.size)))
+    for held, (relation, holder) in world.places.items():
+        edges.append(_edge(held, relation.upper(), holder))
+        room = world.room_of(held)
+        if relation == "on" and room is not None:  # VirtualHome says of each thing in which room it is, too
+            edges.append(_edge(held, "INSIDE", room))
     for door, (one, other, (x, z)) in enumerate(world.episode.doors, max(world.things) + 1):
         nodes.append(_node(door, "door", "door", ["OPEN"], Box((x, 1.0, z), (1.0, 2.0, 0.1))))
         edges += [_edge(door, "BETWEEN", one), _edge(door, "BETWEEN", other)]
     for body, character, near in zip(world.agents, characters_of(world), close, strict=True):
         nodes.append(_node(character, "character", "character", [], None))
         edges.append(_edge(character, "INSIDE", body.room))
-        for hand, thing in zip(HOLDS, body.hands, strict=False):
+        for hand, thing in zip(HOLDS, body.hands, strict=False):  # the right hand first
             edges += [_edge(character, hand, thing), _edge(thing, "INSIDE", body.room)]
         for thing in near:
             edges += [_edge(character, "CLOSE", thing), _edge(thing, "CLOSE", character)]
     return {"nodes": nodes, "edges": edges}
-
-
-def _furnished(world: World) -> tuple[list[Graph], list[Graph]]:
-    """Return rooms, furniture and objects, and their places: an object on something is in its room, too."""
-    nodes, edges = [], []
-    for thing in world.episode.things:
-        opened = ["OPEN" if thing.id in world.open else "CLOSED"] if thing.category == "container" else []
-        nodes.append(_node(thing.id, thing.name, thing.category, opened, Box(thing.center, thing.size)))
-    for held, (relation, holder) in world.places.items():
-        edges.append(_edge(held, relation.upper(), holder))
-        room = world.room_of(held)
-        if relation == "on" and room is not None:
-            edges.append(_edge(held, "INSIDE", room))
-    return nodes, edges
 
 
 def _node(number: int, name: str, kind: str, states: list[str], box: Box | None) -> Graph:
@@ -70,6 +64,6 @@ def _edge(origin: int, relation: str, to: int) -> Graph:
 
 
 def edges_from(graph: Graph, origin: int) -> list[tuple[str, int]]:
-    """Return the relations of something, and to what."""
+    """Return the edges from a node, as relation and end."""
     found = (each for each in graph["edges"] if each["from_id"] == origin)
     return [(each["relation_type"], each["to_id"]) for each in found]

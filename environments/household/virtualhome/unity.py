@@ -37,14 +37,15 @@ class Unity:
         return graph
 
     def act(self, lines: Mapping[int, str]) -> Mapping[int, str]:
-        """Carry out the lines of all agents in one step, without animation."""
+        """Execute the lines of all agents in one step, without animation; return errors by agent, or ""."""
+        # One step of the simulator: a line for each character, with | between them.
         script = "|".join(f"<char{agent}> {line}" for agent, line in sorted(lines.items()))
         answer = self._post("render_script", strings=[json.dumps(UNITY_OPTIONS["script"]), script])
         said = "" if answer["success"] else str(answer.get("message") or "it is not possible")
         return dict.fromkeys(lines, said)
 
     def set_up(self, graph: Graph, episode: Episode, rooms: Sequence[int]) -> None:
-        """Load the apartment, furnish it as the episode says, and let the agents in. Raises MnemeError."""
+        """Load the apartment, furnish it as the episode says, and add the agents. Raises MnemeError."""
         number = [int(word) for word in episode.apartment.split() if word.isdigit()]
         for action in ("clear", "environment"):
             self._post(action, numbers=number)
@@ -61,7 +62,7 @@ class Unity:
             )
         names = {room.id: room.name for room in episode.rooms()}
         for looks, room in zip(("Chars/Female1", "Chars/Male1") * 2, rooms, strict=False):
-            place = {
+            place = {  # of other rooms VirtualHome does not know the name
                 "mode": "fix_room" if names[room] in VIRTUALHOME_ROOMS else "random",
                 "initial_room": names[room],
             }
@@ -94,4 +95,5 @@ class Unity:
 @lru_cache(4)
 def _client(url: str) -> httpx.Client:
     """Return a client that keeps its connection: a step asks several times."""
+    # To read the certificates takes 0.1 s, and plain HTTP needs none.
     return httpx.Client(timeout=SIMULATOR_SECONDS, verify=url.startswith("https:"))

@@ -5,7 +5,7 @@ positions, held and reachable objects, open containers and places back from its 
 rest: messages, which VirtualHome does not have, conflicts over one object, and observations.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from mneme.environments.household.acting import SUCCESS, Action, ActionResult, Observation
@@ -49,21 +49,15 @@ class VirtualHomeWorld(World):
         """Return all changes since the start as plain JSON values, and the VirtualHome that plays."""
         return {**super().state(), "simulator": self.where, "close": self._close}
 
-    def step(self, actions: Sequence[Action]) -> list[ActionResult]:
-        """Let VirtualHome execute the changes of the apartment; of two agents after one object, one acts."""
-        self.steps += 1
-        self._messages = []
-        results = self._conflicts(actions)
-        free = [agent for agent in range(len(actions)) if agent not in results]
-        lines = {agent: line for agent in free if (line := self._line(actions[agent]))}
-        results |= {agent: self._act(agent, actions[agent]) for agent in free if agent not in lines}
+    def _act_all(self, actions: Mapping[int, Action]) -> dict[int, ActionResult]:
+        """Let VirtualHome execute all changes of the apartment in one step, and `World` the rest."""
+        lines = {agent: line for agent, action in actions.items() if (line := self._line(action))}
+        results = super()._act_all({n: action for n, action in actions.items() if n not in lines})
         for agent in lines:
-            self.agents[agent].sent = False
+            self.agents[agent].sent = False  # `_act` would do so, and these do not pass it
         why = self._simulator.act(lines) if lines else {}
         self._sync()
-        for agent in lines:
-            results[agent] = self._outcome(agent, actions[agent], why.get(agent, ""))
-        return [results[agent] for agent in range(len(actions))]
+        return results | {n: self._outcome(n, actions[n], why.get(n, "")) for n in lines}
 
     def observe(self, agent: int) -> Observation:
         """Return an agent's observation, and the objects its hands reach by VirtualHome."""
@@ -74,9 +68,9 @@ class VirtualHomeWorld(World):
         )
 
     def is_close(self, body: Body, thing: int) -> bool:
-        """Return whether hands reach an object, by VirtualHome's report on it or the surface under it.
+        """Return whether VirtualHome reports an object, or the surface under it, as close to an agent.
 
-        For an object in a container it reports it to an agent that walked to the container or the object.
+        It reports an object in a container to an agent that walked to the container or to the object.
         """
         agent = next((number for number, each in enumerate(self.agents) if each is body), None)
         if agent is None:
@@ -93,7 +87,7 @@ class VirtualHomeWorld(World):
         return f"[{SCRIPT_VERBS[action.kind]}] " + " ".join(f"<{self.things[n].name}> ({n})" for n in named)
 
     def _outcome(self, agent: int, action: Action, why: str) -> ActionResult:
-        """Believe the graph rather than the reply: an action that changed nothing has failed."""
+        """Return the result by the graph, not by the reply: an action that changed nothing has failed."""
         place = self.places.get(action.object) if action.object is not None else None
         happened = {
             "open": action.target in self.open,
@@ -110,20 +104,17 @@ class VirtualHomeWorld(World):
         graph = self._simulator.graph()
         nodes = {node["id"]: node for node in graph["nodes"]}
         for agent, character in enumerate(self._characters):
-            self._read_agent(agent, graph, character)
+            body, edges = self.agents[agent], edges_from(graph, character)
+            body.room = next((to for kind, to in edges if kind == "INSIDE" and to in self._rooms), body.room)
+            body.hands = [to for hand in HOLDS for kind, to in edges if kind == hand]
+            self._close[agent] = sorted({to for kind, to in edges if kind == "CLOSE" and to in self.things})
             if box := nodes[character].get("bounding_box"):
-                self.agents[agent].position = float(box["center"][0]), float(box["center"][2])
+                body.position = float(box["center"][0]), float(box["center"][2])
         self._read_places(graph)
         containers = [thing.id for thing in self.episode.things if thing.category == "container"]
         self.open = {each for each in containers if "OPEN" in nodes.get(each, {}).get("states", ())}
-        self._views.clear()
+        self._views.clear()  # VirtualHome may have changed any room
         self._count()
-
-    def _read_agent(self, agent: int, graph: Graph, character: int) -> None:
-        body, edges = self.agents[agent], edges_from(graph, character)
-        body.room = next((to for kind, to in edges if kind == "INSIDE" and to in self._rooms), body.room)
-        body.hands = [to for hand in HOLDS for kind, to in edges if kind == hand]
-        self._close[agent] = sorted({to for kind, to in edges if kind == "CLOSE" and to in self.things})
 
     def _read_places(self, graph: Graph) -> None:
         held = {thing for body in self.agents for thing in body.hands}

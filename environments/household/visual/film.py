@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from io import BytesIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mneme.core.errors import BadInput, needs
 from mneme.environments.household.episode import Episode
@@ -37,7 +36,7 @@ class Sights:
 
     def at(self, step: int) -> list[View]:
         """Return each agent's view after a step, 0 for the start. Raises BadInput for lost steps."""
-        if step < self._world.steps:
+        if step < self._world.steps:  # a world only goes forward
             self._world, self._done = SeeingWorld(self._episode), 0
         while self._done < len(self._frames) and self._frames[self._done].step <= step:
             if (following := self._world.steps + 1) != self._frames[self._done].step:
@@ -50,9 +49,15 @@ class Sights:
 
 
 def strip(view: View) -> Image.Image:
-    """Return colour, depth (near is bright) and segments side by side."""
+    """Return colour, depth (near is bright) and segments, each in a colour of its own, side by side."""
     depth = np.clip(255 * (1 - view.depth / MAX_DEPTH_METRES), 0, 255).astype(np.uint8)
-    return Image.fromarray(np.hstack([view.colour, np.dstack([depth] * 3), _tinted(view.segments)]))
+    owners, places = np.unique(view.segments, return_inverse=True)
+    tints = [
+        (each != NO_OBJECT) * np.array(colorsys.hsv_to_rgb(each * GOLDEN % 1, 0.65, 0.95))
+        for each in owners.tolist()
+    ]
+    segments = (255 * np.array(tints))[places.reshape(view.segments.shape)].astype(np.uint8)
+    return Image.fromarray(np.hstack([view.colour, np.dstack([depth] * 3), segments]))
 
 
 def data_url(view: View) -> str:
@@ -60,14 +65,3 @@ def data_url(view: View) -> str:
     written = BytesIO()
     strip(view).save(written, "WEBP", quality=QUALITY)
     return f"data:image/webp;base64,{b64encode(written.getvalue()).decode()}"
-
-
-def _tinted(segments: NDArray[np.int32]) -> NDArray[np.uint8]:
-    """Give each segment its own colour."""
-    owners, places = np.unique(segments, return_inverse=True)
-    tints = [
-        (each != NO_OBJECT) * np.array(colorsys.hsv_to_rgb(each * GOLDEN % 1, 0.65, 0.95))
-        for each in owners.tolist()
-    ]
-    coloured: NDArray[np.uint8] = (255 * np.array(tints))[places.reshape(segments.shape)].astype(np.uint8)
-    return coloured

@@ -19,9 +19,9 @@ from mneme.environments.household.visual.camera import View
 from mneme.environments.household.visual.solids import person
 
 PIXELS = 3
-"""Pixels from which on something counts as seen."""
+"""Minimum number of pixels of an object that counts as seen."""
 SLACK = 0.15
-"""Metres by which boxes around points may be wrong."""
+"""Tolerance in metres of boxes around points."""
 PILE = 1.2
 """Maximum metres above furniture at which an object still rests on others there."""
 HANDS_REACH = 0.6
@@ -76,7 +76,7 @@ class Memory(BaseModel):
         width = 360 / SECTORS
         for sector in range(SECTORS):
             aside = abs((sector * width + width / 2 - self.heading + 180) % 360 - 180)
-            if aside + width / 2 <= field / 2 + 1e-6:
+            if aside + width / 2 <= field / 2 + 1e-6:  # the sector's farther edge is in view, too
                 self.sectors[room] = self.sectors.get(room, 0) | 1 << sector
 
     def touch(self, thing: int, name: str) -> str:
@@ -110,7 +110,7 @@ class Perception:
         self._shut = {*np.unique(view.segments[view.doors]).tolist()}
 
     def of(self, agents: int) -> Percept:
-        """Return the visible objects and that many agents."""
+        """Return the percept of a frame in which so many agents may be visible."""
         standing: dict[int, Point] = {}
         for number in range(agents):
             if (points := self._points.get(person(number))) is not None:
@@ -135,6 +135,7 @@ class Perception:
         """Keep all that was seen so far of furniture, but of a portable object what is visible now."""
         low, high = self._points[owner].min(axis=0), self._points[owner].max(axis=0)
         before = self._memory.boxes.get(owner)
+        # A part of a table is seen from each side; a cup may have moved since.
         if before is not None and self._things[owner].category != "object":
             low, high = np.minimum(low, before[:3]), np.maximum(high, before[3:])
         a, b, c, d, e, f = (round(float(value), 2) for value in (*low, *high))
@@ -143,7 +144,7 @@ class Perception:
     def _as_seen(
         self, thing: int, name: str, category: Kind, held: Held | None, is_open: bool | None
     ) -> Seen:
-        """Return something with its place; what nothing holds is inside its room."""
+        """Return an object with its place; without a holder, it is inside its room."""
         box = box_of(self._memory.boxes[thing])
         room = self._room(box)
         relation, holder = held or ("inside", room)
@@ -181,7 +182,7 @@ class Perception:
             if kind == "object" or not (x_over and z_over):
                 continue
             if kind == "container" and low - SLACK <= box.center[1] <= high:
-                found.append((-1.0, "inside", owner))
+                found.append((-1.0, "inside", owner))  # before any surface
             elif kind == "surface" and bottom >= low - SLACK:
                 found.append((max(0.0, bottom - high), "on", owner))
         apart, relation, holder = min(found, default=(float("inf"), "", 0))
@@ -194,9 +195,10 @@ class Perception:
             if self._things[owner].category != "object" or owner in self._present:
                 continue
             box = box_of(bounds)
+            # Outside of the frame it is infinitely far, so that nothing there is missed.
             row, column, metres = self._view.pixel_of(box.center) or (0, 0, math.inf)
             # Seen edgeways, too, it would fill enough pixels.
-            pixels = len(self._view.depth) / (2 * metres) if metres else math.inf
+            pixels = len(self._view.depth) / (2 * metres) if metres else math.inf  # of a metre there
             is_large = max(box.size) * min(box.size) * pixels**2 >= 2 * PIXELS
             if self._view.depth[row, column] > metres and is_large:
                 gone.append(owner)

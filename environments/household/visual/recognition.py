@@ -1,6 +1,6 @@
-"""A frame for whoever recognises what is in it, and from what was recognised to what an agent sees.
+"""Pictures for a vision model, and the conversion of its answers to what an agent sees.
 
-Whoever recognises (a vision model) is shown the colours with a numbered box around each segment, and says
+The model is shown the colours with a numbered box around each segment, and says
 what each is, whether it is open, and what it is on, inside of or held by. Which segment it is, and where that
 is in the apartment, comes from segments and depth, as it does without a model: RGB-D with instance segments.
 """
@@ -33,9 +33,9 @@ with needs("The visual setting", "visual"):
 PICTURE = 448
 """Pixels of a picture for a model, each way: a multiple of the patches that vision models cut it into."""
 MIN_BOX_PIXELS = 40
-"""Pixels from which on a segment gets a box."""
+"""Minimum number of pixels of a segment that gets a box."""
 MAX_BOXES = 24
-"""Boxes in a picture at most, the largest ones."""
+"""Maximum number of boxes in a picture; the largest segments get one."""
 PERSON_KIND = "person"
 SHADE_WORDS = {"object": "bright", "container": "pale", "surface": "dull"}
 """Words for the shade of each kind (`solids.SHADES`)."""
@@ -45,7 +45,7 @@ HUES = (
     *("green", "emerald", "sea green", "aquamarine", "turquoise", "cerulean", "sky blue", "cobalt blue"),
     *("blue", "indigo", "violet", "purple", "magenta", "orchid", "pink", "crimson"),
 )
-"""Names of the parts of the circle of hues: so many that no two classes of a task look alike in words."""
+"""Names of equal parts of the hue circle: so many that two classes of a task differ in words."""
 
 Box = tuple[int, int, int, int]
 """Left, top, right and bottom, in pixels; the last two are outside."""
@@ -96,7 +96,7 @@ def picture_of(view: View, things: Mapping[int, Thing], people: int, classes: di
     large = [
         (-count, owner)
         for owner, count in zip(owners.tolist(), counts.tolist(), strict=True)
-        if owner in visible and count >= MIN_BOX_PIXELS
+        if owner in visible and count >= MIN_BOX_PIXELS  # walls and rooms get no box
     ]
     boxes = sorted((_box(view.segments == owner), owner) for _, owner in sorted(large)[:MAX_BOXES])
     png = _marked(view.colour, [box for box, _ in boxes])
@@ -151,7 +151,7 @@ class Recognition(Perception):
         return Percept(seen=seen, people=held, missing=[*self._missing(), *undone], blind=said is None)
 
     def _seen_as(self, owner: int) -> Seen | None:
-        """Return what an object was taken for; of an object that hands have touched, what it is."""
+        """Return an object as it was recognised; if hands have touched it, as what it is."""
         thing, said = self._things[owner], self._said.get(owner)
         name, kind = (said.what, self._kinds.get(said.what)) if said is not None else ("", None)
         is_open = said.is_open if said is not None else None

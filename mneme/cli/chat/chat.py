@@ -75,14 +75,14 @@ async def chat(
             if not await terminal.take(line):
                 break
         await terminal.finish()
-    return 1 if terminal.has_failed and not sys.stdin.isatty() else 0
+    return 1 if terminal.has_failed and not sys.stdin.isatty() else 0  # a person saw the error
 
 
 async def _lines() -> AsyncIterator[str]:
     """Yield the lines that the user types, until the end of the input."""
     if isinstance(sys.stdin, TextIOWrapper):
         sys.stdin.reconfigure(errors="surrogateescape")  # one line of broken text is refused, no other
-    prompt = "you: " if sys.stdin.isatty() and not prints_json() else ""
+    prompt = "you: " if sys.stdin.isatty() and not prints_json() else ""  # a program reads lines alone
     while True:
         try:
             yield await from_person(partial(input, prompt))
@@ -107,27 +107,27 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
         self.has_failed, self.reply, self.asked = False, "", NOTHING
 
     async def __aexit__(self, *_: object) -> None:
-        await self._memory_agent.stop()
+        await self._memory_agent.stop()  # it uses the session
         await self._opened.aclose()
 
     async def connect(self) -> None:
-        """Reopen the session: in this process, or on the server that has the ledger open now.
-
-        In this process the memory agent starts with the messages that a stopped server left.
-        """
-        self._is_open = False
+        """Reopen the session: in this process, or on the server that has the ledger open now."""
+        self._is_open = False  # stays so where opening fails: the next message tries again
         await self._opened.aclose()
         self.session = await self._opened.enter_async_context(open_session(self._user))
         self._context = self._context | {"user": self.session.user}
         self._is_open = True
-        self._memory_agent.start()
+        self._memory_agent.start()  # with the messages that a stopped server or a killed chat left
 
     async def greet(self) -> None:
         """Print the commands, and finish a turn that a killed process or an error left."""
         await self.connect()
         console.print(f"[dim]{HELP}[/]")
         try:
-            steps, spoken = await self._left()
+            conversation = await self.session.conversation(self._thread)
+            async with self.session.turn(conversation):  # one that another chat is in is not left
+                steps, spoken = await self._left()
+            steps = () if await self.session.status(conversation) == "busy" else steps
             said = [message.text for message in spoken if message.type == "human"]
             if steps and said:
                 about = f"[dim]answering your last message:[/] {escape(shorten(said[-1], 80))}"
@@ -165,7 +165,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
 
     async def finish(self) -> None:
         """Wait for the memory agent, and print what it did."""
-        if not self._is_open:
+        if not self._is_open:  # the server has gone: what it left is remembered here
             await self.connect()
         if self._unreported:
             console.print(f"[dim]remembering {count_of(len(self._unreported), 'message')} …[/]")
@@ -173,13 +173,13 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
             raise failure
         await self._report(wait=True)
         emit({"asked": self.asked})
-        if self.asked["questions"]:
+        if self.asked["questions"]:  # a server counts what its memory agent asks for itself
             whose = "replies: " if self.session.is_served else ""
             console.print(f"[dim]{whose}{in_words(self.asked)}[/]")
 
     async def _answer(self, words: str) -> None:
-        must_fit(words, ChatContext().window)
-        message_id = uuid4().hex
+        must_fit(words, ChatContext().window)  # before it is kept: no later attempt could answer it
+        message_id = uuid4().hex  # made here: by it the outcome is found, and a retry is no second message
         self._unreported.append(message_id)
         try:
             await self.say(words, message_id)
@@ -190,7 +190,13 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
             console.print()
             errors.print("[yellow]The server has ended. Your message is kept, and is answered without it.[/]")
             await self.connect()
-            await self._say_again(words, message_id)  # its id tells whether the server had it
+            steps, spoken = await self._left()
+            is_known = message_id in [message.id for message in spoken]  # the server had taken it
+            if is_known and not steps:  # only the end of the reply was lost on the way
+                self.reply = spoken[-1].text
+                console.print(escape(self.reply), end="", soft_wrap=True)
+            else:  # the turn goes on where the server left it, or the message is sent again
+                await (self.say() if is_known else self.say(words, message_id))
         emit({"message_id": message_id, "message": words, "reply": self.reply})
         console.print()
         await self._report(wait=False)
@@ -234,39 +240,25 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
             raise BadInput(f"There is no command {command}.", HELP)
 
     async def say(self, text: str = "", message_id: str = "") -> None:
-        """Send a message, or none to continue the unfinished turn; print the reply piece by piece.
-
-        Count what it cost; an attempt that broke off is marked as withdrawn. Then the memory agent starts.
-        """
+        """Send a message, or none to continue the unfinished turn; print the reply piece by piece."""
         given = {"messages": [{"role": "user", "content": text, "id": message_id}]} if text else None
         self.reply = ""
         try:
+            # looked up each time: the conversation may have been deleted meanwhile, and has a new thread then
             config = await self.session.conversation(self._thread)
             run = GraphRun(self.session.flows, "chatbot", given, config, self._context, REPLY)
-            async for piece, is_anew in run.pieces():
-                self.reply = piece if is_anew else self.reply + piece
-                shown = f"{WITHDRAWN_NOTE}{piece}" if is_anew else piece
-                console.print(escape(shown), end="", soft_wrap=True)
+            async with self.session.turn(config):
+                async for piece, is_anew in run.pieces():
+                    self.reply = piece if is_anew else self.reply + piece
+                    shown = f"{WITHDRAWN_NOTE}{piece}" if is_anew else piece  # a terminal takes nothing back
+                    console.print(escape(shown), end="", soft_wrap=True)
             asked = run.values.get("asked", NOTHING)  # an older version's turn has none
             self.asked = sum_counts(self.asked, asked)
-        except BadAnswer:
+        except BadAnswer:  # the run has no values, so what it asked is counted here
             self.asked = sum_counts(self.asked, NOTHING | {"questions": 1, "refused": 1})
             raise
         finally:
-            self._memory_agent.start()
-
-    async def _say_again(self, text: str, message_id: str) -> None:
-        """Print the reply to a message during which the server ended, using the current session.
-
-        The turn goes on where the server left it; if the message had not reached it, it is sent again.
-        """
-        steps, spoken = await self._left()
-        is_known = message_id in [message.id for message in spoken]
-        if is_known and not steps:  # only the end of the reply was lost on the way
-            self.reply = spoken[-1].text
-            console.print(escape(self.reply), end="", soft_wrap=True)
-        else:
-            await (self.say() if is_known else self.say(text, message_id))
+            self._memory_agent.start()  # also without a reply: a message is kept before it is answered
 
     async def _left(self) -> tuple[tuple[str, ...], list[BaseMessage]]:
         """Return the steps that the conversation still has to run, and its messages."""
@@ -280,7 +272,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
             return
         who = self._context.get("memory_agent", "auto")
         if reread and await resolve(who) == RULES:
-            return
+            return  # they would read the same again
         letters = await self.session.inbox.list() if reread else ()
         if any(each["error"] and each["status"] == "waiting" for each in letters):
             return  # a failed message is not retried at once
@@ -293,11 +285,15 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
             raise failure
         session, seconds = self.session, OUTCOME_POLL_SECONDS
         while letter := await session.letter(message_id):
-            if not session.is_served or letter["error"] or await session.is_broken():
+            if (
+                not session.is_served
+                or letter["error"]
+                or await session.status(await session.background()) == "error"
+            ):
                 return None
             if (await self._left())[0]:  # the turn failed, so the server never begins
                 return None
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(seconds)  # a server's inbox tells nobody when it is done
             seconds = min(2 * seconds, SLOWEST_POLL_SECONDS)
         return await session.inbox.outcome(message_id)
 

@@ -24,7 +24,7 @@ async def demo() -> None:
     """Show what the memory agent does, in a prepared conversation over two sessions."""
     folder = settings().home / "demo"  # the user's own memories are not touched
     shutil.rmtree(folder, ignore_errors=True)
-    os.environ["MNEME_LEDGER"] = str(folder / "ledger")
+    os.environ["MNEME_LEDGER"] = str(folder / "ledger")  # the environment goes before the settings file
     os.environ["MNEME_CHECKPOINTS"] = str(folder / "checkpoints.sqlite")
     settings.cache_clear()
     await show_notice(*DEMO_RESPONDERS.values())
@@ -34,7 +34,8 @@ async def demo() -> None:
 
 
 async def _session(number: int, messages: Sequence[str]) -> None:
-    """Run one session; the ledger is closed and opened again between sessions."""
+    """Run one session."""
+    # a terminal of its own: the ledger is closed and opened again between sessions, as between two days
     async with Terminal(DEMO_USER, f"session {number}", DEMO_RESPONDERS) as terminal:
         await terminal.connect()
         console.rule(f"session {number}", align="left")

@@ -76,7 +76,7 @@ async def reread(user: User = "local", agents: Agents = "auto") -> int:
     from mneme.client.workflows import GraphRun, open_session
     from mneme.models.asking.responders import resolve
 
-    if await resolve(agents) == RULES:
+    if await resolve(agents) == RULES:  # what they have read is what is to be read again
         raise BadInput("No model is there to read again.", "Give one: --agents ollama:MODEL.")
     async with open_session(user) as session:
         config, context = await session.background(), {"memory_agent": agents, "user": session.user}
@@ -119,6 +119,7 @@ async def forget(
             "Choose what to forget.", "Give a memory's key, or --all, or --everything-of with your name."
         )
     async with open_operations(Memories, everything_of or user) as memories:
+        # with a key it is the key's user, whatever name was given: nobody's data goes by mistake
         if everything_of and everything_of != (name := await memories.whoami()):
             raise Forbidden(f"Your key is {name}'s, not {everything_of}'s.", f"Say --everything-of {name}.")
         if key:
@@ -138,7 +139,7 @@ def print_erased(erased: Erased) -> int:
     emit(erased)
     for each in erased_lines(erased):
         say(escape(each))
-    return 1 if erased.left else 0
+    return 1 if erased.left else 0  # `left` is what a person must still erase; backups are only named
 
 
 def print_deleted(done: Cleaned) -> None:

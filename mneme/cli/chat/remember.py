@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import dataclass, field
+from os.path import isfile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,8 +30,6 @@ from mneme.importing.writing import MessageCounts, send
 from mneme.models.asking.counting import in_words
 from mneme.stores.users.inbox import complete
 
-MAX_FILE_NAME_CHARS = 250
-"""Number of characters from which a text cannot be a file name."""
 MAX_PRINTED_FAILURES = 10
 RESUME_HINT = "The same command goes on where it stopped; `mneme inbox list` shows what failed."
 
@@ -48,8 +47,11 @@ async def remember(
 ) -> int:
     """Remember a sentence or a whole conversation; the same command continues an interrupted run."""
     file = Path(source)
+    # one word with a suffix or a slash is a file that was mistyped, not a sentence to be remembered
     is_name = len(source.split()) == 1 and bool(file.suffix or len(file.parts) > 1)
-    if source == "-" or is_name or (len(source) < MAX_FILE_NAME_CHARS and file.is_file()):
+    # `Path.is_file` raises where words are too long for a name, by bytes: some 85 Chinese letters
+    if source == "-" or is_name or isfile(source):  # noqa: PTH113
+        # the thread names the messages, by which the same command passes over those that are known
         conversation, thread = read_conversation(file), f"file/{file.name}"
     else:
         must_be_unicode(source, "What you gave", "Nothing of it is kept.")
@@ -127,7 +129,7 @@ def read_conversation(file: Path) -> Conversation:
         BadInput: the file does not exist, is not text, or has no message.
     """
     text = read_file(file, MESSAGE_FILE_HINT)
-    if "\x00" in text:
+    if "\x00" in text:  # valid UTF-8, yet no text file has it
         raise BadInput(f"{file} is binary.", MESSAGE_FILE_HINT)
     conversation = Conversation()
     if file.suffix in {".json", ".jsonl"} or text.lstrip().startswith(("{", "[{")):
@@ -141,7 +143,7 @@ def read_conversation(file: Path) -> Conversation:
 
 def _take_json(text: str, conversation: Conversation) -> None:
     """Add the elements of a JSON array, or the lines of JSON, to a conversation. Raises BadInput."""
-    lines = text.split("\n")
+    lines = text.split("\n")  # `splitlines` would cut a string at U+2028, which JSON leaves as it is
     if text.lstrip().startswith("["):
         try:
             lines = [json.dumps(element) for element in json.loads(text)]
@@ -162,6 +164,7 @@ def _take_text(text: str, conversation: Conversation) -> None:
     """Begin a turn at each speaker's name, or at each paragraph if no speaker is named."""
     named = any(SPEAKER_PREFIX.match(line) for line in text.splitlines())
     start, role, words = 1, "user", list[str]()
+    # the line that is added, a speaker or an empty one, ends the last turn
     for number, line in enumerate([*text.splitlines(), "user:" if named else ""], start=1):
         speaker = SPEAKER_PREFIX.match(line)
         if not speaker and (named or line.strip()):

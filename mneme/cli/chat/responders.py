@@ -18,16 +18,13 @@ Context = dict[str, Any]
 
 
 async def show_notice(*who: str) -> None:
-    """Refuse unusable responders before any work; print once that `rules` answers if there is no model.
-
-    A running Mneme server may have the model or provider that is missing here: then it answers.
-    """
+    """Refuse unusable responders before any work; print once that `rules` answers if there is no model."""
     for each in dict.fromkeys(who):
         try:
             await check(each)
-        except BadInput:
+        except BadInput:  # a name that means nothing, here or on a server
             raise
-        except MnemeError:
+        except MnemeError:  # what is missing here, a model or a package, a server may have: then it answers
             if await asyncio.to_thread(running_server) is None:
                 raise
     if "auto" in who and (notice := auto_notice()):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
+from os.path import isdir, isfile
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
@@ -25,10 +26,10 @@ from mneme.cli.discussion.show import WAITING_STATUS, print_end, print_step, wri
 from mneme.cli.options import by_role
 from mneme.cli.show import console, emit, errors, from_person, print_code, prints_json, read_file, say
 from mneme.client.workflows import GraphRun, Workflows, open_workflows
-from mneme.core.errors import BadAnswer, BadInput, ModelUnavailable, NotFound
+from mneme.core.errors import BadAnswer, BadInput, MnemeError, ModelUnavailable, NotFound
 from mneme.library.teams.team import load_team, shipped
 from mneme.nodes.discussion.context import DiscussionContext
-from mneme.stores.discussions.discussions import Discussion, check_id
+from mneme.stores.discussions.discussions import check_id
 from mneme.stores.ledger.records import LOCAL
 
 DISCUSSION_GRAPH = "intrinsic_memory"
@@ -65,7 +66,7 @@ async def run(
     if context["team"] in shipped():  # `--team` named the experts in earlier versions
         experts = f"--team {context['team']}: it names the team whose data is used."
         raise BadInput(experts, f"Who discusses is given with --experts {context['team']}.")
-    given: Values | None = None
+    given: Values | None = None  # an id alone goes on with the task and the team that are kept
     if task or not discussion_id:
         given = {"task": task_of(task), "team": team_of(discussing, models)}
         if discussion_id:
@@ -83,10 +84,17 @@ async def _discuss(
     done = flows.operations(TeamDiscussions, context["team"])
     if given is None:
         about = await done.starting(known)
-        _check_as_begun(about, context)
+        for name in START_OPTIONS:
+            begun, wanted = getattr(about, name), context[name]
+            if wanted and wanted != begun:  # an option that is not given says nothing
+                option = DISCUSS_OPTIONS.declared(name)[0]
+                raise BadInput(
+                    f"{option} {wanted}: the discussion {about.id} was begun with {begun or 'none'}.",
+                    "Leave it out to continue, or start another discussion.",
+                )
         known, given = about.id, {"task": about.task, "team": about.team}
     elif known:
-        with suppress(NotFound):
+        with suppress(NotFound):  # a new one
             (await done.get(known)).must_be_of(given["task"].strip(), given["team"])
     known = known or uuid4().hex[:12]
     whose = "" if context["team"] == LOCAL else f" --team {context['team']}"
@@ -98,7 +106,7 @@ async def _discuss(
         error.hint = f"{error.hint} What was said is kept: `{goes_on}` goes on.".strip()
         raise
     except CancelledError:  # Ctrl-C
-        with suppress(NotFound):  # before its first step a discussion is not kept
+        with suppress(MnemeError):  # not kept before its first step; or the server has gone, too
             await done.get(known)
             say(f"\nStopped. What was said is kept: `{escape(goes_on)}` goes on.", errors)
         raise
@@ -116,30 +124,18 @@ START_OPTIONS = ("person", "approve", "max_turns", "context_tokens", "carry")
 """Options that cannot change after a discussion has begun."""
 
 
-def _check_as_begun(about: Discussion, context: Values) -> None:
-    """Raise BadInput for an option whose value differs from the one at the discussion's start."""
-    for name in START_OPTIONS:
-        begun, wanted = getattr(about, name), context[name]
-        if wanted and wanted != begun:
-            option = DISCUSS_OPTIONS.declared(name)[0]
-            raise BadInput(
-                f"{option} {wanted}: the discussion {about.id} was begun with {begun or 'none'}.",
-                "Leave it out to continue, or start another discussion.",
-            )
-
-
 def task_of(task: str) -> str:
     """Return the task: the text of a file or of stdin, or the words themselves. Raises BadInput."""
     path, hint = Path(task), "Give a text file, or the task in words."
     if task == "-":
         return read_file(path, hint)
-    if task.strip() and len(task) < 1000 and "\n" not in task:
-        if path.is_dir():
-            raise BadInput(f"The task {path} is a folder.", hint)
-        if path.suffix in TASK_FILES or path.is_file():
-            return read_file(path, hint)
+    # the methods of Path raise where words are too long for a name
+    if isdir(task):  # noqa: PTH112
+        raise BadInput(f"The task {path} is a folder.", hint)
+    if isfile(task) or (path.suffix in TASK_FILES and "\n" not in task):  # noqa: PTH113
+        return read_file(path, hint)
     if any(each.isspace() for each in task.strip()):
-        return task
+        return task  # several words are a task; one is more often a command or a file that was mistyped
     if re.search(r"[/\\~]|\.\w", task):  # a single word that looks like a file's path, or a command
         raise BadInput(f"There is no file {task}.", hint)
     if near := get_close_matches(task.lower(), SUBCOMMANDS, 1):
@@ -166,12 +162,10 @@ def team_of(team: str, models: Sequence[str]) -> Values:
 
 
 async def _run(flows: Workflows, config: RunnableConfig, given: Values, context: Values) -> Values | None:
-    """Run the graph; return its final state, None if it waits for a person who is not here.
-
-    A discussion that has begun is resumed without input, even if no step seems to be left: a kill between a
-    step's writes and its checkpoint leaves a thread in that state.
-    """
+    """Run the graph; return its final state, None if it waits for a person who is not here."""
     _, values = await flows.left_at(DISCUSSION_GRAPH, config)
+    # whoever has begun goes on without input, also with no step left: a kill between a step's writes and its
+    # checkpoint leaves a thread in that state
     step: Any = None if values else given
     while True:
         run = GraphRun(flows, DISCUSSION_GRAPH, step, config, context)
@@ -192,8 +186,13 @@ def answer_of(question: Values) -> Values | None:
     """Read a person's answer from the terminal or as a line of JSON; None at the end of the input."""
     if not prints_json():
         _print_question(question)
-        return _approval() if "document" in question else _words(question)
-    emit({"waits": question})
+        if "document" not in question:
+            return _words(question)
+        if not (said := _line("Approve? (yes, or what must still be discussed; empty: stop here)> ")):
+            return None
+        approved = said.lower() in {"y", "yes"}
+        return {"approve": approved, "remarks": "" if approved else said}
+    emit({"waits": question})  # the program that reads the events answers in a line
     line = sys.stdin.readline()
     try:
         answer: Values | None = json.loads(line) if line.strip() else None
@@ -218,7 +217,7 @@ def _print_question(question: Values) -> None:
 def _words(question: Values) -> Values | None:
     message = _line("your message (empty: stop here)> ")
     if not message:
-        return None
+        return None  # the run keeps waiting, and `--id` goes on with it
     said = {"message": message, "accept": agrees("Do you accept the solution?")}
     said["finalize"] = bool(question["may_finalize"]) and agrees("Shall the document be written now?")
     answers = list[int]()
@@ -228,14 +227,6 @@ def _words(question: Values) -> Values | None:
         named = _line("Which of these issues does it answer (numbers; empty: none)> ")
         answers = [int(number) for number in re.findall(r"\d+", named)]
     return said | {"answers": answers}
-
-
-def _approval() -> Values | None:
-    answer = _line("Approve? (yes, or what must still be discussed; empty: stop here)> ")
-    if not answer:
-        return None
-    approved = answer.lower() in {"y", "yes"}
-    return {"approve": approved, "remarks": "" if approved else answer}
 
 
 def agrees(question: str) -> bool:

@@ -42,7 +42,7 @@ async def new_team(
     roles = roles or []
     experts = [_expert(role) for role in roles]
     path = out or Path(f"{name}.yaml")
-    if path.exists():
+    if path.exists():  # before a model is asked; a person may have changed its templates
         raise BadInput(f"{path} exists already.", "Choose another name, or another file with --out FILE.")
     await show_notice(agents)
     if like:
@@ -67,6 +67,7 @@ async def new_team(
     print_code(text, "yaml")
     asks = sys.stdin.isatty() and not prints_json()
     accepted = "Have you read the templates, and may they be used?"
+    # a template decides what an agent can remember: nobody but a person says that a model's draft is fit
     reviewed = yes or (asks and await from_person(partial(agrees, accepted)))
     try:
         path.write_text(text.replace("reviewed: false", f"reviewed: {str(reviewed).lower()}", 1), "utf-8")
@@ -77,7 +78,7 @@ async def new_team(
     use = f"use it with `mneme discuss TASK.md --experts {path}`"
     change = "read it, change what does not fit, and set reviewed: true."
     say(f"{path}: {use if reviewed else change}")
-    return 0 if reviewed else 1
+    return 0 if reviewed else 1  # the team is refused until somebody has read it
 
 
 async def _designed(
@@ -90,7 +91,7 @@ async def _designed(
             "Give one with --agents, or a team with --like TEAM.",
         )
     draft = (await ask(design_team, Assignment(task=task, experts=list(roles)), agents, lane="user")).value
-    known = {each["name"] for each in given}
+    known = {each["name"] for each in given}  # a person's experts stay as they were named
     added = [_expert(f"{each.title}: {each.duties}") for each in draft.experts]
     experts = [*given, *(each for each in added if each["name"] not in known)]
     leading = load_team(BASE_TEAM)
@@ -150,5 +151,5 @@ def _team(name: str, experts: list[Values], model: Team) -> Values:
         "roles": [*experts, *others],
         "speakers": speakers,
     }
-    read_team({**team, "reviewed": True}, f"the new team {name}")
+    read_team({**team, "reviewed": True}, f"the new team {name}")  # for its errors, before it is written
     return team

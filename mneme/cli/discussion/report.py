@@ -63,10 +63,8 @@ NOTHING_LOADED = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'
 
 
 def html(text: str, title: str) -> str:
-    """Return Markdown as a page of HTML that loads nothing; HTML in the text is escaped, images are links.
-
-    Otherwise a model or an agent's memory could make the reader's browser contact a foreign server.
-    """
+    """Return Markdown as a page of HTML that loads nothing; HTML in the text is escaped, images are links."""
+    # else a model or an agent's memory could make the reader's browser contact a foreign server
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("image", _image_as_link)
     body = parser.render(text)
@@ -129,6 +127,7 @@ def _document(about: Discussion, document: Document) -> Iterator[str]:
         elif isinstance(value, Mapping):
             yield from (f"### {name}: {_line(value['name'])}", "")
             yield from (f"- **{part}**: {_line(value[part])}" for part in document.item_fields)
+            # the turns in which it was said, unless the team's own document has a field of that name
             turns = value.get("turns", []) if "turns" not in document.item_fields else []
             yield from ([f"- turns {', '.join(map(str, turns))}"] if turns else [])
         else:
@@ -158,9 +157,11 @@ def _transcript(turns: Sequence[Turn]) -> Iterator[str]:
 
 
 def _quoted(text: str) -> Iterator[str]:
+    # two spaces: Markdown would join the lines of a quotation
     yield from (f"> {line}  " for line in text.splitlines())
     yield ""
 
 
 def _line(text: Any) -> str:
+    # a line break would end a list's item or a heading, and what follows could be Markdown of its own
     return " ".join(str(text).split())

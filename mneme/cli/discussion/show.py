@@ -84,7 +84,7 @@ async def memory(
                 raise BadInput(f"{option} {given}: the discussion {about.id} has no such turn.", there)
         last = about.turns if turn is None else turn
         if history:
-            for each in (versions := await done.memory_history(about.id, agent)):
+            for each in (versions := await done.memory_history(about.id, agent)):  # silent with --json
                 console.print(f"turn {each.turn:>4}  version {each.version:>3}  {escape(each.reason)}")
             print_result(versions, lambda _: None)
         elif since is not None:
@@ -175,8 +175,9 @@ async def write_files(done: TeamDiscussions, about: Discussion, out: Path | None
     """Write a discussion's report into its folder."""
     turns = await done.turns(about.id)
     memories = []
-    if about.memory == INTRINSIC_MEMORY:
+    if about.memory == INTRINSIC_MEMORY:  # the baseline's agents have none
         memories = [await done.memory_now(about.id, role["name"]) for role in about.team["roles"]]
     files = await asyncio.to_thread(write_report, out or REPORTS_FOLDER / about.id, about, turns, memories)
+    # by this note `memories forget` finds copies of what it erases
     await asyncio.to_thread(note_reports, files, f"discuss/{await done.whose()}/{about.id}")
     return files

@@ -32,7 +32,7 @@ from mneme.api.household_runs import (
     unallocated,
 )
 from mneme.api.memories import Memories
-from mneme.cli.chat.responders import show_notice
+from mneme.cli.chat.responders import Context, show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.household.replay import ending, print_decision
 from mneme.cli.household.screen import Screen
@@ -53,7 +53,6 @@ EPISODE_RECURSION_LIMIT = 6 * World.LIMIT + 20
 PACE = 0.1
 """Seconds that `--watch` shows each step."""
 BUSY: tuple[Literal["running", "pending"], ...] = ("running", "pending")
-Context = dict[str, Any]
 Values = Mapping[str, Any]
 
 
@@ -77,7 +76,7 @@ async def run(
 ) -> int:
     """Play an episode. After a kill, the same command continues it."""
     context |= dict.fromkeys(WEAKENED_ROLES[weak], weak_model) if weak_model else {}
-    context |= {"allocation": False, "summary": False} if method == ALONE else {}
+    context |= {"allocation": False, "summary": False} if method == ALONE else {}  # nobody to allocate to
     size = (1 if method == ALONE else 3) if members is None else members
     if watch and prints_json():
         raise BadInput("--watch and --json cannot be combined.", "Leave one of them out.")
@@ -151,11 +150,13 @@ class _Playing:
             async for event in GraphRun(self.flows, self.graph, given, config, context):
                 await self._show(event)
         _, values = await self.flows.left_at(self.graph, config)
+        # from the values, as a replay reads it: what is printed at the end is what is kept
         return Run(self.run.name, partial(run_lines, config["metadata"], values))
 
     async def _thread(self) -> RunnableConfig:
         """Return the config of the run's thread: each new run has a new one, even under a used name."""
         name = self.run.begun().get("thread") or f"household/{self.run.name}/{uuid4().hex}"
+        # with keys a thread is of the key's user; without, of this machine, whoever plays
         is_keyed = self.flows.server is not None and api_key() is not None
         owner = await self.flows.operations(Memories, LOCAL).whoami() if is_keyed else ""
         config = await self.flows.thread(name, self.graph, owner)

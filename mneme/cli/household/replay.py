@@ -50,7 +50,7 @@ async def replay(
     last = max(lasts) if step is None else step
     if not 0 <= last <= max(lasts):
         raise BadInput(f"--step: there is no step {step}.", f"Give 0 to {max(lasts)}.")
-    for run in found:
+    for run in found:  # to stderr, so that --json stays one line an event
         if gap := _gap(run):
             say(f"[yellow]{escape(run.name)}: {escape(gap)}[/]", errors)
     if png is not None or gif is not None:

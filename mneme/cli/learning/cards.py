@@ -35,7 +35,7 @@ async def add(
     """Store a lesson that no task has tested, as a provisional card for a person to review."""
     read = [rule_of(each) for each in rule or ()]
     async with open_operations(Cards, team) as cards:
-        old = (await cards.get(supersedes)).id if supersedes else ""
+        old = (await cards.get(supersedes)).id if supersedes else ""  # one that is missing refuses both
         learned = await cards.propose(**lesson, rules=read)
         if old:
             await cards.supersede(old, learned.card.id, lesson["reason"])
@@ -59,7 +59,16 @@ async def export(
     ] = False,
 ) -> None:
     """Write all cards as YAML; with --abstract, what another organisation may see."""
-    _check_abstraction(abstraction, abstract, history)
+    spends = abstraction["budget"] != EPSILON_BUDGET
+    if not abstract and (abstraction["epsilon"] or abstraction["private"] or spends):
+        raise BadInput(
+            "--epsilon, --budget and --private are for abstract cards.", "Give --abstract as well."
+        )
+    if abstract and history:
+        raise BadInput("An abstract card has no history.", "Leave --history or --abstract out.")
+    if abstract and spends and abstraction["epsilon"] is None:
+        raise BadInput("Without --epsilon no counts go out, and nothing is spent.", "Leave --budget out.")
+    # what an abstraction gives away is noted, and counts against the budget of the next: it writes
     async with open_operations(Cards, team, reading=not abstract) as cards:
         if abstract:
             shared = await cards.share(**abstraction)
@@ -71,18 +80,6 @@ async def export(
             counts = {"exported": await cards.count(), "file": str(file)}
     if is_written(text, file):
         print_fields(counts)
-
-
-def _check_abstraction(given: dict[str, Any], abstract: bool, history: bool) -> None:
-    """Raise BadInput for options of the other kind of export."""
-    if not abstract and (given["epsilon"] or given["private"] or given["budget"] != EPSILON_BUDGET):
-        raise BadInput(
-            "--epsilon, --budget and --private are for abstract cards.", "Give --abstract as well."
-        )
-    if abstract and history:
-        raise BadInput("An abstract card has no history.", "Leave --history or --abstract out.")
-    if abstract and given["budget"] != EPSILON_BUDGET and given["epsilon"] is None:
-        raise BadInput("Without --epsilon no counts go out, and nothing is spent.", "Leave --budget out.")
 
 
 async def import_(

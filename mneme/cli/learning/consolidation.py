@@ -61,7 +61,7 @@ async def consolidate_pool(
 async def _run(wanted: dict[str, Any], context: dict[str, Any]) -> int:
     """Consolidate, tell of consolidations, or undo the latest; return the exit status."""
     fresh, asks, undoes, reason = (wanted.pop(name) for name in ("fresh", "status", "rollback", "reason"))
-    if not (asks or undoes):
+    if not (asks or undoes):  # the rest of `wanted` is the graph's input
         return await consolidate(wanted, context, fresh=fresh)
     pool = context.get("pool", "")
     async with open_operations(Cards, context["team"], reading=asks) as on:
@@ -121,7 +121,7 @@ async def consolidate(wanted: dict[str, Any], context: dict[str, Any], *, fresh:
     if rows := figures(ended.get("figures") or {}):
         print_table("", ("figure", "base", "tuned"), rows)
     console.print(escape(str(ended.get("why"))))
-    return int(bool(ended.get("tag")) and not ended.get("promoted"))
+    return int(bool(ended.get("tag")) and not ended.get("promoted"))  # without a tag nothing was due
 
 
 def figures(found: dict[str, Any]) -> list[list[str]]:
@@ -159,7 +159,7 @@ def _costs(found: dict[str, Any]) -> list[list[str]]:
         if name in found:
             sides = (found[name][each] for each in ("base_with_cards", "tuned_with_delta"))
             rows.append([name.replace("_", " "), *(f"{each:.{digits}f}" for each in sides)])
-    if "answer_seconds" in found:
+    if "answer_seconds" in found:  # after how many of them, faster without cards, it is repaid (§8)
         answer, seconds = found["answer_seconds"], found["trained"]["seconds"]
         saved = answer["base_with_cards"] - answer["tuned_with_delta"]
         repaid = f"after {seconds / saved:,.0f} answers" if saved > 0 else "never: an answer takes no less"

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from mneme.api.cards import Cards, ToReview, rule_of
 from mneme.api.rendering import card_lines, dispute_row
-from mneme.cli.chat.responders import show_notice
+from mneme.cli.chat.responders import Context, show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.learning.cards import USER_ACTOR
 from mneme.cli.options import Limit, Reason, Team
@@ -24,7 +24,6 @@ from mneme.nodes.learning.context import TeamContext
 from mneme.nodes.learning.verdicts import Decision, Verdict, new_evidence, old_evidence, plainly
 from mneme.stores.cards.disputes import Dispute
 
-Context = dict[str, Any]
 Session = TeamSession[Cards]
 DISPUTE_GRAPH = "dispute_resolution"
 LEARNING_GRAPHS = ("compound_learning", DISPUTE_GRAPH)
@@ -72,10 +71,7 @@ async def resolve(
 
 
 async def decide(session: Session, dispute: Dispute, verdict: Verdict, context: Context) -> Dispute:
-    """Resume the run that waits for a person; without such a run, change the ledger.
-
-    Raises BadInput for a decision that cannot be applied: the run would only ask again.
-    """
+    """Resume the run that waits for a person; without such a run, change the ledger. Raises BadInput."""
     if not dispute.unresolved:
         raise BadInput(
             f"{dispute.id} is resolved already: {dispute_row(dispute)['resolution']}",
@@ -86,6 +82,7 @@ async def decide(session: Session, dispute: Dispute, verdict: Verdict, context: 
     if "ask_person" not in left:
         return await session.on.decide(dispute.id, verdict)
     card = await session.on.get(dispute.card_id)
+    # checked here: of a decision that cannot be applied the run would only ask again
     answer: Any = Command(resume=plainly(verdict.model_dump(), dispute, card).model_dump())
     return await _run(session, dispute.id, answer, config, context)
 
@@ -94,7 +91,7 @@ async def run_dispute(session: Session, dispute_id: str, context: Context) -> Di
     """Run the trials, or continue a killed run; a run that waits for a person keeps waiting."""
     config = await session.thread(DISPUTE_GRAPH, dispute_id)
     left, _ = await session.flows.left_at(DISPUTE_GRAPH, config)
-    dispute = await session.on.get_dispute(dispute_id)
+    dispute = await session.on.get_dispute(dispute_id)  # a person may have decided it without the run
     if "ask_person" in left or not dispute.unresolved:
         return dispute
     if context.get("environment") in {"", WORKSPACE}:  # similar tasks are those of the card's own world
@@ -106,6 +103,7 @@ async def run_dispute(session: Session, dispute_id: str, context: Context) -> Di
 async def _run(
     session: Session, dispute: str, given: Any, config: RunnableConfig, context: Context
 ) -> Dispute:
+    # a learning task hands on its whole context, which has roles that no dispute has
     own = {name: value for name, value in context.items() if name in TeamContext.model_fields}
     await GraphRun(session.flows, DISPUTE_GRAPH, given, config, own).end()
     return await session.on.get_dispute(dispute)
@@ -183,7 +181,7 @@ async def _decided(cards: Cards, item: ToReview) -> bool:
         try:
             asks = partial(typer.prompt, f"  {offered}", default="s", show_default=False)
             said = str(await from_person(asks)).strip().lower()[:1]
-        except typer.Abort:
+        except typer.Abort:  # the end of the input
             return False
         if said in LEAVING_KEYS:
             return said != "q"
@@ -191,7 +189,7 @@ async def _decided(cards: Cards, item: ToReview) -> bool:
             continue
         try:
             await acts[said]()
-        except MnemeError as refused:
+        except MnemeError as refused:  # the same item is asked about again: another letter may do
             console.print(f"  [red]{escape(str(refused))}[/] {escape(refused.hint)}")
             continue
         console.print("  [green]done[/]")

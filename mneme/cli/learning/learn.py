@@ -15,7 +15,7 @@ from rich.markup import escape
 
 from mneme.api.cards import Cards
 from mneme.api.rendering import count_of
-from mneme.cli.chat.responders import show_notice
+from mneme.cli.chat.responders import Context, show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.learning.disputes import LEARNING_GRAPHS, Session, print_dispute, run_dispute
 from mneme.cli.options import Agents, Team
@@ -29,7 +29,6 @@ from mneme.models.asking.responders import resolve
 from mneme.nodes.learning.context import LearningContext
 from mneme.nodes.learning.worlds import Problem
 
-Context = dict[str, Any]
 SUITES = ("story", "sql_tuning", *SHIPPED_WORLDS)
 EVENT_SIGNS = {
     "created": "[green]+ card[/]",
@@ -108,13 +107,12 @@ async def learn(
     seed: Annotated[int, "Seed of the generated tasks."] = 1,
 ) -> int:
     """Solve a task as a team that learns: draft, challenge, patch, verify, decide, compile."""
-    # A task counts only once for the cards that it used, so a task that is done is not run again.
     if count < 1:
         raise BadInput(f"--count {count}: a suite needs at least one task.", "Give --count 1 or more.")
     given = tasks_of(task, file, suite, (count, seed), where)
     await show_notice(*(context[role] for role in LEARNING_ROLES))
     async with open_team(Cards, context["team"], *LEARNING_GRAPHS) as session:
-        done = await finished(session)
+        done = await finished(session)  # a task counts once for a card: one that is done is not run again
         given = [numbered(each, done) for each in given]
         with resumable(GOES_ON):
             failed = [not await solve(session, each, context) for each in given if each.id not in done]
@@ -125,12 +123,10 @@ async def learn(
 
 
 def numbered(given: Place, done: Set[str]) -> Place:
-    """Name an unnamed task by its content, and by how often it was completed.
-
-    So the same command continues a killed task, and starts again after a completed one.
-    """
+    """Name an unnamed task by its content, and by how often it was completed."""
     if given.id:
         return given
+    # the same command continues a killed task, whose number is free, and begins again after a completed one
     said = given.model_dump_json(exclude={"id"}, by_alias=True)
     name = hashlib.sha256(said.encode()).hexdigest()[:16]
     number = next(n for n in numbers(1) if f"{name}-{n}" not in done)
@@ -212,6 +208,7 @@ async def solve(session: Session, given: Place, context: Context) -> bool:
     """Solve one task, or continue one that was killed; then resolve the disputes that it opened."""
     config = await session.thread("compound_learning", given.id)
     schema = given.schema_name if not given.schema_name.endswith(DDL) else ""
+    # the context's default, where none is named, or a file, whose text is the graph's input
     own = context | {"environment": given.environment, "schema_name": schema or "events"}
     left, _ = await session.flows.left_at("compound_learning", config)
     posed = None if left else problem_of(given)
@@ -236,7 +233,7 @@ def problem_of(given: Place) -> Context:
     named = {**given.told, "task_id": given.id}
     if given.schema_name.endswith(DDL):
         named["ddl"] = read_file(Path(given.schema_name), "Give a file of CREATE TABLE statements.")
-    for name in {"workspace", "database"} & {*named}:
+    for name in {"workspace", "database"} & {*named}:  # a server's working directory is another
         if "://" not in named[name]:
             named[name] = str(Path(named[name]).resolve())
     return named
@@ -313,11 +310,7 @@ async def intake(
 
 
 def parts_of(file: Path, scope: str) -> list[Place]:
-    """Return a file's parts as tasks. Raises BadInput if it has no text.
-
-    Each goes through draft, challenge, decision and monitor as any task does. Nothing is measured, so its
-    cards are provisional and say so. A part is read only once.
-    """
+    """Return a file's parts as tasks, as any other is learned from. Raises BadInput if it has no text."""
     text = read_file(file, SOURCE_FILE_HINT)
     items: list[object] = [text]
     try:
@@ -337,6 +330,7 @@ def parts_of(file: Path, scope: str) -> list[Place]:
     return [
         Given.model_validate(
             {
+                # by its content, so that a part is read once, also where it has moved within the file
                 "id": f"intake-{hashlib.sha256(f'{scope} {text}'.encode()).hexdigest()[:24]}",
                 "task": " ".join(LESSON_TASK.format(name=file.name, number=number, of=len(texts)).split()),
                 "material": text,

@@ -20,7 +20,7 @@ from mneme.library.agents.own import AGENT_EXAMPLE, own_agents, own_text, save_a
 AGENT_FIELDS: dict[str, Any] = {
     name: (str, Field("", description=each.description)) for name, each in Agent.model_fields.items()
 }
-del AGENT_FIELDS["name"]
+del AGENT_FIELDS["name"]  # it is the argument
 Given = create_model("Given", **AGENT_FIELDS)
 
 
@@ -54,9 +54,9 @@ async def new(
 
 
 def _write_example(name: str) -> None:
-    """Write a documented template to fill in; an existing file is not overwritten."""
+    """Write a documented template to fill in."""
     path = Path(f"{name}.yaml")
-    try:
+    try:  # "x": what somebody has filled in is not overwritten
         with path.open("x", encoding="utf-8") as made:
             made.write(AGENT_EXAMPLE.format(name=name))
     except FileExistsError as there:

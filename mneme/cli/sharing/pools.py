@@ -160,14 +160,11 @@ def _lines(file: Path, agent: str) -> list[str]:
 
 
 def _as_pair(line: str, agent: Agent | None) -> str:
-    """Turn a line of question and answer into a pair of the agent that it names, or of the given one.
-
-    A line that cannot be read is reported by the import.
-    """
+    """Turn a line of question and answer into a pair of the agent that it names, or of the given one."""
     try:
         row = json.loads(line)
     except ValueError:
-        return line
+        return line  # the import names the line and its fault
     if isinstance(row, dict) and "messages" in row:
         row = _from_chat(row)
     if not isinstance(row, dict) or "question" not in row:
@@ -184,11 +181,12 @@ def _as_pair(line: str, agent: Agent | None) -> str:
 
 def _from_chat(row: dict[str, Any]) -> dict[str, Any]:
     """Return a line of chat messages as question, answer and earlier turns; any other line unchanged."""
+    said = list[tuple[str, str]]()
     try:
-        said = [
-            (str(each["role"]), text if isinstance(text := each["content"], str) else _joined(text))
-            for each in row["messages"]
-        ]
+        for each in row["messages"]:
+            text = each["content"]  # a text, or parts of it, as OpenAI's API has it
+            parts = [{"text": text}] if isinstance(text, str) else text
+            said.append((str(each["role"]), "".join(str(part["text"]) for part in parts)))
     except (KeyError, TypeError):
         return row
     turns = [(role, text) for role, text in said if role in {"user", "assistant"}]
@@ -197,11 +195,6 @@ def _from_chat(row: dict[str, Any]) -> dict[str, Any]:
     leading = [f"{role}: {text}" for role, text in turns[:-2]]
     rest = {name: value for name, value in row.items() if name != "messages"}
     return rest | {"question": turns[-2][1], "answer": turns[-1][1], "leading": leading}
-
-
-def _joined(parts: Any) -> str:
-    """Return the text of a message in several parts. Raises TypeError, KeyError."""
-    return "".join(str(each["text"]) for each in parts)
 
 
 PAIRS_FORM = (

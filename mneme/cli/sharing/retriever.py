@@ -99,10 +99,7 @@ async def train_retriever(
 
 
 class Training:
-    """Train retrievers in the background, one at a time.
-
-    A server trains by itself, so with a server this class does nothing.
-    """
+    """Train retrievers in the background, one at a time."""
 
     def __init__(self, session: TeamSession[Pools], context: Values) -> None:
         self._session, self._context = session, context
@@ -112,14 +109,14 @@ class Training:
 
     def wake(self, pool: str) -> None:
         """Train on the pool's new memories, now or after the current training."""
-        if self._session.flows.server is not None:
+        if self._session.flows.server is not None:  # it trains by itself
             return
         self._wanted.add(pool)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._train())
 
     async def _train(self) -> None:
-        while self._wanted:
+        while self._wanted:  # what is wanted meanwhile comes after: a set, so a pool waits once
             pool = self._wanted.pop()
             try:
                 why = (await train_retriever(self._session, pool, self._context)).get("why", "")

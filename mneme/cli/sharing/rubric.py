@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from mneme.api.pools import Pools
 from mneme.api.rendering import origin_of
-from mneme.cli.chat.responders import show_notice
+from mneme.cli.chat.responders import Context, show_notice
 from mneme.cli.derived import Fields, arguments_of
 from mneme.cli.options import Reason, Team
 from mneme.cli.show import console, emit, print_result, say
@@ -26,7 +26,6 @@ from mneme.nodes.sharing.context import DesignContext
 from mneme.nodes.sharing.pools import FrozenRubric, agents_in
 
 RUBRIC_GRAPH = "rubric_design"
-Context = dict[str, Any]
 DomainName = Annotated[str, typer.Argument(help="A domain, or single_pool.")]
 Designing = Annotated[Context, Fields(DesignContext)]
 Calibration = Annotated[Context, Fields(arguments_of(Pools.OFFERED["calibrate"]), without="agent")]

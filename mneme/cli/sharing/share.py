@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import shorten
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import uuid4
 
 import typer
@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from mneme.api.pools import Pools
 from mneme.api.rendering import count_of
-from mneme.cli.chat.responders import show_notice
+from mneme.cli.chat.responders import Context, show_notice
 from mneme.cli.derived import Fields
 from mneme.cli.options import Agents, by_role
 from mneme.cli.sharing.pools import LINES_HINT
@@ -28,7 +28,6 @@ from mneme.nodes.sharing.context import GrowthContext, SharingContext
 from mneme.nodes.sharing.interactive_learning import Given
 from mneme.nodes.sharing.pools import agent_of, agents_in
 
-Context = dict[str, Any]
 Session = TeamSession[Pools]
 ASK_GRAPHS = ("memory_sharing", "retriever_training")
 GROWTH_GRAPHS = ("interactive_learning", "retriever_training")
@@ -148,11 +147,12 @@ async def grow(
     await show_notice(context["answerer"], context["scorer"], context["grader"])
     async with open_team(Pools, context["team"], *GROWTH_GRAPHS) as session:
         await check_rubric(session.on, domain, context)
-        config = await session.thread("interactive_learning", name or uuid4().hex, domain)
+        name = name or uuid4().hex[:8]
+        config = await session.thread("interactive_learning", name, domain)
         left, _ = await session.flows.left_at("interactive_learning", config)
         given = None if left else {"domain": domain, "standards": standards}
-        if left:
-            console.print(f"[dim]continuing the run {escape(name)}[/]")
+        begun = f"continuing the run {name}" if left else f"run {name}"
+        console.print(f"{begun}; after a kill, --id {name} continues it", style="dim", markup=False)
         training = Training(session, context | {"agent": own_texts()})
         run = GraphRun(session.flows, "interactive_learning", given, config, context)
         try:
@@ -161,7 +161,7 @@ async def grow(
                     training.wake(event["pool"])
                 _print_step(event)
             trained = await training.finish()
-        finally:
+        finally:  # after Ctrl-C nobody waits for a training; the next one learns what is left
             await training.leave()
     _print_growth(run.values, trained)
     return int(bool(run.values["failed"]) and not run.values["stored"])

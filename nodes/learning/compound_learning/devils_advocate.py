@@ -14,7 +14,7 @@ from mneme.nodes.learning.compound_learning.state import (
     with_pattern,
     worded,
 )
-from mneme.nodes.learning.worlds import advice_of, attempt, known_pattern, remedies, told_of
+from mneme.nodes.learning.worlds import advice_of, attempt, known_pattern, made_out, told_of
 from mneme.nodes.shared_memory import lines_of
 from mneme.prompts.learning.compound_learning.challenge import Objection, Review, challenge_draft
 from mneme.prompts.learning.compound_learning.research import Complaint, Draft, patch_draft
@@ -35,18 +35,18 @@ async def challenge(step: Step) -> Update:
         draft=str(draft),
         pattern=draft.pattern,
         rests_on=[each.claim for each in step.used],
-        proven=bool(draft.used) and len(state["drafts"]) == 1,
+        proven=bool(draft.used) and len(state["drafts"]) == 1,  # a patch no longer is what served before
         trial=trial,
         tried=[each["draft"].pattern for each in state["drafts"][:-1]],
         earlier=[*map(str, state["log"])],
-        remedies=remedies(world),
-        cards=step.verified,
+        remedies=[each.pattern for each in made_out(world, world.remedies())],
+        cards=[each for each in state["cards"] if each.status == "verified"],
         pitfalls=state["pitfalls"],
     )
     said, by = await step.ask("devils_advocate", challenge_draft, given)
     probes = [*dict.fromkeys([*state["probes"], said.hidden_check])] if said.hidden_check else state["probes"]
     found = [*said.objections]
-    for probe in probes:  # hidden checks made for this or an earlier draft
+    for probe in probes:  # hidden checks of earlier drafts, too: a patch may bring a fault back
         if wrong := await asyncio.to_thread(world.probe, draft.solution, probe):
             failed = f"{wrong} It is: {shorten(probe, MAX_SHOWN_CHECK_CHARS, placeholder=' …')}"
             found.append(Objection(evidence=failed, kind="missing_edge_case", severity="blocking"))
@@ -64,13 +64,10 @@ def needs_patch(state: State) -> Literal["patch", "verify"]:
 
 @timed
 async def patch(step: Step) -> Update:
-    """Let the researcher patch the draft; an objection that the patch does not answer stays open.
-
-    A patch that changes nothing closes no objection, and is not a new draft.
-    """
+    """Let the researcher patch the draft; an objection that the patch does not answer stays open."""
     state, number = step.state, len(step.state["drafts"])
     open_ = [each for each in state["log"] if each.round == number and each.status == "open"]
-    open_.sort(key=lambda each: each.objection.severity != "blocking")
+    open_.sort(key=lambda each: each.objection.severity != "blocking")  # blocking ones first
     advice = list[Advice]()
     for remedy in [each.objection.remedy for each in open_]:
         if not remedy:
@@ -91,6 +88,7 @@ async def patch(step: Step) -> Update:
     )
     answer, by = await step.ask("researcher", patch_draft, given)
     draft = Draft(**with_pattern(answer, step.world).model_dump(exclude={"closed"}))
+    # A patch that changes nothing is no new draft, and closes no objection, whatever it says.
     if (draft.pattern, draft.solution) == (given.draft.pattern, given.draft.solution):
         step.tell("patch", draft="", closed=[])
         return by

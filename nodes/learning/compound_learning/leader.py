@@ -16,13 +16,13 @@ from mneme.prompts.learning.compound_learning.decide import Case, Resolution, re
 ABOUT_AS_GOOD = 0.75
 """Share of the best speed-up that counts as equally good: quick trials cannot tell smaller differences."""
 UNSOLVED_DIVISOR = 1e6
+"""Divisor of the gain of unsolved drafts: below any solution, the better ones still come first."""
 
 
 @timed
 async def verify(step: Step) -> Update:
     """Measure the best draft in full; without an environment there is nothing to measure."""
     trials = [each["trial"] or Trial() for each in step.state["drafts"]]
-    # The gain of a draft that solves the task; other drafts are worth little.
     worths = [max(each.gain, 1.0) if each.solved else each.gain / UNSOLVED_DIVISOR for each in trials]
     # The latest of the drafts about as good as the best, since patches close objections.
     final = max(number for number, worth in enumerate(worths) if worth >= ABOUT_AS_GOOD * max(worths))
@@ -33,15 +33,12 @@ async def verify(step: Step) -> Update:
 
 @timed
 async def decide(step: Step) -> Update:
-    """Let the leader decide whether the task is solved and what it proves: the packet of §3, step 4.
-
-    Objections to drafts that were not chosen are closed. Objections to the final draft stay as they are, but
-    if it was measured and does not solve the task they are all open, even those that a later patch closed.
-    """
+    """Let the leader decide whether the task is solved and what it proves: the packet of §3, step 4."""
     state, first = step.state, not step.state["final"]
     trial, task, log = state["measured"], {state["task_id"]}, list[LoggedObjection]()
     for each in state["log"]:
         if each.round == state["final"] + 1:
+            # A measured failure opens all objections to the draft again, also those that a patch closed.
             log.append(each.closed("") if trial is not None and not trial.solved else each)
         else:
             by = f"draft {state['final'] + 1} was chosen"
@@ -55,11 +52,12 @@ async def decide(step: Step) -> Update:
         unresolved=worded([each for each in log if each.status == "open"]),
         open_blocking=sum(each.blocks for each in log),
         cards=[
+            # A patched draft no longer shows that its cards served.
             each.model_copy(update={"served_before": first and bool({*each.tasks} - task)})
             for each in step.used
         ],
     )
-    with counting() as asked:
+    with counting() as asked:  # the state has the counts up to this step only
         made, who = await step.ask("leader", resolve_task, given)
     packet = _packet(step, made, log, trial, sum_counts(state["asked"], asked))
     step.tell("decide", solved=packet["solved"], confidence=packet["confidence"])
@@ -94,6 +92,6 @@ def _packet(
             "no_new_failures": not any(each.blocks for each in log),
             "reusable": made.reusable,
         },
-        approved=[used[number].id for number in made.promote] if trial else [],
+        approved=[used[number].id for number in made.promote] if trial else [],  # only measured tasks promote
         verify_new=made.verify_new and trial is not None,
     )

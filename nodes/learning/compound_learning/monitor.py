@@ -58,10 +58,11 @@ async def compile(step: Step) -> Update:
         trajectory=trajectory_of(state),
         answer="" if world.measures else packet["answer"],
         used=step.used,
-        verified=step.verified,
+        verified=[each for each in state["cards"] if each.status == "verified"],
     )
     said, by = await step.ask("monitor", compile_lessons, given, lane="background")
     step.tell("compile", findings=[each.event for each in said.findings])
+    # A pattern outside of the world's language could be carried out in no task.
     kept = [each for each in said.findings if not each.pattern or known_pattern(world, each.pattern)]
     return {"findings": kept, **by}
 
@@ -71,13 +72,14 @@ async def keep(step: Step) -> Update:
     """Write the lessons, promote what the leader approved, and log the task; all can be replayed safely."""
     packet = step.state["packet"]
     kept = [await _keep(each, step) for each in step.state["findings"]]
+    # After the findings: this task's success is part of the evidence that a promotion needs.
     kept += [await _promote(card, step) for card in packet["approved"]]
     if packet["verify_new"]:
         new = [each["card"] for each in kept if each and each["event"] == "created"]
         kept += [await _promote(card, step, at_creation=True) for card in new]
     learned = [each for each in kept if each]
-    await log_task(step, learned)
-    step.cards.records.ledger.begin(step.cards.keep_up())
+    await step.cards.tasks.add(record_of(step.state, step.world, step.runtime.context, learned))
+    step.cards.records.ledger.begin(step.cards.keep_up())  # beside the next tasks
     step.tell("keep", learned=learned)
     return {"learned": learned, "answered_by": sorted(set(step.state["responders"]))}
 
@@ -105,7 +107,7 @@ async def _keep(finding: Finding, step: Step) -> Learned | None:
             return None
         details = _lesson(finding, step, known)
         if finding.success:
-            details = details.model_copy(update={"deprecated_approaches": []})
+            details = details.model_copy(update={"deprecated_approaches": []})  # of others, not of this card
         card = await cards.reinforce(known.id, outcome, change=change, details=details)
         return _learned("success" if finding.success else "failure", card, finding.rationale)
     if finding.event == "dispute":
@@ -153,7 +155,7 @@ async def _promote(card_id: str, step: Step, *, at_creation: bool = False) -> Le
     )
     before, change = await cards.records.get(card_id), _change(packet["rationale"], "leader", step.state)
     if before.status != "provisional":
-        return None
+        return None  # promoted before this step was replayed, or deprecated or disputed meanwhile
     try:
         return _learned("promoted", await cards.promote(card_id, approval, change=change), change.reason)
     except BadInput as refusal:
@@ -167,6 +169,7 @@ def _lesson(finding: Finding, step: Step, used: Known | None = None) -> Lesson:
     """
     state, solution = step.state, step.draft(step.state["final"]).solution.text
     worked = state["packet"]["solved"] and (not used or finding.success)
+    # A solution that reads like an instruction to agents would have the whole card flagged.
     is_example = worked and len(solution) <= MAX_EXAMPLE_CHARS and not any(CARD_GATE.doubts(solution))
     short = {each.approach: each for each in fell_short(state)}
     named = []
@@ -259,17 +262,12 @@ def trajectory_of(state: State) -> list[str]:
     return told
 
 
-async def log_task(step: Step, learned: Sequence[Learned] = ()) -> None:
-    """Log a finished task."""
-    await step.cards.tasks.add(record_of(step.state, step.world, step.runtime.context, learned))
-
-
 def record_of(
     state: State, world: World, context: TeamContext, learned: Sequence[Learned] = ()
 ) -> TaskRecord:
     """Return the log's record of a task; its input is included if it names nothing outside Mneme."""
     packet, (name, given) = state["packet"], posed(state, context)
-    is_outside = any(given.get(each) for each in OUTSIDE_FIELDS)
+    is_outside = any(given.get(each) for each in OUTSIDE_FIELDS)  # a replay must not open them unasked
     # Blocked drafts; equal names for the same approach to the same kind of task.
     kind, drafts = state["features"] or world.scope or state["task"], state["drafts"]
     blocked = [each.round for each in state["log"] if each.objection.severity == "blocking"]

@@ -45,16 +45,26 @@ PITFALLS = 3
 @begins
 async def recall(step: Step) -> Update:
     """Retrieve the cards relevant to the task (§4), except those whose conditions fail here."""
-    began = time.perf_counter()
-    update = begin(step, await _retrieved(step), began)
+    began, world, told, records = time.perf_counter(), step.world, step.runtime.context, step.cards.records
+    # In the cards' own terms where the world knows features: the words of a task seldom match a claim's.
+    wanted = about("; ".join(world.general), world.noun) if world.general else step.state["task"]
+    is_tuned = await who_answers("researcher", step.runtime) != told.researcher
+    count = min(told.recall, DELTA) if is_tuned else told.recall  # a tuned model has learned the others (§8)
+    cards = list[Known]()
+    if count:
+        fits = partial(_fits, world=world)
+        found = await step.cards.retrieve(wanted, count, scope=world.scope, fits=fits)
+        hold = await current_keys(records.ledger, records.namespace, (each.card.id for each in found))
+        cards = [as_shown(each.card, world) for each in found if each.card.id in hold]
+    update = begin(step, cards, began)
     update |= {"shared": await look_up(step.runtime, step.state["task"], "researcher", but=["card"])}
-    if not step.runtime.context.recall:
+    if not count:
         return update
-    fits = partial(_warns, world=step.world)
-    found = await step.cards.pitfalls(_search_text(step), PITFALLS, scope=step.world.scope, fits=fits)
-    pitfalls = [as_shown(each.card, step.world) for each in found]
-    known = [*update["cards"], *pitfalls]
-    shown = {"cards": update["cards"], "pitfalls": pitfalls}
+    fits = partial(_warns, world=world)
+    found = await step.cards.pitfalls(wanted, PITFALLS, scope=world.scope, fits=fits)
+    pitfalls = [as_shown(each.card, world) for each in found]
+    known, shown = [*cards, *pitfalls], {"cards": cards, "pitfalls": pitfalls}
+    # One card's success may refute another's dead end, so all are compared.
     return update | {name: [without_refuted(each, known) for each in some] for name, some in shown.items()}
 
 
@@ -76,28 +86,10 @@ def begin(step: Step, recalled: Sequence[Known], began: float) -> Update:
     }
 
 
-async def _retrieved(step: Step) -> list[Known]:
-    told, records, scope = step.runtime.context, step.cards.records, step.world.scope
-    is_tuned = await who_answers("researcher", step.runtime) != told.researcher
-    count = min(told.recall, DELTA) if is_tuned else told.recall  # fewer if the researcher is a tuned model
-    if not count:
-        return []
-    fits = partial(_fits, world=step.world)
-    found = await step.cards.retrieve(_search_text(step), count, scope=scope, fits=fits)
-    hold = await current_keys(records.ledger, records.namespace, (each.card.id for each in found))
-    return [as_shown(each.card, step.world) for each in found if each.card.id in hold]
-
-
 def _fits(card: Card, world: World) -> bool:
     """Return whether a card may serve here: it is valid for this version, and not all its rules fail."""
     elsewhere = bool(card.rules) and all(world.applies(rule.condition) is False for rule in card.rules)
     return not elsewhere and holds_for(card.valid_for, world.versions) is not False
-
-
-def _search_text(step: Step) -> str:
-    """Return the text to search cards with: the task's features in the cards' terms, else its own words."""
-    general = step.world.general
-    return about("; ".join(general), step.world.noun) if general else step.state["task"]
 
 
 def _warns(card: Card, world: World) -> bool:
@@ -125,10 +117,7 @@ async def research(step: Step) -> Update:
 
 
 def _ideas(step: Step) -> list[Advice]:
-    """Return the textbook's first approaches, else untried ones, without dead ends.
-
-    If all are known to fall short: the one that gained most, or the one that changes nothing.
-    """
+    """Return the textbook's first approaches, else untried ones, without dead ends."""
     world, known = step.world, [*step.state["cards"], *step.state["pitfalls"]]
     ideas = made_out(world, world.first_ideas())
     first = [each for each in ideas if dead_end(each.pattern, known) is None]
@@ -137,16 +126,14 @@ def _ideas(step: Step) -> list[Advice]:
     remedies = made_out(world, world.remedies())
     if untried := [each for each in remedies if dead_end(each.pattern, known) is None]:
         return untried[:MAX_LISTED]
+    # All are known to fall short: the one that gained most, else the one that changes nothing.
     helped = [each for card in known for each in card.in_vain if each.applies and each.gained]
     most = [each.approach for each in sorted(helped, key=lambda each: each.gained or 0.0, reverse=True)]
     return made_out(world, most[:1]) or first
 
 
 async def _facts(step: Step) -> list[str]:
-    """Let the researcher call the environment's tools, and return their results.
-
-    A model without tools continues with the task and the cards alone.
-    """
+    """Let the researcher call the environment's tools, and return their results."""
     state, world = step.state, step.world
     looks: list[BaseTool] = [  # in threads: a look may block
         StructuredTool.from_function(look, partial(asyncio.to_thread, look)) for look in world.looks()
@@ -174,7 +161,7 @@ async def _facts(step: Step) -> list[str]:
                 name="look_around",
             )
         except NoTools:
-            return facts
+            return facts  # the model goes on with the task and the cards alone
         messages.append(said)
         if not said.tool_calls:
             return facts
@@ -184,6 +171,7 @@ async def _facts(step: Step) -> list[str]:
                 result = shorten_middle(str(await tools[name].ainvoke(args)))
             except (BadInput, ValidationError, KeyError) as wrong:  # the model may call again
                 result = f"This look failed: {wrong}"
+            # Models fill optional arguments with empty texts.
             given = [f"  {key}: {shorten_middle(str(value))}" for key, value in args.items() if value != ""]
             with_args = "\n".join([f"{name} with", *given, "says"]) if given else name
             facts.append(f"{with_args}: {result}")
@@ -192,7 +180,7 @@ async def _facts(step: Step) -> list[str]:
 
 
 def _opener(step: Step) -> BaseTool:
-    """Return the tool that shows in full a card that was shown in short."""
+    """Return the tool that shows a card in full, since the prompt has its short form."""
     shown = step.state["cards"]
 
     @tool

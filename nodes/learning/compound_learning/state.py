@@ -142,11 +142,6 @@ class Step:
         """Return the cards that the first draft used; patches may abandon them."""
         return [self.state["cards"][number] for number in self.draft(0).used]
 
-    @property
-    def verified(self) -> list[Known]:
-        """Return the retrieved cards that are verified."""
-        return [each for each in self.state["cards"] if each.status == "verified"]
-
     def draft(self, number: int) -> Draft:
         """Return the draft with that number, counted from 0; -1 is the latest."""
         return self.state["drafts"][number]["draft"]
@@ -158,7 +153,7 @@ class Step:
     async def ask(
         self, role: Role, question: Prompt[G, A], given: G, lane: Lane = "user"
     ) -> tuple[A, Update]:
-        """Ask the model that the context names for a role; return its answer, and its name for the state."""
+        """Ask the model of a role; return its answer, and the update that names who answered."""
         answered = await ask(question, given, await who_answers(role, self.runtime), lane=lane)
         return answered.value, {"responders": [f"{role}: {answered.responder}"]}
 
@@ -170,8 +165,7 @@ InWorld = Callable[[Step], Awaitable[Update]]
 def timed(node: InWorld, *, is_first: bool = False) -> Callable[..., Awaitable[Update]]:
     """Open the task's world for a step, and add its questions and its duration to its update.
 
-    The time between a kill and the restart does not count. The first step reads the task, and resets the
-    costs of an earlier task on the same thread.
+    The first step also reads the task. The time between a kill and the restart does not count.
     """
 
     @wraps(node)
@@ -180,10 +174,12 @@ def timed(node: InWorld, *, is_first: bool = False) -> Callable[..., Awaitable[U
         with counting() as asked:
             posed = _posed(state) if is_first else {}
             whole = cast(State, {**state, **posed})
+            # The first step reads the material as it is now; the later ones must see the same.
             snapshot = "" if is_first else whole.get("snapshot", "")
             world = await open_world(whole, runtime.context, snapshot)
             update = {**posed, **await node(Step(whole, runtime, world, cards_of(runtime)))}
         costs: Update = {"seconds": time.perf_counter() - began, "asked": asked}
+        # The first step overwrites the costs of an earlier task on the same thread.
         return update | ({name: Overwrite(value) for name, value in costs.items()} if is_first else costs)
 
     del step.__wrapped__  # LangGraph reads the arguments from the signature
@@ -200,6 +196,7 @@ def _posed(state: State) -> Update:
         if name not in STORY:
             raise BadInput(f"example: there is none called {name!r}.", f"There are: {', '.join(STORY)}.")
         told = STORY[name]
+        # Material and scope of an earlier task on this thread must not reach the example.
         given = {"task": told.description, "query": told.query, "schema_name": told.schema_name}
         return {**given, "material": "", "scope": ""}
     task = said_in(state["messages"]).text if state.get("messages") else state.get("task", "")
@@ -217,9 +214,9 @@ MAX_LISTED = 3
 def as_shown(card: Card, world: World) -> Known:
     """Return a card in the short form for agents, with its rules instantiated for the task where possible.
 
-    All dead ends that apply here are shown, and a few others; the rules of a deprecated card count as dead
-    ends.
+    All dead ends that apply here are shown, and a few others.
     """
+    # The rules of a deprecated card count as dead ends.
     why, is_out = card.deprecated_because, card.status == "deprecated"
     advice = [advice_of(world, each.condition, each.pattern) for each in (() if is_out else card.rules)]
     advised = [
@@ -251,7 +248,7 @@ def as_shown(card: Card, world: World) -> Known:
         successes=card.evidence.success_count,
         failures=card.evidence.failure_count,
         advice=advice,
-        example=card.example if words else "",
+        example=card.example if words else "",  # a program carries out all other rules for this task
         valid_for=card.valid_for,
         rationale=_short(card.rationale),
         in_vain=here + others[:MAX_LISTED],

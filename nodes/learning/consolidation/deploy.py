@@ -51,12 +51,10 @@ async def deploy(state: State, runtime: TuningRuntime) -> Update:
 
 
 def each_replay(state: State) -> list[Send] | str:
-    """Fan out to one step per answer, so that answers given before a kill are not asked again.
-
-    The models take turns, so that other work on the machine slows both alike.
-    """
+    """Fan out to one step per answer, so that answers given before a kill are not asked again."""
     told = {name: state[name] for name in ("tag", "served_base", "model")}
     numbers = range(state["counts"]["replays"])
+    # The models take turns, so that other work on the machine slows both alike.
     return [
         Send("replay", {**told, "number": n, "arm": arm}) for n in numbers for arm in DEPLOY_ARMS
     ] or "settle"
@@ -80,7 +78,7 @@ async def _said(model: str, asked: str) -> tuple[str, dict[str, float]]:
         reply = await say(f"ollama:{model}", request, options, "background", {})
     except Unusable as endless:  # it repeats itself: the text so far counts
         return endless.raw, {}
-    used, told = reply.usage_metadata, reply.response_metadata
+    used, told = reply.usage_metadata, reply.response_metadata  # Ollama's durations are in nanoseconds
     computing = sum(told.get(each) or 0 for each in ("prompt_eval_duration", "eval_duration"))
     return str(reply.text), {
         "tokens": used["input_tokens"] if used else 0,
@@ -107,23 +105,23 @@ async def _scored(rows: Sequence[dict[str, Any]], pairs: Pairs, tell: Progress) 
 def solved_by(pair: Pair, said: Sequence[str], approaches: Collection[str] = ()) -> list[bool]:
     """Replay a task in its world: return for each answer whether it names an approach that solves it. Blocks.
 
-    The first approaches that an answer names count, as many as the lesson has rules; known are the world's,
-    this lesson's and `approaches`. Each is tried only once. Return an empty list if the task cannot be
-    replayed, or the lesson itself does not solve it there.
+    Known are the approaches of the world, of this lesson, and `approaches`. Return an empty list if the task
+    cannot be replayed, or the lesson itself does not solve it there.
     """
     if not pair.world:
         return []
     try:
         world = opened(pair.world, Task(given=pair.posed))
         known = sorted({*world.remedies(), *pair.approaches, *approaches}, key=len, reverse=True)
-        named = re.compile("|".join(map(re.escape, known)))
+        named = re.compile("|".join(map(re.escape, known)))  # longest first: a name may begin another one
 
-        @cache
+        @cache  # a trial may take seconds, and four arms mostly name the same approaches
         def solves(pattern: str) -> bool:
             advice = advice_of(world, "", pattern)
             return advice.feasible and world.attempt(advice, quick=True).solved
 
         def is_solved(text: str) -> bool:
+            # As many as the lesson has rules: an answer that lists all approaches must not win by that.
             return any(map(solves, [*dict.fromkeys(named.findall(text))][: len(pair.approaches)]))
 
         return [*map(is_solved, said)] if is_solved(pair.answer) else []
@@ -132,11 +130,11 @@ def solved_by(pair: Pair, said: Sequence[str], approaches: Collection[str] = ())
 
 
 def share_of_words(said: str, lesson: str, lessons: Collection[str] = ()) -> float:
-    """Return the weighted share of a lesson's words (of three letters or more) that an answer has.
+    """Return the share of a lesson's words (of three letters or more) that an answer has.
 
-    Words are weighted by their inverse document frequency in `lessons`: an answer that repeats another lesson
-    has the words of all lessons, but not those of this one.
+    Words are weighted by their inverse document frequency in `lessons`.
     """
+    # An answer that repeats another lesson has the words that all lessons share: these must count little.
     wanted, has = _words(lesson), _words(said)
     known = [_words(each) for each in lessons if each != lesson]
     weight = {each: log((len(known) + 1) / (1 + sum(each in other for other in known))) for each in wanted}
@@ -153,17 +151,19 @@ async def settle(state: State, runtime: TuningRuntime) -> Update:
     """Promote the tuned model if it is not worse, archive what it learned, and store the reason."""
     run = Consolidating(runtime)
     cycle, pairs = run.cycle, await asyncio.to_thread(read_pairs, await run.folder(state["tag"]))
-    figures, why, promoted = dict(state["figures"]), state["why"], False
-    if not why:
+    figures, why, promoted = state["figures"], state["why"], False
+    if not why:  # else the tuned model has forgotten: nothing was deployed or replayed
         rows = await _scored(state["replayed"], pairs, lambda done: run.tell({"doing": "settle", **done}))
         compared, promoted, why = _verdict(rows, set() if runtime.context.pool else {*pairs.keys})
-        figures |= compared | {
+        compared |= {
             "in_their_world": len({row["key"] for row in rows if row["is_measured"]}),
             "prompt_tokens": _means(rows, "tokens"),
             "answer_tokens": _means(rows, "answer_tokens"),
             "answer_seconds": _means(rows, "seconds"),
         }
+        figures = figures | compared
     change = Change(reason=why, actor="consolidation", model=state["model"])
+    # A replayed step finds its archive: cards must not be archived twice.
     if promoted and state["tag"] not in {each.tag for each in await cycle.archives()}:
         await cycle.archive(
             state["tag"],
@@ -186,11 +186,7 @@ async def settle(state: State, runtime: TuningRuntime) -> Update:
 
 
 def _verdict(rows: Sequence[dict[str, Any]], archived: Collection[str]) -> tuple[dict[str, Any], bool, str]:
-    """Return the comparisons, whether the tuned model is promoted, and why.
-
-    Cards that leave retrieval must be in the weights: of those, the tuned model alone has to say more than
-    the base alone. Else one that only repeats what is left could replace a base that hardly uses cards.
-    """
+    """Return the comparisons, whether the tuned model is promoted, and why."""
     with_cards = not_worse(_scores(rows, "base_with_cards"), _scores(rows, "tuned_with_delta"), MAX_LOSS)
     trained = [row for row in rows if row["key"] in archived]
     alone = not_worse(_scores(trained, "base_alone"), _scores(trained, "tuned_alone"), 0.0)
@@ -198,6 +194,8 @@ def _verdict(rows: Sequence[dict[str, Any]], archived: Collection[str]) -> tuple
     against = f"on replayed tasks than the base with its cards, {with_cards}."
     if not with_cards.not_worse:
         return figures, False, f"Not promoted: it may be worse {against}"
+    # Cards that leave retrieval must be in the weights: else a model that only repeats the remaining cards
+    # could replace a base that hardly uses cards.
     if archived and not alone.not_worse:
         why = f"Not promoted: without cards it may say no more of what it learned than the base, {alone}."
         return figures, False, why

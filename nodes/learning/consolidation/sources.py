@@ -45,7 +45,7 @@ async def card_pairs(
     train = [
         Pair(key=card.id, asked=each, answer=lesson_of(card))
         for card in (*learned, *earlier)
-        for each in (asked[card.id][:-1] or asked[card.id])[-TASKS_A_CARD:]
+        for each in (asked[card.id][:-1] or asked[card.id])[-TASKS_A_CARD:]  # the latest is for the replay
     ]
     warned = [
         Pair(key=card.id, asked=f"Is this right? {card.claim}", answer=warning_of(card))
@@ -55,7 +55,7 @@ async def card_pairs(
     keys = [card.id for card in learned]
 
     async def shown(card: Card) -> Pair:
-        """Return a pair with what retrieval finds for it now, and once what is learned is archived."""
+        """Return a pair with the cards retrieved now, and those once the learned ones are archived."""
         latest = asked[card.id][-1]
         found = [each.card for each in await cards.retrieve(latest, MAX_SOURCE_CARDS)]
         left = [in_short(each) for each in found if each.id not in keys]
@@ -68,7 +68,7 @@ async def card_pairs(
         return made.model_copy(update={"world": task.world, "posed": task.posed, "approaches": approaches})
 
     held_out = _some([card for card in good if is_held_out(card)], MAX_HELD_OUT, attrgetter("id"))
-    again = [card for card in good if len(asked[card.id]) > 1 or is_held_out(card)]
+    again = [card for card in good if len(asked[card.id]) > 1 or is_held_out(card)]  # not trained on
     return Pairs(
         train=[*train, *warned],
         held_out=[await shown(card) for card in held_out],
@@ -98,10 +98,11 @@ def _told(task: TaskRecord) -> str:
 async def memory_pairs(pool: MemoryPool, above: int, recall: int) -> Pairs:
     """Return a pool's memories above a threshold; every fifth answer is held out, with all its questions.
 
-    What is nearly a held-out question or answer is left out, and what was rated down or reads like an order.
+    Left out are near-duplicates of held-out pairs, pairs rated down, and pairs that read like an instruction.
     """
     known = [each async for each in pool.pairs() if each.pair.score > above and each.pair.prompt.strip()]
     good = [each for each in known if not (each.pair.is_rated_down or any(PAIR_GATE.doubts(each.pair.text)))]
+    # By the answer's group: questions of one answer must not be on both sides.
     held = [each for each in good if int(group_of(each)[:8], 16) % HELD_OUT == 0]
     left_out = {each.key for each in held}
     said = [text for each in held for text in (each.pair.prompt, each.pair.answer)]
@@ -132,5 +133,5 @@ def _pair(memory: Pooled) -> Pair:
 
 
 def _some(among: Sequence[Item], most: int, key: Callable[[Item], str]) -> list[Item]:
-    """Return at most so many items, chosen by a hash of their keys, not by their age."""
+    """Return at most `most` items, chosen by a hash of their keys: the same in each run, of any age."""
     return sorted(among, key=lambda each: hashlib.sha256(key(each).encode()).digest())[:most]

@@ -108,7 +108,7 @@ class Consolidating:
         return PoolModels(self.pool) if self.pool else self.of_cards
 
     def owner(self, between: str = "-") -> str:
-        """Return the name of what is consolidated: the team's, followed by the pool's if there is one."""
+        """Return the name of the team, followed by the pool's name if there is one."""
         return between.join(filter(None, [self._team, self.context.pool]))
 
     async def folder(self, tag: str) -> Path:

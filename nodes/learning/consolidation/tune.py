@@ -71,7 +71,7 @@ def is_due(state: State) -> str:
 
 
 async def gather(state: State, runtime: TuningRuntime) -> Update:
-    """Make training pairs of the present cards or memories (§8, step 1), and store them with the training."""
+    """Make training pairs of the present cards or memories (§8, step 1), and store them for the training."""
     told, run = runtime.context, Consolidating(runtime)
     if run.pool:
         pairs = await memory_pairs(run.pool, told.above, told.recall)
@@ -113,7 +113,8 @@ async def train(state: State, runtime: TuningRuntime) -> Update:
     """Train the adapter (§8, step 2); a killed training continues from its last saved step."""
     run = Consolidating(runtime)
     tell, folder = _teller("train", run), await run.folder(state["tag"])
-    recipe = Recipe.model_validate(runtime.context.model_dump(include={*Recipe.model_fields}))
+    # The context is a Recipe, but its other fields must not count: a changed recipe begins the training anew.
+    recipe = Recipe(**runtime.context.model_dump(include={*Recipe.model_fields}))
 
     def trained() -> TrainingCost:
         training = Training(Base(find_base(state["base"])), folder, recipe)

@@ -19,11 +19,9 @@ in plain words. How the solution itself is written, the task says; what it does 
 SOLUTION_TEXT = "The answer is the solution in words; statements, query, files and diff stay empty."
 NO_LANGUAGE = "There is no pattern language here: a pattern is an approach in plain words."
 NONE = -1
-MAX_ANSWER_ITEMS = 100
-"""Maximum items of any list in an answer, whoever answers; a model may give far fewer."""
+MAX_ANSWER_ITEMS = 100  # of any list in an answer, whoever answers; a model may give far fewer
 MAX_TEXT_CHARS = 1_900  # a model's server can enforce at most 1,999
-MAX_SQL_CHARS = 20_000
-"""Maximum characters of a statement, as in query tuning; a model's limit follows the given query."""
+MAX_SQL_CHARS = 20_000  # as in query tuning; a model's limit follows the given query
 MAX_CLAIM_CHARS = 1_000
 Sentence = Annotated[str, Field(max_length=300)]
 Pattern = Annotated[str, Field(max_length=500)]
@@ -153,15 +151,11 @@ def without_refuted(card: Known, cards: Sequence[Known]) -> Known:
     return card.model_copy(update={"in_vain": kept})
 
 
-def best(advice: Sequence[Advice]) -> Advice | None:
-    """Return the most specific advice whose condition holds and that can be carried out."""
-    fitting = [each for each in advice if each.applies and each.feasible]
+def best(advice: Sequence[Advice], known: Sequence[Known] = ()) -> Advice | None:
+    """Return the most specific advice that holds here, can be carried out, and is no dead end of `known`."""
+    feasible = (each for each in advice if each.applies and each.feasible)
+    fitting = [each for each in feasible if dead_end(each.pattern, known) is None]
     return max(fitting, key=lambda each: each.specificity, default=None)
-
-
-def best_of(card: Known, known: Sequence[Known]) -> Advice | None:
-    """Return a card's most specific advice that holds here, can be carried out, and is no dead end."""
-    return best([each for each in card.advice if dead_end(each.pattern, known) is None])
 
 
 def about(condition: str, noun: str = "tasks") -> str:
