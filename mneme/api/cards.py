@@ -25,6 +25,7 @@ from mneme.stores.pools.tuned import PoolModels
 from mneme.stores.tuned_models import Archive, Attempt
 
 APPROVAL = PromotionRubric(solved=True, faster_or_novel=True, no_new_failures=True, reusable=True)
+"""The rubric of a person who promotes by hand, and so answers for all of it."""
 CardId = Annotated[str, Field(description="The card's id or its first letters, with or without `card_`.")]
 DisputeId = Annotated[
     str, Field(description="The dispute's id or its first letters, with or without `disp_`.")
@@ -74,6 +75,7 @@ class Cards(Operations):
     @reads("teams")
     async def teams(self) -> Sequence[str]:
         """Return the teams that have records or roles; with keys, only the teams of the key's user."""
+        # With keys a team of one's own is kept as `user/team`, one of the roles file by its name alone.
         user = self._owner.partition("/")[0] if settings().auth is not None else ""
         mine = f"{user}/" if user else ""
         found = await self._ledger.namespaces(("teams",), include_retired=True)
@@ -351,9 +353,9 @@ class Cards(Operations):
         open_ = [each for each in await self._cards.disputes.list() if each.unresolved]
         disputed = [await self._contested(each) for each in open_[:limit]]
         found = [*flagged, *disputed]
-        left = limit - len(found)
+        left = limit - len(found)  # what is wrong comes before what is new
         waiting = await self._cards.records.list("provisional", limit=limit) if left > 0 else []
-        plain = [ToReview(why="provisional", card=card) for card in waiting if not card.flags]
+        plain = [ToReview(why="provisional", card=card) for card in waiting if not card.flags]  # listed above
         return [*found, *plain][:limit]
 
     @reads("disputes/{dispute_id}/evidence")
@@ -421,7 +423,7 @@ class Cards(Operations):
 
     async def _card(self, beginning: str) -> str:
         if beginning.strip() and await self._cards.records.find(beginning):
-            return beginning
+            return beginning  # most ids are whole: the others need not be read
         known = [card.id for card in await self._cards.records.list()]
         return only(beginning, known, f"The team {self._owner}", "card", "mneme cards list")
 

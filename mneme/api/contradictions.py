@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from operator import attrgetter
 
 import numpy as np
 from pydantic import BaseModel
@@ -59,12 +58,9 @@ Near = tuple[Contradiction, float]
 
 
 class Verdict(BaseModel):
-    """A verdict on two texts: its key identifies the pair, its version has the judge and the reason.
+    """A verdict on two texts: its key identifies the pair, its version has the judge and the reason."""
 
-    A verdict without a model is a person's: both hold.
-    """
-
-    opposed: bool = False
+    opposed: bool = False  # a person's verdict, which names no model, is always that both hold
 
 
 class Contradictions:
@@ -84,7 +80,7 @@ class Contradictions:
         heads = [head for team in ("", *self._asker.teams) for head in await self._shelf(team).heads()]
         heads.sort(key=lambda head: not head.change.model)  # a person's come last, and replace a model's
         judges = {responder, ""} if responder != RULES else {head.change.model for head in heads}
-        verdicts = {each.key: each for each in heads if each.change.model in judges}
+        verdicts = {each.key: each for each in heads if each.change.model in judges}  # rules heed all judges
         if responder == RULES:
             links = await self._ledger.read(links_of, {version.record for _, version in sides})
             self._resting = {(link.record, link.source) for link in links}
@@ -125,10 +121,8 @@ class Contradictions:
         return sides
 
     async def _close(self, sides: Sequence[Side]) -> AsyncIterator[Sequence[Near]]:
-        """Yield each text, the newest first, with the closest older texts of other namespaces.
-
-        A fact that a team has in the same words is compared only as the team's.
-        """
+        """Yield each text, the newest first, with the closest older texts of other namespaces."""
+        # A fact that a team has in the same words is compared only as the team's.
         told = {part.text for part, version in sides if version.namespace[0] == "teams"}
         sides = [
             (part, version)
@@ -140,20 +134,21 @@ class Contradictions:
             return
         whole = [version.record for part, version in sides if part.kind in ONE_TEXT]
         vectors = await self._ledger.read(vectors_by_ids, whole)
+        # A record has one vector; of a discussion each agreement needs its own.
         parts = await self._ledger.embedded(part.text for part, _ in sides if part.kind not in ONE_TEXT)
         known = [
             vectors.get(version.record) if part.kind in ONE_TEXT else parts.get(part.text)
             for part, version in sides
         ]
         found = [(side, vector) for side, vector in zip(sides, known, strict=True) if vector is not None]
-        found.sort(key=lambda each: each[0][1].at)
+        found.sort(key=lambda each: each[0][1].at)  # each row then meets the rows above it alone
         matrix = np.array([vector for _, vector in found], dtype=np.float32)
         own = np.array([self._is_own(version) for (_, version), _ in found])
         places = np.array([numbers[version.namespace] for (_, version), _ in found])
         for number in reversed(range(1, len(found))):
             newer, version = found[number][0]
             meets = (places[:number] != places[number]) & (own[:number] | own[number])
-            alike = matrix[:number] @ matrix[number]
+            alike = matrix[:number] @ matrix[number]  # vectors have length 1: products are cosines
             close = np.flatnonzero(meets & (alike >= MIN_COSINE))
             nearest = (int(at) for at in close[np.argsort(-alike[close])])
             differing = (at for at in nearest if found[at][0][0].text != newer.text)
@@ -166,14 +161,11 @@ class Contradictions:
     async def _opposed(
         self, near: Sequence[Near], verdicts: Mapping[str, Version], responder: str
     ) -> Sequence[Contradiction]:
-        """Return the contradictions of a text: by stored verdicts, else by the comparison.
-
-        Rules report many doubts, so they do not compare a record with its sources.
-        """
+        """Return the contradictions of a text: by stored verdicts, else by the comparison."""
         known = (verdicts[pair.key] for pair, _ in near if pair.key in verdicts)
         why = {each.key: each.change.reason for each in known if each.value.get("opposed")}
         least = MIN_COSINE_BY_RULES if responder == RULES else MIN_COSINE
-        if new := [
+        if new := [  # by rules not with its own source: they have many doubts
             (pair, cosine)
             for pair, cosine in near
             if pair.key not in verdicts and cosine >= least and self._records(pair) not in self._resting
@@ -194,7 +186,7 @@ class Contradictions:
             head = await self._ledger.get(shelf.namespace, pair.key)
             if head is None or head.change.model:
                 writes.append(shelf.write(pair.key, verdict, change, head.version if head else None))
-        with suppress(Conflict, NotWritable):
+        with suppress(Conflict, NotWritable):  # what is lost is asked again; the list itself only reads
             await self._ledger.write(writes)
 
     def _linked(self, sides: Sequence[Side]) -> list[Contradiction]:
@@ -272,7 +264,11 @@ class Contradictions:
 
 async def _compared(near: Sequence[Near], responder: str) -> Mapping[str, str]:
     """Return which older texts a newer one contradicts, and why; rules also report near-duplicates."""
-    says = _without_heading if responder == RULES else attrgetter("text")
+
+    def says(part: Recalled) -> str:
+        is_headed = part.kind == "agreement" and responder == RULES  # they take a heading for the subject
+        return part.text.partition(": ")[2] if is_headed else part.text
+
     memories = [says(pair.older) for pair, _ in near]
     given = Comparing(facts=[Fact(content=says(near[0][0].newer))], memories=memories)
     answered = await ask(compare_memories, given, responder, lane="background")
@@ -282,11 +278,6 @@ async def _compared(near: Sequence[Near], responder: str) -> Mapping[str, str]:
         return found
     unsure = (pair for at, (pair, cosine) in enumerate(near) if at not in judged and cosine >= SAME_FACT)
     return found | {pair.key: "They say nearly the same, and not the same." for pair in unsure}
-
-
-def _without_heading(part: Recalled) -> str:
-    """Return the sentences of an agreement: rules would take its heading for the subject."""
-    return part.text.partition(": ")[2] if part.kind == "agreement" else part.text
 
 
 def _about(pair: Contradiction, change: Change) -> Change:

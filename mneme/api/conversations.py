@@ -96,8 +96,10 @@ async def told(ledger: Ledger, messages: Sequence[Version]) -> list[Conversation
     """Return the turns of these messages from the inbox: each message follows the turns before it."""
     said, turns = list[str](), list[ConversationTurn]()
     for head in messages:
+        # Its first version: closing a message takes its text out of the head.
         message = cast(Message, (await ledger.history(head.namespace, head.key))[0].value)
         before = message.get("preceding", [])
+        # The longest beginning of `before` with which `said` ends; 0 always fits.
         known = next(n for n in range(len(before), -1, -1) if said[len(said) - n :] == before[:n])
         for each in before[known:]:
             role, _, text = each.partition(": ")
@@ -121,12 +123,15 @@ async def turns_of_thread(
     states = [each.checkpoint["channel_values"] for each in (latest, *begun) if each]
     if not (states and "recalled" in states[0]):  # another graph's
         return []
-    replies = {_last_said(each): each for each in reversed(states)}
+    replies = {  # by the message that each answers; the latest state of a message stays
+        next((each.id for each in reversed(state.get("messages") or ()) if each.type == "human"), ""): state
+        for state in reversed(states)
+    }
     names = [name for state in states for name in state.get("shared") or ()]
     read = {each.name: each for each in await read_again(ledger, list(dict.fromkeys(names)), sees)}
 
     def shown(state: Mapping[str, Any]) -> list[ShownText]:
-        keys = state.get("keys") or [""] * len(state["recalled"])
+        keys = state.get("keys") or [""] * len(state["recalled"])  # threads of earlier versions have none
         memories = zip(state["recalled"], keys, strict=True)
         shared = [read[name] for name in state.get("shared") or () if name in read]
         texts = [
@@ -142,9 +147,3 @@ async def turns_of_thread(
         return ConversationTurn(role=role, text=message.text, message_id=message.id or "", **known)
 
     return [turn(each) for each in states[0].get("messages") or ()]
-
-
-def _last_said(state: Mapping[str, Any]) -> str:
-    """Return the id of the user's last message in a state of a thread."""
-    said = [each.id for each in state.get("messages") or () if each.type == "human"]
-    return said[-1] if said else ""

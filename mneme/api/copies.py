@@ -21,10 +21,11 @@ COPY_CHUNK_BYTES = 1024 * 1024
 
 
 class BackupReport(BaseModel):
-    """A backup: where it was written, and when."""
+    """A backup: where it was written, and when; and whether this home was restored from it."""
 
     file: str
     at: datetime
+    is_restored: bool = False
 
 
 class ServerRun(BaseModel):
@@ -50,9 +51,10 @@ def noted() -> Copies:
         return Copies()
 
 
-def note_backup(file: Path) -> None:
-    """Note that a backup was made."""
-    copies, made = noted(), BackupReport(file=str(file.absolute()), at=datetime.now(UTC))
+def note_backup(file: Path, restored: datetime | None = None) -> None:
+    """Note that a backup was made, or one of that time `restored`, so that `forget` names it."""
+    copies, at = noted(), restored or datetime.now(UTC)
+    made = BackupReport(file=str(file.absolute()), at=at, is_restored=restored is not None)
     others = [each for each in copies.backups if each.file != made.file]
     _write(copies.model_copy(update={"backups": [*others, made]}))
 
@@ -94,7 +96,7 @@ def backups_with(names: Collection[str]) -> list[BackupReport]:
 
 
 def _may_hold(file: Path, names: Collection[bytes]) -> bool:
-    """Return whether a backup contains one of the names, also across the border of two chunks."""
+    """Return whether a backup contains one of the names."""
     before, most = b"", max(map(len, names), default=0)
     try:
         with zipfile.ZipFile(file) as archive:
@@ -102,7 +104,7 @@ def _may_hold(file: Path, names: Collection[bytes]) -> bool:
             while part := content.read(COPY_CHUNK_BYTES):
                 if any(name in before + part for name in names):
                     return True
-                before = part[-most:] if most else b""
+                before = part[-most:] if most else b""  # a name may lie across the border of two chunks
     except (OSError, KeyError, zipfile.BadZipFile, zlib.error):  # not readable here: it may contain one
         return True
     return False

@@ -69,6 +69,7 @@ class TeamDiscussions(Operations):
         why = await stale(self._ledger, records.values(), team_sees(self._owner))
         now = builtins.list[Discussion]()
         for each in found:
+            # The record of a discussion gets its number of turns at its end.
             turns = each.turns if each.ended else await self._discussions.conversation(each.id).count()
             now.append(each.model_copy(update={"turns": turns, "stale": why.get(records[each.id], "")}))
         return now

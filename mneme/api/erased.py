@@ -50,7 +50,7 @@ async def told_to(ledger: Ledger, made: Sequence[Version], owner: str) -> list[s
     since = dict[str, datetime]()
     for each in made:
         if each.namespace[0] == "teams":
-            team = unescaped(each.namespace[1])
+            team = unescaped(each.namespace[1])  # who read it before the record was there has not seen it
             since[team] = min(each.created, since.get(team, each.created))
     found = list[str]()
     for team, begun in since.items():

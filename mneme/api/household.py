@@ -132,7 +132,7 @@ class Household(Operations):
     async def list(self) -> Sequence[Played]:
         """Return the runs, the latest first; with keys, those that the key's user played."""
         found = await self._visible()
-        return await asyncio.to_thread(lambda: [played(each) for each in found])
+        return await asyncio.to_thread(lambda: [played(each) for each in found])  # it decodes whole runs
 
     @reads("household/runs/{name}")
     async def get(self, name: RunName) -> Replay:
@@ -159,7 +159,7 @@ class Household(Operations):
         if settings().auth is None:
             return await runs(beginning)
         mine = {each.id for each in await self._threads.list()}
-        found = await runs(beginning, mine)
+        found = await runs(beginning, mine)  # and all files of earlier versions
         return await asyncio.to_thread(
             lambda: [run for run in found if run.begun().get("owner") == self._owner]
         )
@@ -220,7 +220,7 @@ def moment_of(episode: Episode, scene: Scene, rooms: Sequence[int]) -> Moment:
     names = {thing.id: thing.name for thing in episode.things}
     members = [
         Member(name=name, room=names[where], x=x, z=z, holds=[names[each] for each in held], does=does)
-        for name, where, held, does, [*_, (x, z)] in zip(
+        for name, where, held, does, [*_, (x, z)] in zip(  # an agent stands at the end of its path
             AGENT_NAMES[: len(rooms)], rooms, scene.hands, scene.doing, scene.paths, strict=True
         )
     ]

@@ -53,10 +53,7 @@ UNREADABLE_ERRORS = (BadInput, Damaged, ValueError, LookupError, TypeError, Attr
 
 @dataclass(frozen=True)
 class Run:
-    """A run by its name: the checkpoints of its thread, or a file.
-
-    Runs of evaluations are files; so are those of earlier versions in MNEME_HOME.
-    """
+    """A run by its name: the checkpoints of its thread, or a file of an evaluation or an earlier version."""
 
     name: str
     told: Told = tuple
@@ -154,7 +151,15 @@ def run_lines(metadata: Mapping[str, Any], values: Mapping[str, Any]) -> Sequenc
     begun |= {"thread": thread} | ({"owner": metadata["owner"]} if "owner" in metadata else {})
     agents, bound = len(values["episode"]["starts"]), begun.pop("bound")
     later = [line for event in events for line in lines_of(event, agents)]
-    earlier = _earlier(thread, events[0]["at"] if events else values["steps"], later)
+    # The first steps of a run that an earlier version began are in its file; a later run may have its name.
+    at = events[0]["at"] if events else values["steps"]
+    trace = Trace(folder() / f"{thread.split('/')[1]}.jsonl")
+    first, *written = ([*trace.read()] if trace.path.exists() else []) or [{}]
+    earlier = [
+        line
+        for line in (written if first.get("thread") == thread else ())
+        if (line["step"] if line["kind"] == "step" else line.get("at", at + 1)) <= at and line not in later
+    ]
     lines: list[Line] = [{"kind": "episode", "episode": values["episode"], **begun}, *earlier, *later]
     if values["over"]:
         came_to = discounted_return(parse_episode(values["episode"]), frames_of(lines))
@@ -162,16 +167,6 @@ def run_lines(metadata: Mapping[str, Any], values: Mapping[str, Any]) -> Sequenc
         told = {"bound": bound, "return": came_to, "shared": shared}
         lines.append({"kind": "end", **told, **{name: values[name] for name in ENDING}})
     return lines
-
-
-def _earlier(thread: str, at: int, later: Sequence[Line]) -> list[Line]:
-    """Return the steps that an earlier version wrote to the file of a run continued from this step."""
-    trace = Trace(folder() / f"{thread.split('/')[1]}.jsonl")
-    begun, *lines = ([*trace.read()] if trace.path.exists() else []) or [{}]
-    if begun.get("thread") != thread:
-        return []
-    moments = [int(line["step"] if line["kind"] == "step" else line.get("at", at + 1)) for line in lines]
-    return [line for line, each in zip(lines, moments, strict=True) if each <= at and line not in later]
 
 
 async def runs(beginning: str = "", threads: Set[str] | None = None) -> list[Run]:
@@ -272,10 +267,17 @@ async def to_play(wanted: str | None, described: str, request: Request) -> Run:
     with the requested name is over, or was started with other options.
     """
     known = {run.name: run for run in await runs(wanted or described)}
+
+    def suits(run: Run) -> bool:
+        try:
+            return not run.is_over() and not request.differs(run)
+        except UNREADABLE_ERRORS:  # an unreadable run keeps its name
+            return False
+
     if wanted is None:
         names = (described if number == 1 else f"{described}-{number}" for number in range(1, 10**6))
         numbered = (known.get(name, Run(name)) for name in names)
-        return next(run for run in numbered if _suits(run, request))
+        return next(run for run in numbered if suits(run))
     run = known.get(wanted, Run(wanted))
     if run.is_over():
         raise BadInput(f"The run {wanted!r} is over.", f"See `mneme household replay {wanted}`.")
@@ -285,14 +287,6 @@ async def to_play(wanted: str | None, described: str, request: Request) -> Run:
             "Continue it with the command that began it, or give another --id.",
         )
     return run
-
-
-def _suits(run: Run, request: Request) -> bool:
-    """Return whether a run can be started or continued; an unreadable run keeps its name."""
-    try:
-        return not run.is_over() and not request.differs(run)
-    except UNREADABLE_ERRORS:
-        return False
 
 
 GOING_ON = "goes on; under way"

@@ -64,7 +64,7 @@ def to_remember(turns: Sequence[ChatMessage], thread: str) -> list[Message]:
     messages: list[Message] = []
     digest = sha256(thread.encode())
     for number, turn in enumerate(turns):
-        digest.update(json.dumps([turn.role, turn.content]).encode())
+        digest.update(json.dumps([turn.role, turn.content]).encode())  # JSON keeps the two apart
         if turn.role != "user":
             continue
         before = turns[max(0, number - PRECEDING) : number]
@@ -157,7 +157,7 @@ async def remember_messages(
     if remembering is None:
         return before
     await remembering(user, agent, seconds)
-    pause = FIRST_PAUSE
+    pause = FIRST_PAUSE  # a server only starts its memory agent, and another process may have a message
     while True:
         found = [await _now(inbox, user, each) for each in ids]
         is_same = [now == then and now.outcome is None for now, then in zip(found, before, strict=True)]

@@ -92,8 +92,7 @@ class Memories(Operations):
         remembering: Remembering | None = None,
     ) -> None:
         super().__init__(ledger, user, caller)
-        who = None if settings().auth is None else user
-        self._kept, self._inbox = OwnMemories(ledger, user, who, compared), Inbox(ledger)
+        self._kept, self._inbox = OwnMemories(ledger, user, self._who, compared), Inbox(ledger)
         self._state, self._remembering = state, remembering
 
     @reads("me")
@@ -202,7 +201,7 @@ class Memories(Operations):
             found.key,
             linked(memory, beside),
             change=self._change(reason, "edited by hand"),
-            expected_version=expected_version or found.version,
+            expected_version=expected_version or found.version,  # it was compared on this version
         )
         return await self._written(written, beside)
 
@@ -368,13 +367,14 @@ class Memories(Operations):
 
         Records made from it are erased, too, if they repeat it: a fact that was shared with a team, a
         discussion that repeats it, with its thread and its files in MNEME_HOME; and household runs. A record
-        that does not repeat it stays, is stale, and is named. It cannot be undone. The ledger is erased after
-        the threads, so that a failed call can be repeated. Raises NotFound, Conflict if a reply does not end.
+        that does not repeat it stays, is stale, and is named. It cannot be undone. A call that failed can be
+        repeated. Raises NotFound, Conflict if a reply does not end.
         """
         found = await self._whole(key)
         told = await self._kept.told([found])
         source = await self._kept.head(found)
         derived, rest = await told_again(self._ledger, [source.record], told.is_in)
+        # The ledger last: a call that was killed finds everything again, and can be repeated.
         async with self._threads().erasing(told, [source, *derived], whole=whole) as cleaned:
             await self._ledger.forget_records(derived, reason=reason, actor=self._caller)
             mark = await self._kept.forget(found, reason=reason, actor=self._caller)
@@ -400,7 +400,7 @@ class Memories(Operations):
         async with kept.erasing(told, made, everything=threads) as cleaned:
             await self._ledger.forget_records(derived, reason=reason, actor=self._caller)
             count = len(derived) + await self._kept.forget_all(reason=reason, actor=self._caller)
-        if threads:  # the root of their ids, once they are deleted
+        if threads:  # the root from which their ids follow; before, it is needed to find them
             await self._ledger.forget_all(thread_root(self._owner), reason=reason, actor=self._caller)
         cleaned.add(await told_to(self._ledger, [*derived, *rest], self._owner))
         mark = Forgotten(at=datetime.now(UTC), reason=reason, actor=self._caller)

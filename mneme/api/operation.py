@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast, get_type_hi
 from pydantic import Field, TypeAdapter, ValidationError
 
 from mneme.core.errors import BadInput, MnemeError, NotFound
+from mneme.core.settings import settings
 from mneme.stores.answers import KeptAnswers
 from mneme.stores.audit import was_shown
 from mneme.stores.ledger.ledger import Ledger
@@ -71,6 +72,7 @@ def _declared(route: Route) -> Callable[[Function], Function]:
     def mark(function: Function) -> Function:
         @wraps(function)
         async def checked(self: "Operations", *args: Any, **kwargs: Any) -> Any:
+            # In this process, too, a call is held to the bounds that a server's routes have.
             operation = self.OFFERED[function.__name__]
             return await function(self, **operation.checked(*args, **kwargs))
 
@@ -91,11 +93,13 @@ class Operations:
     def __init_subclass__(cls) -> None:
         declared = {name: getattr(getattr(cls, name), ROUTE, None) for name in dir(cls)}
         found = [Operation(cls, name, route) for name, route in declared.items() if route is not None]
+        # The first route that fits is taken: `memories/{key}` would fit `memories/search`, too.
         found.sort(key=lambda each: (each.route.path.count("{"), each.route.path))
         cls.OFFERED = {each.name: each for each in found}
 
     def __init__(self, ledger: Ledger, owner: str, caller: str = BY_USER) -> None:
         self._ledger, self._owner, self._caller = ledger, owner, caller
+        self._who = None if settings().auth is None else owner  # without keys the one person has all rights
         self._prepare()
 
     def _prepare(self) -> None:
@@ -109,7 +113,8 @@ class Operations:
 
     def _was_shown(self, keys: Iterable[str]) -> None:
         """Note which of the user's memories a program is shown; a person is not noted."""
-        if self._caller != BY_USER and self._caller.rpartition(", ")[2] != CONSOLE:
+        program = self._caller.rpartition(", ")[2]  # with keys the caller is "ann, mcp"
+        if self._caller != BY_USER and program != CONSOLE:
             was_shown(self._ledger, self._owner, self._caller, keys)
 
     def _change(self, reason: str, otherwise: str) -> Change:
@@ -196,7 +201,7 @@ class Operation:
     def checked(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Return the arguments of a call by name, within the declared bounds. Raises TypeError, BadInput."""
         self.refuse_renamed(kwargs)
-        bound = inspect.signature(self._function).bind(None, *args, **kwargs).arguments
+        bound = inspect.signature(self._function).bind(None, *args, **kwargs).arguments  # None is `self`
         given, wrong = dict[str, Any](), list[str]()
         for name in bound.keys() & self.parameters.keys():
             try:

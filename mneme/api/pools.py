@@ -59,7 +59,7 @@ class Pools(Operations):
 
     async def _names(self) -> Sequence[str]:
         below = await self._ledger.namespaces(team_namespace(self._owner, "pools"), include_retired=True)
-        return [*dict.fromkeys(each[3] for each in below)]
+        return [*dict.fromkeys(each[3] for each in below)]  # ("teams", team, "pools", pool, …)
 
     @reads("pools/{pool}/pairs")
     async def pairs(
@@ -88,7 +88,8 @@ class Pools(Operations):
         """
         if not query.strip():
             raise BadInput("The question is empty.", "Give some words.")
-        of = await self._filled(pool)
+        of = self._pool(pool)
+        await of.check_filled()
         asked = await look_up(of, query)
         hits = await found_by(of, query, limit, asked)
         found = hits[:limit]
@@ -134,6 +135,7 @@ class Pools(Operations):
         """Erase a pair with its history and its training examples; return its key."""
         found = await self.pair(pool, key)
         lessons = RetrieverLessons(self._pool(pool))
+        # A pair's training examples have its key; its text is in kept answers, too.
         namespaces = (self._pool(pool).namespace, lessons.namespace, lessons.questions.namespace)
         heads = [await self._ledger.get(each, found.key) for each in namespaces]
         await self._ledger.forget_records(
@@ -247,11 +249,6 @@ class Pools(Operations):
         return await self._rubrics.freeze(
             rubric.name, rubric, change=self._change(reason, "a person's decision")
         )
-
-    async def _filled(self, name: str) -> MemoryPool:
-        pool = self._pool(name)
-        await pool.check_filled()
-        return pool
 
     def _pool(self, name: str) -> MemoryPool:
         if not name.strip():

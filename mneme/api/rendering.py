@@ -99,13 +99,14 @@ def _memory_row(record: Any) -> Row:
     before = [] if is_listed else [each.text for each in memory.past[:1]]
     told = f"shared with {', '.join(record.shared_with)}" if record.shared_with else ""
     read = "read by rules" if memory.read_by == "rules" and is_listed else ""
+    parts = [when, *before, memory.attention, told, read]  # some are sentences
     return {
         "key": record.key,
         "v": record.version,
         "memory": memory.content if record.live else f"{memory.content} (retired)",
         "kind": memory.kind,
         "since": (memory.time or record.at.astimezone().isoformat())[:16].replace("T", " "),
-        "note": "; ".join(filter(None, [when, *before, memory.attention, told, read])).replace(".; ", "; "),
+        "note": "; ".join(filter(None, parts)).replace(".; ", "; "),
         "similarity": record.similarity,
     }
 
@@ -134,11 +135,6 @@ def _card_row(card: Any) -> Row:
         "s/f": f"{card.evidence.success_count}/{card.evidence.failure_count}",
         "claim": card.claim,
     }
-
-
-def _card_version_row(version: Any) -> Row:
-    card = {name: cell for name, cell in _card_row(version.card).items() if name != "id"}
-    return {**card, **_changed(version.at, version.actor, version.model, version.reason)}
 
 
 def dispute_row(dispute: "Dispute") -> Row:
@@ -215,7 +211,10 @@ ROW_RENDERERS: Mapping[str, Callable[[Any], Row]] = {
         "score": f"{found.score:.3f}",
         **{each: f"{found.parts.get(each, 0):.3f}" for each in SCORE_PARTS},
     },
-    "CardVersion": _card_version_row,
+    "CardVersion": lambda of: {
+        **{name: cell for name, cell in _card_row(of.card).items() if name != "id"},
+        **_changed(of.at, of.actor, of.model, of.reason),
+    },
     "Dispute": dispute_row,
     "Pooled": lambda found: {
         "key": found.key,

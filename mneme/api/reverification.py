@@ -48,7 +48,7 @@ async def reverify(ledger: Ledger, team: str, who: str, limit: int, actor: str) 
             with suppress(Conflict):  # changed meanwhile: left for the next run
                 await ledger.retire(head.namespace, head.key, change=reason, expected_version=head.version)
         elif policy == "verify" and left:
-            left -= await _reverified(ledger, head, KnowledgeCards(ledger, team), who, change)
+            left -= await _reverified(ledger, head, KnowledgeCards(ledger, team), who, change)  # True is 1
     return await ledger.read(heads_of, [*old])
 
 
@@ -60,7 +60,7 @@ async def _reverified(ledger: Ledger, head: Version, cards: KnowledgeCards, who:
         return False  # a dispute, a person, or what it was made from comes first
     trials = await _replayed(card, cards, who)
     served = [each.nearly_does for each in trials if each]
-    if not served:
+    if not served:  # nothing could be executed; with a model that was asked, it cost something all the same
         return bool(trials) and who != RULES
     said = resting.model_copy(update={"reason": TRIED_NOTE.format(count=len(served), served=sum(served))})
     holds = sum(served) > MAJORITY * len(served)

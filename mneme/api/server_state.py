@@ -12,10 +12,7 @@ SERVER_FOLDER = Path(".langgraph_api")
 
 
 class ServerState:
-    """The threads and runs of a LangGraph server; this class stands for one that does not run.
-
-    Files that stopped servers left have a private format: they are named, not changed.
-    """
+    """The threads and runs of a LangGraph server; this class stands for one that does not run."""
 
     async def owners(self) -> Mapping[str, str]:
         """Return the owner of each thread by its id."""
@@ -34,7 +31,7 @@ class ServerState:
 
     async def delete(self, threads: Collection[str]) -> list[str]:
         """Delete all server data of these threads; return the files where that is impossible, and why."""
-        return _files_with(threads)
+        return _files_with(threads)  # their format is LangGraph's own: they are named, not changed
 
     async def renew(self, threads: Collection[str]) -> list[str]:
         """Delete these threads' server data but not their checkpoints; return the same as `delete`."""
@@ -42,13 +39,10 @@ class ServerState:
 
 
 def _files_with(threads: Collection[str]) -> list[str]:
-    """Return the files that may contain one of these threads, and what to do. Blocks for a moment.
-
-    They contain an id as text, or as the bytes of its number.
-    """
+    """Return the files that may contain one of these threads, and what to do. Blocks for a moment."""
     ids = [each.encode() for each in threads]
     for each in threads:
-        with suppress(ValueError):  # no number
+        with suppress(ValueError):  # no UUID; pickle writes one as its number, the lowest byte first
             ids.append(UUID(each).int.to_bytes(16, "little"))
     folders = {Path.cwd(), *(Path(each.folder) for each in noted().servers)}
     files = [each for folder in sorted(folders) for each in sorted((folder / SERVER_FOLDER).glob("*.pckl"))]

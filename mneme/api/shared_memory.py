@@ -10,7 +10,6 @@ from mneme.api.discussions import DiscussionId
 from mneme.api.memories import Query, Written, compared
 from mneme.api.operation import Key, Limit, Operations, Reason, changes, only, reads
 from mneme.core.errors import BadInput, Forbidden
-from mneme.core.settings import settings
 from mneme.models.asking.counting import tokens as token_count
 from mneme.stores.access import RECALLABLE, Recallable, Right, VisibleRecords, may_read, own_team, roles
 from mneme.stores.audit import asker_of, audit
@@ -99,7 +98,6 @@ class SharedMemory(Operations):
     OWNER = "user"
 
     def _prepare(self) -> None:
-        self._who = None if settings().auth is None else self._owner
         self._facts = OwnMemories(self._ledger, self._owner, self._who, compared)
 
     @reads("recall")
@@ -146,9 +144,11 @@ class SharedMemory(Operations):
         if head.namespace[0] == "teams" and owner != own:
             await audit(self._ledger, self._who, owner, "trace")
         found = await steps(self._ledger, head.record, forward=forward)
+        # Reversed: of a record that is reached in several ways the nearest comes last, and stays.
         ids = {link.record if forward else link.source: distance for distance, link in reversed(found)}
         heads = await self._ledger.read(heads_of, [*ids])
         old = await stale(self._ledger, [head.record, *heads], self._sees)
+        # A source is shown in the version that was used; what was made of a record, as it is now.
         used = [] if forward else [(link.source, link.number) for _, link in reversed(found)]
         versions = await self._ledger.read(versions_of, used)
         then = {record: version for (record, _), version in versions.items()}
@@ -191,6 +191,7 @@ class SharedMemory(Operations):
                 head.namespace, head.key, change=change, expected_version=head.version
             )
             return _step(0, done, {})
+        # It rests on its sources as they are now: until they change again it is not stale.
         change = await as_now(self._ledger, head, self._change(reason, "looked at again: it still holds"))
         kept = await self._ledger.update(
             head.namespace, head.key, head.value, text=None, change=change, expected_version=head.version
@@ -382,7 +383,7 @@ class SharedMemory(Operations):
         memory = Memory.model_validate(head.value)
         facts = TeamFacts(self._ledger, own)
         made = await shared(facts, memory, change, compared)
-        written = await self._ledger.write([*made.writes, decided])
+        written = await self._ledger.write([*made.writes, decided])  # both or neither
         record, *others = await facts.linked([made.known or MemoryRecord.of(written[0]), *made.beside])
         return Written(**dict(record), is_new=not made.known, beside=others)
 
@@ -396,16 +397,13 @@ class SharedMemory(Operations):
         return own
 
     async def _found(self, key: str, team: str, opened: Sequence[VisibleRecords] = ()) -> Version:
-        """Return a record of the user or a team by its key, or the key's beginning. Raises NotFound.
-
-        Records that other teams have `opened` are searched, too.
-        """
+        """Return a record of the user, a team or others that `opened` it, by its key or its beginning."""
         places = [self._facts.namespace, *await self._ledger.namespaces(team_namespace(team))]
         known = [(place, False) for place in places if kind_in(place)]
         for each in opened:
             places = await self._ledger.namespaces(team_namespace(each.team))
             known += [(place, each.only_verified) for place in places if kind_in(place) == each.kind]
-        for place, only_verified in known:
+        for place, only_verified in known:  # most keys are whole: then no list is read
             head = await self._ledger.get(place, key)
             if head and (is_verified(head) or not only_verified):
                 return head

@@ -82,20 +82,17 @@ class Table:
             collapse_padding=True,
             show_lines=self.lines,
         )
-        for number, wide in zip(part, self._widths(part, width), strict=True):
+        # The width is divided in proportion to what each column lacks.
+        least = [self._least(number, width) for number in part]
+        lacking = [self._whole(number) - each for number, each in zip(part, least, strict=True)]
+        spare = max(0, min(width - _together(least), sum(lacking)))
+        for number, narrow, lacks in zip(part, least, lacking, strict=True):
+            wide = narrow + spare * lacks // max(1, sum(lacking))
             justify: Literal["left", "right"] = "right" if number and self.figures else "left"
             made.add_column(escape(self.columns[number]), justify=justify, width=wide, overflow="fold")
         for row in self.rows:
             made.add_row(*(escape(row[number]) for number in part))
         return made
-
-    def _widths(self, part: Sequence[int], width: int) -> list[int]:
-        """Divide the width among the columns, in proportion to what each lacks."""
-        least = [self._least(number, width) for number in part]
-        lacking = [self._whole(number) - each for number, each in zip(part, least, strict=True)]
-        spare = max(0, min(width - _together(least), sum(lacking)))
-        shares = [spare * each // max(1, sum(lacking)) for each in lacking]
-        return [each + share for each, share in zip(least, shares, strict=True)]
 
     def _whole(self, number: int) -> int:
         """Return the width at which no line of a column is wrapped."""

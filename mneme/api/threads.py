@@ -144,12 +144,13 @@ class Threads(Operations):
         """
         messages = await messages_in(self._ledger, self._owner, thread, message_id)
         thread = thread or (str(messages[0].value["thread"]) if messages else "")
-        who, turns = None if settings().auth is None else self._owner, []
+        turns = list[ConversationTurn]()
         if thread and thread in await self._all():
-            turns = await turns_of_thread(self._ledger, thread, lambda place: may_read(who, place))
+            turns = await turns_of_thread(self._ledger, thread, lambda place: may_read(self._who, place))
         if not (turns := turns or await told(self._ledger, messages)):
             raise NotFound(f"Nothing is kept of {thread or message_id}.", "See `mneme threads list`.")
         at = [number for number, each in enumerate(turns, 1) if each.message_id == message_id]
+        # The message stands in the middle of what is returned, or else the latest turns do.
         end = min(len(turns), max(limit, at[0] + limit // 2)) if message_id and at else len(turns)
         heads = {each.key: each for each in messages}
         return [each.of(heads.get(each.message_id)) for each in turns[max(0, end - limit) : end]]
@@ -158,7 +159,7 @@ class Threads(Operations):
     async def delete(self, name: ThreadName) -> Cleaned:
         """Delete one of the user's threads everywhere. Raises NotFound, BadInput, Conflict."""
         thread = await self.find(name)
-        background = await self._background() & {thread.id}
+        background = await self._background() & {thread.id}  # only the memory agent goes on afterwards
         async with self._state.quiet({thread.id} - background, background):
             done = await self._deleted({thread.id})
         return done.model_copy(update={"threads": [thread.name or thread.id]})
@@ -198,7 +199,6 @@ class Threads(Operations):
         is deleted: nothing on it is needed again. `whole` also deletes every conversation that had such a
         message, `everything` each thread of the user. Raises Conflict if a reply does not end.
         """
-
         from mneme.stores.checkpoints.erasing import Eraser  # noqa: PLC0415  (LangGraph is slow to import)
 
         async def erase(background: Set[str]) -> Cleaned:
@@ -239,10 +239,7 @@ class Threads(Operations):
     async def _erase_runs(
         self, told: Origins, made: Sequence[Version], mine: Set[str], also: Set[str]
     ) -> Cleaned:
-        """Erase discussions and household runs with their files, as `erasing` says, and `also` these threads.
-
-        The threads go last: after a kill everything else is found by them.
-        """
+        """Erase discussions and household runs with their files, as `erasing` says, and threads in `also`."""
         names = {each.id: str(each.metadata.get(THREAD_NAME) or "") for each in await kept_threads()}
         places = [(each.namespace, each.key) for each in made if each.namespace[2:] == ("discussions",)]
         discussed = {f"discuss/{unescaped(place[1])}/{key}" for place, key in places}
@@ -250,7 +247,7 @@ class Threads(Operations):
         runs = await _repeating(played, mine, told, made) | (played & also)
         left = await asyncio.to_thread(erase_files, {*discussed, *(names[each] for each in runs)})
         gone = runs | also | {thread for thread, name in names.items() if name in discussed}
-        done = await self._deleted(gone)
+        done = await self._deleted(gone)  # last: after a kill everything else is found by them
         done.add(left)
         return done.model_copy(update={"threads": [names[each] if each in runs else each for each in gone]})
 
@@ -274,7 +271,7 @@ class Threads(Operations):
     async def _mine(self, found: Sequence[ThreadSummary]) -> Set[str]:
         keyed, on_server = settings().auth is not None, await self._state.owners()
         named = {each.id: _owner(each.metadata, keyed) for each in found}
-        owners = {**named, **on_server} if keyed else {**on_server, **named}
+        owners = {**named, **on_server} if keyed else {**on_server, **named}  # the later one counts
         return {thread for thread, owner in owners.items() if owner == self._owner}
 
 
@@ -286,7 +283,7 @@ async def damaged_threads() -> list[str]:
             config: RunnableConfig = {"configurable": {"thread_id": thread.id}}
             before: RunnableConfig | None = None
             try:
-                while page := [
+                while page := [  # by pages: a thread can be larger than the memory
                     each async for each in saver.alist(config, before=before, limit=CHECKPOINTS_PER_PAGE)
                 ]:
                     before = page[-1].config
@@ -318,6 +315,7 @@ async def _repeating(played: Set[str], mine: Set[str], told: Origins, made: Sequ
     async with opened_checkpointer() as saver:
         for thread in played:
             values = await saver.values(thread)
+            # A record's id stands in the stored bytes as it is: nothing is decoded to find it.
             is_shown = any(each.record.encode() in bytes(data) for _, data in values for each in made)
             if is_shown or thread in mine:
                 with _damage_named(thread):
@@ -327,13 +325,10 @@ async def _repeating(played: Set[str], mine: Set[str], told: Origins, made: Sequ
 
 
 async def _rewritten(threads: Set[str], eraser: "Eraser") -> tuple[Set[str], Set[str]]:
-    """Return the threads in which messages were found, and those in which text was replaced.
-
-    All threads are searched before the first is changed: a reply may answer a message of another thread.
-    """
+    """Return the threads in which messages were found, and those in which text was replaced."""
     telling: set[str] = set()
     async with opened_checkpointer() as saver:
-        for thread in threads:
+        for thread in threads:  # all before one is changed: a reply may answer another thread's message
             before = eraser.finds
             with _damage_named(thread):
                 await asyncio.to_thread(eraser.look, await saver.values(thread))

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from rich.markup import escape
 
+from mneme.api.copies import noted
 from mneme.api.rendering import count_of
 from mneme.api.threads import damaged_threads
 from mneme.cli.show import console, emit, say
@@ -33,6 +34,8 @@ async def verify() -> int:
     emit(found)
     where = escape(found.location)
     say(f"{where}: {_counted(found)}")
+    for each in (made for made in noted().backups if made.is_restored):
+        say(f"restored from {escape(each.file)}, of {each.at:%Y-%m-%d %H:%M}")
     for problem in found.problems:
         say(f"- {escape(problem)}")
     if advice:

@@ -11,6 +11,7 @@ import tempfile
 import zipfile
 import zlib
 from contextlib import closing
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -111,6 +112,8 @@ async def restore(file: Path, embedder: Embedder) -> Backup:
             await asyncio.to_thread(store.close)
         except LedgerMismatch:  # the backup was made with another embedder
             await reembed(str(folder), embedder, progress=lambda count: None)
+        written = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+        await asyncio.to_thread(note_backup, file, written)
         return told
 
 

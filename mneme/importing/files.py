@@ -47,7 +47,7 @@ def conversations(export: Path) -> Iterator[Any]:
         else:
             files = [export]
         for file in files:
-            with file.open(encoding="utf-8-sig") as text:
+            with file.open(encoding="utf-8-sig") as text:  # some programs write a byte-order mark
                 yield from elements(text, file.name)
     except OSError as error:
         raise BadInput(f"Cannot read {export}: {error.strerror or error}.", EXPORT_HINT) from error
@@ -88,11 +88,11 @@ def _members(archive: zipfile.ZipFile, export: Path) -> list[zipfile.ZipInfo]:
 def _check(member: zipfile.ZipInfo) -> None:
     """Raise BadInput for a file of an archive that cannot or should not be read."""
     name, place = member.filename, PurePosixPath(member.filename)
-    if place.is_absolute() or ".." in place.parts or ":" in place.parts[0]:
+    if place.is_absolute() or ".." in place.parts or ":" in place.parts[0]:  # a drive of Windows
         raise BadInput(f"The archive has an unsafe name: {name!r}.", "It is not an export; do not unpack it.")
-    if member.flag_bits & 1:
+    if member.flag_bits & 1:  # bit 0 of the ZIP format's flags
         raise BadInput(f"{name} is encrypted.", "Unpack the archive with its password and give the folder.")
-    if member.file_size > MAX_RATIO * max(member.compress_size, 1024):
+    if member.file_size > MAX_RATIO * max(member.compress_size, 1024):  # a small file does no harm
         times = member.file_size // max(member.compress_size, 1)
         raise BadInput(
             f"{name} would be {times:,} times larger than in the archive: this is no export.",
@@ -126,6 +126,7 @@ def elements(file: TextIO, name: str) -> Iterator[Any]:
 
 def _values(file: TextIO, name: str) -> Iterator[Any]:
     """Yield the values of an array, or consecutive values."""
+    # `text` is the part that is in memory, `place` where the next value or mark is looked for.
     text, place, is_array, number = "", 0, False, 0
     while True:
         if between := ELEMENT_GAP.match(text, place):
@@ -181,7 +182,8 @@ def opened_copy(file: Path) -> Iterator[sqlite3.Connection]:
     hint = "Close the program that uses it, and try again."
     with TemporaryDirectory(prefix="mneme-import-") as folder:
         try:
-            for ending in ("", "-wal", "-journal"):  # with writes that are not in it yet
+            # A copy, with writes that are not in the file yet: SQLite writes beside a file even to read it.
+            for ending in ("", "-wal", "-journal"):
                 if (part := Path(f"{file}{ending}")).exists():
                     shutil.copyfile(part, Path(folder, f"copy{ending}"))
             with closing(sqlite3.connect(Path(folder, "copy"))) as connection:

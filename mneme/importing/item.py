@@ -64,14 +64,11 @@ class Reading:
             self.items.append(item)
 
     def chosen(self, since: datetime | None, limit: int | None) -> "Reading":
-        """Return the items since a time, each id once, the oldest first, at most `limit`.
-
-        The oldest come first, so that the order in time is kept when the rest is imported.
-        """
+        """Return the items since a time, each id once, the oldest first, at most `limit`."""
         once = list({each.id: each for each in self.items}.values())
         dated = [each for each in once if since is None or (each.time and each.time >= since)]
         dated.sort(key=lambda each: each.time or datetime.max.replace(tzinfo=UTC))
-        kept = dated[:limit]
+        kept = dated[:limit]  # the oldest: the next import brings what was told later
         undated = sum(each.time is None for each in once) if since else 0
         more = {UNDATED: undated, OLDER: len(once) - len(dated) - undated, BEYOND: len(dated) - len(kept)}
         return Reading(kept, Counter(self.skipped) + Counter(more), self.notes)
@@ -120,7 +117,7 @@ def first_time(*given: Any) -> datetime | None:
         try:
             if isinstance(each, datetime):
                 found = each
-            elif isinstance(each, int | float) and not isinstance(each, bool):
+            elif isinstance(each, int | float) and not isinstance(each, bool):  # True is an int
                 found = datetime.fromtimestamp(each, UTC)
             else:
                 found = datetime.fromisoformat(str(each))

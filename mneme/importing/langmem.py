@@ -44,7 +44,7 @@ def _on_postgres(url: str) -> Iterator[Row]:
     try:
         with psycopg.connect(url, row_factory=dict_row, connect_timeout=10) as connection:
             connection.read_only = True
-            with connection.cursor("mneme_import") as cursor:
+            with connection.cursor("mneme_import") as cursor:  # a named one leaves the rows on the server
                 yield from cursor.execute(SELECT_ITEMS)
     except psycopg.Error as error:
         reason = str(error).strip().splitlines()[0]

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import yaml
 from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 
 from mneme.core.errors import BadInput
@@ -53,6 +52,8 @@ OBSIDIAN = (
 )
 HASHTAG = re.compile(r"(?<!\S)#([\w/-]*[^\W\d][\w/-]*)")
 COMMENTS = OBSIDIAN[0][0]
+BREAKS, WORDS = {"softbreak", "hardbreak"}, {"text", "code_inline", "text_special"}
+"""Kinds of tokens that are ends of lines, and those with words; others are formatting."""
 _markdown = MarkdownIt("commonmark").enable("table")
 
 
@@ -164,6 +165,7 @@ class Statement(NamedTuple):
 
 def statements(text: str, skipped: Counter[str]) -> Iterator[Statement]:
     """Yield the statements of a text in order, and count the parts that are left out."""
+    # Comments go before the parser sees them: they may span blocks.
     yield from _below(SyntaxTreeNode(_markdown.parse(COMMENTS.sub("", text))), {}, [], skipped)
 
 
@@ -178,7 +180,7 @@ def _below(
             skipped[SKIPPED_BLOCKS[block.type]] += 1
         elif block.type == "heading":
             level, last = int(block.tag[1]), ""
-            for lower in [each for each in headings if each >= level]:
+            for lower in [each for each in headings if each >= level]:  # it ends those below and beside it
                 del headings[lower]
             headings[level] = _words(block)
         elif block.type == "paragraph":
@@ -198,13 +200,8 @@ def _is_callout(block: SyntaxTreeNode) -> bool:
 
 def _words(block: SyntaxTreeNode) -> str:
     """Return the words of a paragraph or heading, without formatting, and without bare links and tags."""
-    raw = "".join(_piece(each) for inline in block.to_tokens() for each in inline.children or ())
+    pieces = [each for inline in block.to_tokens() for each in inline.children or ()]
+    raw = "".join("\n" if each.type in BREAKS else each.content * (each.type in WORDS) for each in pieces)
     text = reduce(lambda words, each: each[0].sub(each[1], words), OBSIDIAN, CALLOUT.sub("", raw))
     said = [HASHTAG.sub(r"\1", line) for line in text.splitlines() if HASHTAG.sub("", line).strip()]
     return " ".join(" ".join(said).split())
-
-
-def _piece(token: Token) -> str:
-    if token.type in {"softbreak", "hardbreak"}:
-        return "\n"
-    return token.content if token.type in {"text", "code_inline", "text_special"} else ""

@@ -38,6 +38,7 @@ def _item(memory: Mapping[str, Any], earlier: Mapping[str, Sequence[State]]) -> 
     if not text:
         return None
     owner = next(((name, str(memory[name])) for name in MEM0_OWNERS if memory.get(name)), ("", "nobody"))
+    # A user is named alone (`ann`), any other owner with its kind (`agent_id/helper`).
     whose = tuple(map(clean, owner[1:] if owner[0] in {"user_id", ""} else owner))
     known = earlier.get(str(memory.get("id")), ())
     created = first_time(memory.get("created_at"), memory.get("updated_at"))

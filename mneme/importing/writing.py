@@ -62,7 +62,7 @@ async def write(items: Sequence[Item], program: str, memories: Memories) -> Asyn
         done.refused += refused.values()
         done.imported += len({each.id for each, _ in batch}) - len(refused)
         yield done
-    if fresh:
+    if fresh:  # an import passes over what was forgotten here, and does not say so
         here = await _here(memories)
         done.imported = sum(each.id in here for each in fresh)
         done.forgotten = len(fresh) - done.imported - len(done.refused)
@@ -81,6 +81,7 @@ async def _here(memories: Memories) -> dict[str, str]:
 def _lines(item: Item, program: str, user: str) -> Iterator[Line]:
     """Yield the versions of a memory in the form of an export, each later than the one before."""
     states = [*item.earlier, State(item.text, item.since or item.time)]
+    # No later than now: the clock of a source may be wrong.
     created = at = min(states[0].time or item.time or datetime.now(UTC), datetime.now(UTC))
     for number, state in enumerate(states, start=1):
         if number > 1:
@@ -175,6 +176,7 @@ async def _send(
         config, whose = await session.background(), context | {"user": session.user, "reread": False}
         run = GraphRun(session.flows, "remember", {"messages": fresh}, config, whose, "updates")
         async for step in run:
+            # The graph's step `count` follows each message, with how many it has remembered.
             read = int((step.get("count") or {}).get("remembered", report.underway))
             report.underway = min(read, len(fresh))
             yield report
@@ -189,10 +191,7 @@ async def _outcomes(session: Session, ids: Sequence[str]) -> dict[str, MessageOu
 
 
 async def _settle(session: Session, fresh: Sequence[str], report: MessageCounts) -> None:
-    """Count the outcomes of messages, with those that failed before, which each run tries again.
-
-    Stop if one failed for an external reason: all others would fail, too.
-    """
+    """Count the outcomes of messages, with those that failed before, which each run tries again."""
     ids = [*(each.message_id for each in report.failed), *fresh]
     found = await _outcomes(session, ids)
     report.outcomes |= found
@@ -206,4 +205,5 @@ async def _settle(session: Session, fresh: Sequence[str], report: MessageCounts)
     left = [letters[each] for each in open_ if each in letters]
     report.known += len(open_) - len(left)  # the inbox takes no message again that was erased
     report.failed = [FailedMessage(message_id=each["message_id"], error=each["error"]) for each in left]
+    # Without a try the reason was external, such as a model that is away: all others would fail, too.
     report.stopped = next((each["error"] for each in left if each["error"] and not each["tries"]), "")

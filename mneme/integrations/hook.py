@@ -93,7 +93,7 @@ def _answer(given: argparse.Namespace, event: Json) -> None:
         if prompt.strip() and not prompt.lstrip().startswith(("/", "<")):  # commands, and what editors insert
             session.note(project=_project(event).name, asked=" ".join(prompt.split())[:MAX_ASKED_CHARS])
             _detach([*sys.argv[1:], "--deliver"], event)
-        if name != PROMPT_EVENTS[0]:
+        if name != PROMPT_EVENTS[0]:  # Cursor's hook must answer, and can add nothing
             print(json.dumps({"continue": True}), flush=True)
         elif prompt.strip() and (url := _announced(given.ledger)):
             _show(name, session.new(_recalled(given, url, prompt)))
@@ -118,7 +118,7 @@ def _done(event: Json) -> Iterator[tuple[str, str]]:
     given = event.get("tool_input") or event
     command, file = str(given.get("command") or ""), given.get("file_path") or given.get("notebook_path")
     for each in [file] if file else PATCHED_FILE.findall(command):
-        with suppress(ValueError):
+        with suppress(ValueError):  # a file outside of the project
             yield "changed", str(Path(_project(event), each).relative_to(_project(event)))
     if not file and not PATCHED_FILE.search(command):
         for part in re.split(r"&&|\|\||[;\n]", command):
@@ -133,6 +133,7 @@ def _show(name: str, lines: list[Line]) -> None:
         return
     text = "\n".join([HOOK_HEADING, *(f"- {' '.join(said.split())} [{origin}]" for said, origin in lines)])
     cursor, others = {"additional_context": text}, {"hookEventName": name, "additionalContext": text}
+    # Cursor alone writes the names of its events with a small letter.
     print(json.dumps(cursor if name[0].islower() else {"hookSpecificOutput": others}), flush=True)
 
 
@@ -167,29 +168,23 @@ def _at_the_start(given: argparse.Namespace, url: str, project: str) -> list[Lin
 
 
 def _deliver(given: argparse.Namespace, event: Json) -> None:
-    """Deliver the user's messages; when a session starts or ends, also the summaries of ended sessions."""
-    if url := _server(given, DELIVERY_SECONDS):
-        deliver = _deliver_prompt if event["hook_event_name"] in PROMPT_EVENTS else _deliver_accounts
-        deliver(given, url, event)
-
-
-def _deliver_prompt(given: argparse.Namespace, url: str, event: Json) -> None:
-    """Send the user's message to the inbox, after the assistant's last text, to which it may refer."""
-    before = _last_words(event.get("transcript_path"))
-    turns = [{"role": "assistant", "content": before}] if before else []
-    said = {"role": "user", "content": event["prompt"][:MAX_MESSAGE_CHARS]}
-    thread = f"editor/{_session_id(event) or uuid4()}"[:200]
-    body = {"messages": [*turns, said], "thread": thread, "seconds": 0}
-    _asked(url, "POST", f"memories/remember?{urlencode({'user': given.user})}", body, DELIVERY_SECONDS)
-
-
-def _deliver_accounts(given: argparse.Namespace, url: str, event: Json) -> None:
-    """Add a memory of what each ended session did."""
+    """Deliver the user's message or, when a session starts or ends, a memory of what each ended one did."""
+    if not (url := _server(given, DELIVERY_SECONDS)):
+        return
+    query = urlencode({"user": given.user})
+    if event["hook_event_name"] in PROMPT_EVENTS:
+        before = _last_words(event.get("transcript_path"))  # the message may refer to it
+        turns = [{"role": "assistant", "content": before}] if before else []
+        said = {"role": "user", "content": event["prompt"][:MAX_MESSAGE_CHARS]}
+        thread = f"editor/{_session_id(event) or uuid4()}"[:200]  # the operation takes 200 characters
+        body = {"messages": [*turns, said], "thread": thread, "seconds": 0}
+        _asked(url, "POST", f"memories/remember?{query}", body, DELIVERY_SECONDS)
+        return
     for file in _Session(given, event).ended(own=event["hook_event_name"] in SESSION_ENDS):
         if account := _account([json.loads(line) for line in file.read_text().splitlines()]):
             body = {"content": account, "kind": "episodic", "reason": "what a session of an editor did"}
-            _asked(url, "POST", f"memories?{urlencode({'user': given.user})}", body, DELIVERY_SECONDS)
-        file.unlink()
+            _asked(url, "POST", f"memories?{query}", body, DELIVERY_SECONDS)
+        file.unlink()  # only now: notes that were not delivered are there for the next session
 
 
 def _account(notes: list[Json]) -> str:
@@ -216,7 +211,7 @@ def _last_words(transcript: Any) -> str:
             file.seek(max(0, Path(transcript).stat().st_size - TAIL_BYTES))
             lines = file.read().splitlines()
         for line in lines:
-            with suppress(ValueError, AttributeError, TypeError):
+            with suppress(ValueError, AttributeError, TypeError):  # the first line may be cut in the middle
                 entry = json.loads(line)
                 message = entry.get("message") or entry.get("payload") or entry
                 if message.get("role") == "assistant":
@@ -288,7 +283,7 @@ def _in_the_background(
         stderr=nothing,
         env=environment,
         cwd=folder,
-        start_new_session=True,
+        start_new_session=True,  # else the editor's Ctrl-C, or its end, would end it, too
     )
 
 

@@ -127,10 +127,10 @@ class MemoryMiddleware(AgentMiddleware[MemoryState]):
         thread = info.thread_id or "" if info else ""
         with _reported("remember") as problem:
             if turns := _turns(state["messages"], thread):
-                given = turns, thread[:200], self._memory_agent, self._wait
+                given = turns, thread[:200], self._memory_agent, self._wait  # it takes 200 characters
                 work: Work[Any] = lambda on: on.remember(*given)  # noqa: E731
                 await awaited(self._owned, work, self._seconds + self._wait)
-        return problem or None
+        return problem or None  # None changes nothing in the state
 
 
 def _recalled(found: Sequence[MemoryRecord]) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def _turns(messages: Sequence[AnyMessage], thread: str) -> list[ChatMessage]:
     """Return the user's last message after the turns that led to it, each with an id that stays the same."""
     spoken = [each for each in messages if each.type in SPOKEN_ROLES and each.text.strip()]
     last = max((at for at, each in enumerate(spoken) if each.type == "human"), default=-1)
-    ids = _ids(spoken[: last + 1], thread)
+    ids = _ids(spoken[: last + 1], thread)  # of all: an id is made of the whole conversation before
     first = max(0, last - PRECEDING)
     return [
         ChatMessage(role=SPOKEN_ROLES[each.type], content=each.text[:MAX_MESSAGE_CHARS], id=ids[at])
@@ -176,7 +176,7 @@ def _turns(messages: Sequence[AnyMessage], thread: str) -> list[ChatMessage]:
 
 def _ids(messages: Sequence[BaseMessage], thread: str) -> list[str]:
     """Return ids: derived from a message's own id in a stored thread, else from the conversation up to it."""
-    if thread:
+    if thread:  # else LangGraph gives a message that is sent again another id
         return [sha256(f"{thread}\n{each.id}".encode()).hexdigest()[:32] for each in messages]
     digest, ids = sha256(), list[str]()
     for each in messages:

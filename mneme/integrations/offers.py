@@ -79,7 +79,7 @@ class Offer:
         fields: dict[str, Any] = {}
         for name, other in self.takes.items():
             declared = (FewAtMost, other) if other else self.operation.fields.get(name)
-            fields[name] = declared or (Text, ...)
+            fields[name] = declared or (Text, ...)  # no operation has it: a model gives text, not messages
         model: type[BaseModel] = create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)
         return model
 

@@ -68,7 +68,7 @@ def history(versions: Sequence[Any]) -> list[str]:
 
 
 def remembered(told: Sequence[Remembered]) -> list[str]:
-    (one,) = told
+    (one,) = told  # the tool takes one text
     done = one.outcome
     keys = [each["key"] for each in done["operations"] if each["event"] != "discard"] if done else []
     why = short(done["rationale"] if done else one.error)

@@ -1,7 +1,6 @@
 """The connection to the ledger that all tools and middleware of a process share, on any event loop.
 
-It has an event loop in its own thread. Calls there do not get the caller's context: the memory agent is not
-part of the run of the agent that called it.
+It has an event loop in its own thread.
 """
 
 import asyncio
@@ -34,6 +33,7 @@ async def awaited(owned: Owned, work: Work[T], seconds: float | None = None) -> 
 
     Raises TimeoutError after `seconds`.
     """
+    # An empty context: the memory agent's run is no part of the run of the agent that called it.
     return await Context().run(_loop().wait, _do(owned, work, seconds))
 
 

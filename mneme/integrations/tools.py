@@ -63,7 +63,7 @@ def _tool(offer: Offer, owned: Owned, memory_agent: str) -> StructuredTool:
         func=run,
         coroutine=arun,
         response_format="content_and_artifact",
-        handle_tool_error=True,
+        handle_tool_error=True,  # the model is told the error, and the agent goes on
         handle_validation_error=_not_valid,
     )
 

@@ -126,10 +126,14 @@ async def own_threads(ctx: Context, value: Value) -> Filter:
     """Restrict threads and their runs to the user who created them."""
     await _refuse_another_s_checkpoints(ctx, value)
     if ctx.action == "create_run" and SOLE_PERSON not in ctx.permissions:
-        given = value.get("kwargs") or {}
-        _refuse_another_user(ctx.user.identity, given)
-        await _refuse_a_full_inbox(ctx.user.identity, given.get("input"))
-        await _refuse_too_many_runs(ctx.user.identity)  # awaited last: the server then adds the run at once
+        me, given = ctx.user.identity, value.get("kwargs") or {}
+        _refuse_another_user(me, given)
+        await _refuse_a_full_inbox(me, given.get("input"))
+        client = get_client(api_key=None)  # without a URL it calls this process; None: no key of LangSmith's
+        async with _counting[me]:  # awaited last: the server then adds the run at once
+            busy = await client.threads.count(metadata={"owner": me}, status="busy")
+        if busy >= MAX_BUSY:  # runs of one thread count once
+            raise _refusal(429, f"You have {MAX_BUSY} runs under way. Try again when one has ended.")
     return _own(ctx, value)
 
 
@@ -163,22 +167,18 @@ async def own_store(ctx: Context, value: Value) -> bool:
 
 
 def _own(ctx: Context, value: Value) -> Filter:
-    """Mark written data with its owner, and filter by that mark."""
+    """Mark written data with its owner, refuse it if a field is large, and filter by that mark."""
     mine = {"owner": ctx.user.identity}
-    if ctx.action in ("create", "create_run", "update"):
-        _refuse_what_is_large(value)
-        if isinstance(value.get("metadata"), dict):
-            value["metadata"].update(mine)
-    return mine
-
-
-def _refuse_what_is_large(value: Value) -> None:
-    """Refuse a resource with large fields besides its input: the server keeps copies of them in memory."""
+    if ctx.action not in ("create", "create_run", "update"):
+        return mine
     given = (value.get("kwargs") or {}) | value  # a run has its config and context in `kwargs`
     for name in LIMITED_FIELDS:
         if len(json.dumps(given.get(name), default=str, ensure_ascii=False).encode()) > MAX_FIELD_BYTES:
             what = f"`{name}` may have {MAX_FIELD_BYTES >> 10} kB here."
             raise _refusal(413, f"{what} Send long texts as the input of a run, or store them as items.")
+    if isinstance(value.get("metadata"), dict):
+        value["metadata"].update(mine)
+    return mine
 
 
 async def _refuse_another_s_checkpoints(ctx: Context, value: Value) -> None:
@@ -201,15 +201,6 @@ def _refuse_another_user(me: str, given: Value) -> None:
                 own_user(me, user)
             except Forbidden as refusal:
                 raise _refusal(403, f"{refusal} {refusal.hint}") from refusal
-
-
-async def _refuse_too_many_runs(me: str) -> None:
-    """Refuse a run of a user with too many unfinished runs; runs of one thread count once."""
-    client = get_client(api_key=None)  # without a URL it calls this process; None: no key of LangSmith's
-    async with _counting[me]:
-        busy = await client.threads.count(metadata={"owner": me}, status="busy")
-    if busy >= MAX_BUSY:
-        raise _refusal(429, f"You have {MAX_BUSY} runs under way. Try again when one has ended.")
 
 
 async def _refuse_a_full_inbox(me: str, given: object) -> None:

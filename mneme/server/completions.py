@@ -68,7 +68,8 @@ def completions(shared: Opened, remembering: Remembering | None) -> list[BaseRou
             return _error(400, f"The request is not valid: {error}.")
         user = own_user(identity_of(request), request.headers.get("x-mneme-user", LOCAL))
         switch = request.headers.get(SWITCH, "").lower()
-        shown, after = list[str](), BackgroundTask(_nothing)
+        after: BackgroundTask | None = None
+        shown = list[str]()
         if said and switch != "off":
             shown = await _recalled(shared, request, user, said["message"])
             if switch != "read":
@@ -78,7 +79,7 @@ def completions(shared: Opened, remembering: Remembering | None) -> list[BaseRou
         return await _passed_on(request, "chat/completions", asked, after, {RECALLED: str(len(shown))})
 
     async def models(request: Request) -> Response:
-        return await _passed_on(request, "models", None, BackgroundTask(_nothing), {})
+        return await _passed_on(request, "models", None, None, {})
 
     return [Route(COMPLETIONS_PATH, reply, methods=["POST"]), Route("/v1/models", models, methods=["GET"])]
 
@@ -97,7 +98,7 @@ async def _recalled(shared: Opened, request: Request, user: str, question: str) 
 
 async def _handed_over(
     user: str, said: Message, ids: Sequence[str], remembering: Remembering | None
-) -> BackgroundTask:
+) -> BackgroundTask | None:
     """Put the user message into the inbox, once for its ids; return the task that remembers it later."""
     try:
         inbox = Inbox((await store()).ledger)
@@ -106,7 +107,7 @@ async def _handed_over(
             await inbox.add(user, complete(said))
     except (MnemeError, OSError) as error:
         log.warning("What was said in a chat is not remembered: %s", error, exc_info=error)
-        return BackgroundTask(_nothing)
+        return None
 
     async def remember() -> None:
         if remembering is not None:
@@ -114,10 +115,6 @@ async def _handed_over(
                 await remembering(user, "auto", 0)
 
     return BackgroundTask(remember)
-
-
-async def _nothing() -> None:
-    pass
 
 
 def _checked(asked: Any) -> list[Json]:
@@ -167,7 +164,7 @@ def _with_memories(messages: Sequence[Json], shown: Sequence[str]) -> list[Json]
 
 
 async def _passed_on(
-    request: Request, path: str, asked: Json | None, after: BackgroundTask, more: Json
+    request: Request, path: str, asked: Json | None, after: BackgroundTask | None, more: Json
 ) -> Response:
     """Call the model server, and stream its answer."""
     given = settings()
@@ -180,7 +177,8 @@ async def _passed_on(
         answer = await client.send(question, stream=True)
     except httpx.HTTPError as error:
         await client.aclose()
-        await after()  # the message is remembered without a reply, too
+        if after:  # the message is remembered without a reply, too
+            await after()
         hint = "Start Ollama, or name another server in MNEME_UPSTREAM."
         return _error(503, f"The model server at {url} cannot be reached ({type(error).__name__}). {hint}")
 

@@ -114,15 +114,12 @@ class Entrance:
         await (large if came > room else self._app)(scope, again, send)
 
     async def _refusal(self, scope: Scope) -> Response | None:
+        """Refuse a caller without a valid key or, without users, from another machine; note any other."""
         path = scope["path"].rstrip("/")
         if path.lstrip("/").split("/")[0] in CLOSED_PATHS:
             return _answer(404, Forbidden("Not Found"), path)
         if path in OPEN_PATHS or scope.get("method") == "OPTIONS":  # a browser's preflight has no key
             return None
-        return await self._stranger(scope)
-
-    async def _stranger(self, scope: Scope) -> Response | None:
-        """Refuse a caller without a valid key or, without users, from another machine; note any other."""
         headers: Headers = dict(scope["headers"])
         users, key = (await read_settings()).auth, key_of(headers)
         guess: Guess | None = None
@@ -141,7 +138,7 @@ class Entrance:
         except Auth.exceptions.HTTPException as refused:
             if guess and refused.status_code == 401:
                 self._wrong.count(guess)
-            return _answer(refused.status_code, Forbidden(refused.detail), scope["path"])
+            return _answer(refused.status_code, Forbidden(refused.detail), path)
         return None
 
 

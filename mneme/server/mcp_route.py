@@ -44,7 +44,7 @@ def mcp_route(opened: Mapping[type[Operations], Opened]) -> tuple[StreamableHTTP
     return manager, Route(MCP_PATH, _Posted(StreamableHTTPASGIApp(manager)))
 
 
-class _Posted:
+class _Posted:  # a class: Starlette would call a plain function with a request
     """Pass on POST alone: without sessions there is no stream to read with GET, and nothing to delete."""
 
     def __init__(self, app: ASGIApp) -> None:

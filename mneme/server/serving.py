@@ -53,13 +53,21 @@ async def serve(host: str, port: int, idle_minutes: float, ready: Ready) -> None
     await asyncio.to_thread(roles)  # likewise
     if settings().auth is None and not is_loopback(listening.getsockname()[0]):
         log.warning(FOR_STRANGERS)
-    url = f"http://{_here(host)}:{listening.getsockname()[1]}"
+    # A server that listens at every address is reached here by this one.
+    here = "127.0.0.1" if host in ("", "0.0.0.0", "::") else host  # noqa: S104  (it is compared, not bound)
+    url = f"http://{here}:{listening.getsockname()[1]}"
     used = _Used()
     app = api_of(ServerState(), _agents.remember, lambda ledger: _serving(ledger, url))
     for path in ("/ok", "/info"):  # before the route that refuses all else
         app.router.routes.insert(0, Route(path, _is_there))
     server = uvicorn.Server(uvicorn.Config(used.around(app), log_level="warning", access_log=False))
-    beside = [used.stop_when_idle(server, idle_minutes), _tell(server, ready, url)]
+
+    async def tell() -> None:
+        while not server.started:  # uvicorn has no event for it
+            await asyncio.sleep(START_POLL_SECONDS)
+        await ready(url)
+
+    beside = [used.stop_when_idle(server, idle_minutes), tell()]
     tasks = [asyncio.create_task(each) for each in beside]
     try:
         await server.serve([listening])
@@ -76,12 +84,6 @@ async def _is_there(_: Request) -> Response:
     return JSONResponse({"ok": True, "flags": {"assistants": False}})
 
 
-async def _tell(server: uvicorn.Server, ready: Ready, url: str) -> None:
-    while not server.started:  # uvicorn has no event for it
-        await asyncio.sleep(START_POLL_SECONDS)
-    await ready(url)
-
-
 def _listening(host: str, port: int) -> socket.socket:
     try:
         socket.getaddrinfo(host or None, port)  # `create_server` gives an unknown host no error of its own
@@ -92,11 +94,6 @@ def _listening(host: str, port: int) -> socket.socket:
     except OSError as error:
         hint = f"Choose another: --port {port % 65535 + 1}"
         raise MnemeError(f"Port {port} cannot be used: {os.strerror(error.errno or 0)}.", hint) from error
-
-
-def _here(host: str) -> str:
-    """Return the host by which this machine reaches a server that listens at this address."""
-    return "127.0.0.1" if host in ("", "0.0.0.0", "::") else host  # noqa: S104  (it is compared, not bound)
 
 
 @asynccontextmanager

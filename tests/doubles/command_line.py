@@ -4,6 +4,7 @@ So a test meets a whole process, from its environment to its exit status, withou
 which take most of a short command's time. What is about starting, or is killed, runs `python -m mneme`.
 """
 
+import asyncio
 import atexit
 import fcntl
 import multiprocessing
@@ -11,11 +12,11 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import chdir
 from multiprocessing.forkserver import ensure_running
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 Done = subprocess.CompletedProcess[str]
 Run = Callable[..., Done]
@@ -130,3 +131,14 @@ def failed(done: Done, *words: str) -> None:
     assert "Traceback" not in done.stderr
     for word in words:
         assert word in done.stderr
+
+
+async def chat(
+    environment: Mapping[str, str], *words: str
+) -> tuple[asyncio.subprocess.Process, asyncio.StreamWriter, asyncio.StreamReader]:
+    """Start a chat; return its process, what it reads and what it prints."""
+    command = (sys.executable, "-m", "mneme", "chat", *words)
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(*command, env=environment, **pipes)
+    assert process.stdin is not None and process.stdout is not None
+    return process, process.stdin, process.stdout

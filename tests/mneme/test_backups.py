@@ -174,6 +174,7 @@ def test_the_command_line_verifies_repairs_backs_up_and_restores(tmp_path: Path)
     assert "rows of heads are missing" in json.loads(done.stdout)["problems"][0]
     assert run_mneme(["repair"], home).returncode == 0
     assert run_mneme(["restore", str(tmp_path / "file")], other).returncode == 0
+    assert f"restored from {tmp_path / 'file'}, of 20" in run_mneme(["verify"], other).stdout
     for each in (home, other):
         assert "Austin" in run_mneme(["memories", "list"], each).stdout
 

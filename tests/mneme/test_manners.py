@@ -7,7 +7,6 @@ import pty
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -21,7 +20,7 @@ from mneme.models.ollama import catalogue
 from mneme.prompts.chat.chatbot import reply
 from mneme.prompts.chat.memory_agent.comparing import compare_memories
 from mneme.prompts.chat.memory_agent.reading import read_message
-from tests.doubles.command_line import Done, Run, Running, failed, run_mneme
+from tests.doubles.command_line import Done, Run, Running, chat, failed, run_mneme
 from tests.doubles.langgraph_server import Server, serving
 from tests.doubles.ollama import OllamaDouble, Reply, by_rules
 from tests.doubles.quiet import quiet
@@ -310,17 +309,6 @@ async def test_what_is_forgotten_in_a_chat_is_waited_for_no_more(
     said, complaints = await asyncio.wait_for(chatting.communicate(forget), 60)
     assert not complaints and chatting.returncode == 0
     assert b"chess" not in said and b'"asked"' in said.splitlines()[-1]
-
-
-async def chat(
-    environment: Mapping[str, str], *words: str
-) -> tuple[asyncio.subprocess.Process, asyncio.StreamWriter, asyncio.StreamReader]:
-    """Start a chat; return its process, what it reads and what it prints."""
-    command = (sys.executable, "-m", "mneme", "chat", *words)
-    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    process = await asyncio.create_subprocess_exec(*command, env=environment, **pipes)
-    assert process.stdin is not None and process.stdout is not None
-    return process, process.stdin, process.stdout
 
 
 async def something(found: list[Any]) -> bool:

@@ -1,5 +1,6 @@
 """Processes beside one another on one home: nobody waits for another, whatever it does."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -16,8 +17,10 @@ import pytest
 from mneme.client.home import LANGGRAPH_SERVER, Announcement, opened
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger
-from tests.doubles.command_line import run_mneme
+from tests.doubles.command_line import chat, run_mneme
+from tests.doubles.ollama import OllamaDouble, Reply
 from tests.doubles.quiet import quiet
+from tests.doubles.waiting import eventually
 
 LIST = ("memories", "list")
 SEARCH = ["memories", "search", "tea"]
@@ -113,3 +116,24 @@ async def test_a_server_that_is_there_is_asked(place: Path) -> None:
             assert isinstance(found, httpx.AsyncClient) and str(found.base_url).rstrip("/") == url
     async with opened() as found:
         assert isinstance(found, Ledger), "its process is gone"
+
+
+async def test_a_second_chat_on_a_thread_answers_only_what_a_killed_one_left(tmp_path: Path) -> None:
+    with OllamaDouble(brain=lambda _: Reply(seconds=3600)) as double:
+        environment = quiet(tmp_path / "home", MNEME_OLLAMA_URL=double.url)
+        first, typed, _ = await chat(
+            environment, "--chatbot", "ollama:llama3.1:8b", "--memory-agent", "rules"
+        )
+
+        async def asked() -> bool:
+            return bool(double.chats)
+
+        typed.write(b"I live in Ulm.\n")
+        await eventually(asked)
+        second, _, _ = await chat(environment, "--agents", "rules")
+        assert second.stderr is not None
+        assert b"this one waits" in await asyncio.wait_for(second.stderr.readline(), 60)
+        first.kill()
+        await first.communicate()
+        said, _ = await asyncio.wait_for(second.communicate(b"I have a cat.\n"), 60)
+    assert said.count(b"answering your last message: I live in Ulm.") == 1 and said.count(b"Noted.") == 2

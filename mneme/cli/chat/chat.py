@@ -124,7 +124,10 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
         await self.connect()
         console.print(f"[dim]{HELP}[/]")
         try:
-            steps, spoken = await self._left()
+            conversation = await self.session.conversation(self._thread)
+            async with self.session.turn(conversation):  # one that another chat is in is not left
+                steps, spoken = await self._left()
+            steps = () if await self.session.status(conversation) == "busy" else steps
             said = [message.text for message in spoken if message.type == "human"]
             if steps and said:
                 about = f"[dim]answering your last message:[/] {escape(shorten(said[-1], 80))}"
@@ -201,7 +204,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
     async def _report(self, wait: bool) -> None:
         """Print what the memory agent did with each message; with `wait`, wait for the last one."""
         find = self.outcome if wait else self.session.inbox.outcome
-        for message_id in list(self._unreported):  # a copy: what is reported leaves the list
+        for message_id in list(self._unreported):
             outcome = await find(message_id)
             if outcome is None and not wait:
                 continue
@@ -244,10 +247,11 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
             # looked up each time: the conversation may have been deleted meanwhile, and has a new thread then
             config = await self.session.conversation(self._thread)
             run = GraphRun(self.session.flows, "chatbot", given, config, self._context, REPLY)
-            async for piece, is_anew in run.pieces():
-                self.reply = piece if is_anew else self.reply + piece
-                shown = f"{WITHDRAWN_NOTE}{piece}" if is_anew else piece  # a terminal takes nothing back
-                console.print(escape(shown), end="", soft_wrap=True)
+            async with self.session.turn(config):
+                async for piece, is_anew in run.pieces():
+                    self.reply = piece if is_anew else self.reply + piece
+                    shown = f"{WITHDRAWN_NOTE}{piece}" if is_anew else piece  # a terminal takes nothing back
+                    console.print(escape(shown), end="", soft_wrap=True)
             asked = run.values.get("asked", NOTHING)  # an older version's turn has none
             self.asked = sum_counts(self.asked, asked)
         except BadAnswer:  # the run has no values, so what it asked is counted here
@@ -281,7 +285,11 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
             raise failure
         session, seconds = self.session, OUTCOME_POLL_SECONDS
         while letter := await session.letter(message_id):
-            if not session.is_served or letter["error"] or await session.is_broken():
+            if (
+                not session.is_served
+                or letter["error"]
+                or await session.status(await session.background()) == "error"
+            ):
                 return None
             if (await self._left())[0]:  # the turn failed, so the server never begins
                 return None
