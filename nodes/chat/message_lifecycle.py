@@ -167,7 +167,7 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
             subject = judged.memory.key if judged and node != "discard" else str(decision.candidate)
             grouped[node, subject].append((decision, judged))
     said = {"message_id": state.get("told_in") or state["message_id"], "time": state.get("time", "")}
-    sends, inserted = list[Send](), list[Task]()
+    sends, inserted = list[Send](), list[Update]()
     for (operation, _), decided in grouped.items():
         new = []
         for each in [state["candidates"][of.candidate] for of, _ in decided if of.candidate >= 0]:
@@ -180,7 +180,7 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
             change=change_of(state, " ".join(each.rationale for each, _ in decided)),
             new=new,
             judged=[judged for _, judged in decided if judged],
-        )
+        ).model_dump(mode="json")  # a parent graph's own checkpointer knows plain values alone
         if operation == "insert_memory":
             inserted.append(task)
         else:
