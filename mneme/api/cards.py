@@ -135,9 +135,8 @@ class Cards(Operations):
             raise BadInput("The claim is empty.", "Say what was learned.")
         lesson = Lesson(claim=claim, rationale=rationale, scope=scope, rules=[*rules], tags=[*tags])
         care = Care(owner=owner, expires_at=expires_at, valid_for=valid_for)
-        return await self._cards.propose(
-            lesson, change=self._change(reason, "proposed, not tested"), care=care
-        )
+        change = self._change(reason, "proposed, not tested")
+        return await self._cards.propose(lesson, change=change, care=care)
 
     @reads("cards/{card_id}")
     async def get(self, card_id: CardId) -> Card:

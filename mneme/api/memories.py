@@ -132,7 +132,7 @@ class Memories(Operations):
             raise BadInput("No message is the user's.", 'Give one with the role "user".')
         await self._inbox.must_have_room(self._owner, batch)
         for message in batch:
-            await self._inbox.add(self._owner, message)
+            await self._inbox.add(self._owner, message)  # one by one: they are read in this order
         ids, inbox, how = [each["message_id"] for each in batch], self._inbox, self._remembering
         return await remember_messages(inbox, self._owner, ids, how, memory_agent, seconds)
 

@@ -76,7 +76,7 @@ class Api(FastAPI):
         parts["Problem"] = Problem.model_json_schema()
         for path in described["paths"].values():
             if "get" in path:
-                path["get"]["responses"].pop("422", None)
+                path["get"]["responses"].pop("422", None)  # FastAPI's; a query that is not valid is 400 here
         for unused in ("HTTPValidationError", "ValidationError"):
             parts.pop(unused, None)
         return described
