@@ -350,7 +350,7 @@ class Cards(Operations):
         """Return the cards to review: flagged cards, disputes, and then provisional cards."""
         flagged = [ToReview(why="flagged", card=card) for card in await self._cards.records.flagged()]
         open_ = [each for each in await self._cards.disputes.list() if each.unresolved]
-        disputed = [await self._contested(each) for each in open_[:limit]]
+        disputed = [await self._contested(each) for each in open_[:limit]]  # each reads two records
         found = [*flagged, *disputed]
         left = limit - len(found)  # what is wrong comes before what is new
         waiting = await self._cards.records.list("provisional", limit=limit) if left > 0 else []

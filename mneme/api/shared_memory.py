@@ -342,7 +342,7 @@ class SharedMemory(Operations):
         list of memories to review. So is one that reads like a secret or an instruction to agents, under
         either policy. Earlier memories are not shared. Raises BadInput, Forbidden.
         """
-        check_name(team, "team")
+        check_name(team, "team")  # first: it becomes a part of a namespace
         kept = policies_of(self._ledger, self._owner)
         is_withdrawn = share == "never" and await kept.find(team)
         own = team if is_withdrawn else own_team(self._who, team)  # also where the right to write is gone
