@@ -106,7 +106,7 @@ _agents = MemoryAgents(_ledger)
 
 @asynccontextmanager
 async def _serving(ledger: Ledger, url: str) -> AsyncIterator[None]:
-    """Announce the server, and remember what an earlier process left; a stop leaves the rest to the next one."""
+    """Announce the server, and remember what an earlier process left; a stop leaves the rest to the next."""
 
     async def remember(user: str) -> None:
         with suppress(MnemeError):  # the inbox says why
