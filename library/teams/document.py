@@ -34,6 +34,7 @@ def schema(document: Document) -> Json:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": document.name,
         **_closed(fields | ratings | minutes, needed),
+        # Numbered as in the paper's PIPELINE_OVERVIEW.json: `Component 1`, `Component 2`, …
         "patternProperties": {f"^{document.item} [1-9][0-9]*$": item},
     }
 

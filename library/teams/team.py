@@ -63,6 +63,7 @@ class Delegated(Strict):
 class Document(Strict):
     """The team's product: a JSON file of some fields, numbered items and ratings; and prose."""
 
+    # No path: the file is written into a folder that the user names.
     name: str = Field(pattern=r"^[A-Za-z0-9_-]{1,60}\.json$", description="The name of its file.")
     by: str = Field(description="The role that writes it.")
     fields: dict[str, str] = Field({}, description="Single fields, each with what it is for.")

@@ -55,9 +55,7 @@ class Files:
 def _files(editor: Editor, project: Path | None) -> Files:
     """Return an editor's files, for one project or for all of a person's."""
     if editor == "claude-code":
-        own = os.environ.get(
-            "CLAUDE_CONFIG_DIR"
-        )  # with it, the servers' file is in the folder, not beside it
+        own = os.environ.get("CLAUDE_CONFIG_DIR")  # the servers' file is in this folder, else beside it
         home = Path(own) if own else Path.home() / ".claude"
         servers = home / ".claude.json" if own else Path.home() / ".claude.json"
         # the local file of a project is not committed: the hooks name paths of this machine

@@ -317,15 +317,8 @@ async def _called(
         absent = await absent_teams(place, given | owner, reads=reads)
         warn(absent if reads else ())
         result = await getattr(on, operation.name)(**given)
-        is_keyed = bool(
-            settings().key.get_secret_value()
-        )  # then the key says who calls, whatever --user says
-        if (
-            result == []
-            and hasattr(on, "users")
-            and not is_keyed
-            and whose not in (known := await on.users())
-        ):
+        is_keyless = not settings().key.get_secret_value()  # a key says who calls, whatever --user says
+        if result == [] and hasattr(on, "users") and is_keyless and whose not in (known := await on.users()):
             others = f"; of others: {', '.join(known)}" if known else ""
             console.print(f"Nothing is kept of {whose}{others}.")
     warn(() if reads else absent)

@@ -85,8 +85,8 @@ async def _responders() -> AsyncIterator[Finding]:
         return
     try:
         server = await survey(settings().ollama_url)
-    except MnemeError as error:
-        yield _found("Ollama", f"{error} `rules` answers instead.", error.hint)  # so Mneme can run: a warning
+    except MnemeError as error:  # a warning: rules can do the work
+        yield _found("Ollama", f"{error} `rules` answers instead.", error.hint)
         return
     yield _found("Ollama", f"{server.version} at {server.url}")
     loaded = {model.name: model for model in server.loaded}
@@ -218,9 +218,7 @@ async def _checkpoints() -> AsyncIterator[Finding]:
 
 async def _surroundings() -> AsyncIterator[Finding]:
     home = settings().home.absolute()
-    folder = next(
-        each for each in (home, *home.parents) if each.exists()
-    )  # before the first use it is absent
+    folder = next(each for each in (home, *home.parents) if each.exists())  # no home before the first use
     free = shutil.disk_usage(folder).free
     detail = f"{home} keeps memories, checkpoints and runs (MNEME_HOME); {free / 1024**3:.1f} GiB free"
     if not os.access(folder, os.W_OK):

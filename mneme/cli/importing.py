@@ -132,9 +132,7 @@ async def _imported(program: str, read: Read, given: dict[str, Any], by_agent: b
         since = datetime.fromisoformat(how.since).astimezone() if how.since else None
     except ValueError as error:
         raise BadInput(f"{how.since!r} is not a date.", "Write it like 2026-11-20.") from error
-    reading = read().chosen(
-        since, how.limit
-    )  # all of it is read before a model is asked: what it takes is said
+    reading = read().chosen(since, how.limit)  # all of it first: what the import takes is announced
     asked = "The memory agent asks a model up to four questions about each."
     _announce(program, reading, how, asked if by_agent else "They are written as they are.")
     if how.dry_run or not reading.items:

@@ -107,7 +107,7 @@ async def _play(flows: Workflows, problem: Problem, context: Context, run_id: st
     config = await flows.thread(f"pddl/{context['team']}/{task_id}", "pddl_team")
     _, left = await flows.left_at("pddl_team", config)
     say(f"\n[bold]{escape(problem.name)}[/] {escape(problem.goal)}")
-    # a thread with values is always resumed: one that was killed between two steps has no next step, either
+    # always resumed: a thread that was killed between two steps can look finished
     given = None if left else {"problem": problem.model_dump(), "task_id": task_id}
     # sync: a step that was printed is kept, and is not taken again after a kill
     run = GraphRun(flows, "pddl_team", given, config, context, durability="sync")

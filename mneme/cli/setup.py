@@ -81,7 +81,7 @@ async def setup(
         elif dry_run:
             say(f"Would: {step.what}")
         elif yes or await from_person(partial(typer.confirm, step.what, default=True)):
-            emit({"does": step.what})  # before it: a download takes minutes
+            emit({"does": step.what})  # said before: a download takes minutes
             await step.does()
     if not dry_run:
         say("Ready: `mneme chat` to talk, `mneme console` to look, `mneme doctor` to check.")

@@ -26,6 +26,8 @@ class Turn(Informed):
     )
 
 
+# "Never guess family ties": the paper's agent made "his sister Emily" of the user's sister (table 1, test 4).
+# "Trust the one told later": what may contradict is kept, too, until somebody settles it.
 reply = Prompt(
     name="reply",
     given=Turn,

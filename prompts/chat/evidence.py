@@ -25,12 +25,9 @@ SENTENCE_END = re.compile(
     r"|\s*\n\s*|(?<=[。！？])"
 )
 CLAUSE_END = re.compile(r"[.;!?。！？；](?:\s+|$)|(?<=[。！？；])|,\s+(?:and|but|und|y|et|e|ve|и)\s+")
-TYPING_ERRORS = 0.9
-"""Similarity from which a quote with typing errors is accepted; its numbers must be the same."""
-MAX_AROUND = 300
-"""Maximum characters of the sentences around a quote."""
-STEM = 4
-"""Number of first letters that are taken for what all forms of a word share."""
+TYPING_ERRORS = 0.9  # similarity from which a quote with such is accepted, if its numbers are the same
+MAX_AROUND = 300  # characters of the sentences around a quote
+STEM = 4  # first letters, which are taken for what all forms of a word share
 
 
 def folded(text: str) -> str:

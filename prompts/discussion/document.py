@@ -18,8 +18,7 @@ UNSAID, UNSHOWN = "not discussed", "left out for length"
 """Texts of a document for a point not discussed, and for one perhaps in turns not shown to the writer."""
 ENTRIES_LEFT_OUT = "(Further entries are left out.)"
 SHORTENED = "(Entries that end in … are shortened.)"
-MIN_ITEM_ROOM = 20
-"""Maximum items of a document, or twice the required number if that is more."""
+MIN_ITEM_ROOM = 20  # maximum items of a document, or twice the required number if that is more
 
 
 Prose = Annotated[str, Field(max_length=1_900)]  # a model's server can enforce at most 1,999

@@ -86,6 +86,7 @@ class Contribution(Raising):
     accept: bool = Field(description="ACCEPT: whether you accept the solution as it stands.")
 
 
+# Algorithm 1's context: the task, the agent's own memory, then the newest turns that fit.
 CONTEXT = """You are the $role: $duties
 
 Task:
@@ -285,8 +286,7 @@ def fits_the_room(given: Speaking, answer: Any) -> None:
         raise ValueError(f"The message has {len(answer.message)} characters; {given.room} are the most.")
 
 
-ROOM_TO_SPARE = 1.25
-"""Maximum ratio of a turn's length to its limit before it is refused: models count characters badly."""
+ROOM_TO_SPARE = 1.25  # of a turn's length to its limit before it is refused: models count characters badly
 MAX_BOUNDED_CHARS = 1_999
 """The longest text that a model's server can limit; a summary of all proposals may need more."""
 

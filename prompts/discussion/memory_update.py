@@ -110,7 +110,7 @@ def update_memory_by(template: Mapping[str, Any]) -> Prompt[Remembering, Updated
     return _by(json.dumps(template))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)  # by its text, since a template cannot be hashed
 def _by(template: str) -> Prompt[Remembering, Updated]:
     fields: dict[str, Any] = {"memory": (memory_type(template), ...)}
     return replace(update_memory, answer=create_model("Updated", __base__=Updated, **fields))

@@ -29,7 +29,7 @@ class Expert(BaseModel):
     """One expert of a team."""
 
     duties: str = Field(max_length=600, description="Expertise and objectives in this task.")
-    title: str = Field(max_length=60)
+    title: str = Field(max_length=60)  # after what it is for, as all names here
 
 
 class Part(BaseModel):
@@ -80,6 +80,7 @@ prose (report): what somebody needs who acts by it. Its name is in capitals and 
             led=False,
             fields=[Part(purpose="Which slope it stands on", name="Site")],
             item_fields=[Part(purpose="What it is made of", name="material")],
+            # Of the hut: "How hard it is to build …" was refused as copied in answers that meant just that.
             ratings=[Part(purpose="How hard the hut is to build in the gale", name="Building difficulty")],
             report=[Part(purpose="The mountain hut in a few sentences", name="summary")],
             criteria=["warmth", "safety in the gale"],

@@ -15,8 +15,7 @@ from pydantic import BaseModel, Field
 from mneme.prompts.household.household import View
 from mneme.prompts.prompt import PLAIN, Prompt, Reason, one_of
 
-MAX_SPEECH_CHARS = 500
-"""Characters after which the world cuts a message."""
+MAX_SPEECH_CHARS = 500  # after which the world cuts a message
 
 
 class Situation(View):
@@ -85,6 +84,7 @@ $dialogue""",
 )
 
 
+# One option is the drafted message: whether it is worth a step is decided beside the actions, as published.
 choose_action = Prompt(
     name="choose_action",
     given=Planning,

@@ -120,8 +120,7 @@ class CrossContext(Knowledge, Informed):
     members: Annotated[list[Report], PLAIN]
 
 
-MAX_WISH_CHARS = 300
-"""Maximum characters of the quote of a wish that forbids the task."""
+MAX_WISH_CHARS = 300  # of the quote of a wish that forbids the task
 
 
 class Allocation(BaseModel):
@@ -137,6 +136,8 @@ class Allocation(BaseModel):
     choices: dict[str, int] = Field(description="Each member's name, and the number of one of its options.")
 
 
+# Closed containers "stand among what a member may do", since synopses list none. A repeated proposal is kept
+# or answered, since an overruled member is told the reason.
 allocate_actions = Prompt(
     name="allocate_actions",
     given=CrossContext,
@@ -183,7 +184,7 @@ def an_option_for_each_member(given: CrossContext) -> Schemas:
 
 @allocate_actions.check
 def nothing_is_done_twice(given: CrossContext, answer: Allocation) -> None:
-    """Refuse two members that go for the same thing, container or room."""
+    """Refuse two members that go for the same thing, container or room (§3.2)."""
     options = {report.worker.name: report.options for report in given.members}
     claims: dict[int, str] = {}
     for name, number in answer.choices.items():

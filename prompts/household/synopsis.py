@@ -13,13 +13,13 @@ from mneme.prompts.household.household import HOUSEHOLD_IS_DATA, Container, Item
 from mneme.prompts.prompt import Prompt, Schemas, one_of, some_of
 
 NAMED_THING = re.compile(r"<([^<>]+)> ?\((\d+)\)")
+# Patterns of English that refuse, since the record tells for certain what nobody opened; in doubt they pass.
 SAYS_EMPTY = re.compile(
     r"\b(?:is|was|are|were) (?:\w+ )?empty\b|\b(?:had|has|found|contain(?:s|ed)) nothing\b"
     r"|\bnothing (?:\w+ )?in(?:side)?\b"
 )
 UNCERTAIN = re.compile(r"\b(?:whether|if|not known|unknown|may|might|unchecked)\b")
-NARRATIVE = 1500
-"""Maximum characters of a synopsis's narrative."""
+NARRATIVE = 1500  # characters at most: up to four synopses stand in each later prompt
 
 
 class Found(BaseModel):

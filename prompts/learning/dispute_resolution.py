@@ -120,6 +120,7 @@ def recommendations_are_whole(given: Contest, answer: Recommendation) -> None:
     """Refuse a merge without rules, and a new card without its rule."""
     if answer.recommendation == "merge" and (len(answer.rules) < 2 or not answer.claim.strip()):
         raise ValueError("A merge needs a claim and at least two conditional rules.")
+    # Else a merged card would say two things for one condition.
     if len({" ".join(each.condition.casefold().split()) for each in answer.rules}) < len(answer.rules):
         raise ValueError("Two rules have the same condition: give each its own.")
     if answer.recommendation == "deprecate_old" and not (answer.claim.strip() and answer.rules):
@@ -133,6 +134,7 @@ class CarriedApproach(Setting):
     pattern: str
 
 
+# "Whether you think that it is right or not": both sides are measured, and the measurement decides (§5).
 carry_out = Prompt(
     name="carry_out",
     given=CarriedApproach,

@@ -61,6 +61,7 @@ choose_action = Prompt(
 )
 
 
+# The harness asks another agent where the solver's new action equals its last two.
 choose_otherwise = Prompt(
     name="choose_otherwise",
     given=Repetition,

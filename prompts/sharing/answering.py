@@ -17,6 +17,7 @@ class AskedQuestion(Informed):
     scored_by: Criteria = Field(Criteria([]), description="What the answer will be scored by.")
 
 
+# "Never copy an example": an answer that repeats what it was shown is not stored.
 answer = Prompt(
     name="answer",
     given=AskedQuestion,

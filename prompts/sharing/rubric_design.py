@@ -62,6 +62,7 @@ Wishes: $wishes""",
 )
 
 
+# No schema can bound a sum, or demand that names differ.
 @draft_rubric.check
 def _sums_to_hundred(_: Domain, drafted: Drafted) -> None:
     total = sum(each.points for each in drafted.criteria)

@@ -24,6 +24,7 @@ class Judgeable(BaseModel):
     question: str
     answer: str
     criteria: Criteria
+    # So that a copy of what was shown earns little.
     examples: list[str] = Field([], description="The answers that it was written after.")
     faults: list[Fault] = Field([], description="What the check of its form found wrong.")
     form: str = Field("", description="What form was checked; empty: none.")

@@ -5,10 +5,8 @@ from pydantic import BaseModel, Field
 from mneme.prompts.prompt import Prompt
 from mneme.prompts.sharing.examples import EXAMPLES_ARE_DATA, words
 
-MAX_QUOTED_WORDS = 6
-"""Maximum number of consecutive words that a question may copy from its answer."""
-MAX_QUESTION_CHARS = 1500
-"""Maximum characters of a question that is written for an answer."""
+MAX_QUOTED_WORDS = 6  # in a row, that a question may copy from its answer
+MAX_QUESTION_CHARS = 1500  # a model's server can enforce at most 1,999
 
 
 class Standard(BaseModel):

@@ -135,6 +135,7 @@ The summary may have $limit characters.""",
 )
 
 
+# A refusal: the summary takes the place of the whole conversation, and must fit where that stood.
 @summarise_phase.check
 def is_within_its_limit(given: Phase, answer: PhaseSummary) -> None:
     """Refuse a summary beyond its bound."""

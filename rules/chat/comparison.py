@@ -201,20 +201,20 @@ def _differ(fact: str, memory: str) -> bool:
     shared = said & known
     if SHARED_WORD_RATIO * len(shared) < min(len(said), len(known)):
         shared = set()  # one word of many is of no thing that both are about
-    heads = [
-        each[: found.start()] if (found := IS.search(each)) else opening(each)[0] for each in (fact, memory)
+    subjects = [opening(each)[0] for each in (fact, memory)]
+    verbs = [IS.search(each) for each in (fact, memory)]
+    labels = [
+        NUMBER.findall(each.string[: each.start()] if each else subjects[at]) for at, each in enumerate(verbs)
     ]
-    labels = [NUMBER.findall(each) for each in heads]
     if all(labels) and labels[0] != labels[1]:
         return False  # `locker 1 is …` and `locker 2 is …` are two things
-    if opening(fact)[0] != opening(memory)[0]:
-        subjects = [stems(opening(each)[0]) for each in (fact, memory)]
-        if all(subjects):  # of two others, what the one does says nothing of the other
-            shared &= subjects[0] | subjects[1]
+    if subjects[0] != subjects[1]:
+        if all(map(stems, subjects)):  # of two others, what the one does says nothing of the other
+            shared &= stems(" ".join(subjects))
         return CHANGED.search(fact) is not None and any(len(each) > 3 for each in shared)
     if any(re.search(rf"\b(?:is|are) {re.escape(wrong)}", memory) for wrong, _ in _restated(fact, memory)):
         return True  # one thing is called by two names, or has two numbers
-    shared -= stems(opening(fact)[0])
+    shared -= stems(subjects[0])
     of_one_topic = any(said & stems(topic) and known & stems(topic) for topic in TOPICS)
     if bool(CHANGED.search(fact)) != bool(CHANGED.search(memory)) and (shared or of_one_topic):
         return True
@@ -227,10 +227,8 @@ def opening(sentence: str) -> tuple[str, str]:
     own = re.sub(r"(?i)^the user['’]s", "my", BE.sub(" is", sentence.strip()))
     own = re.sub(r"(?i)^i['’]\w+|^the user\b(?!['’])", "I", own)
     first = str(SUBJECT.findall(own)[0])
-    after = words(
-        re.sub(r"^, [^,]*,", "", own[len(first) :])
-    )  # not what else it is: `My sister Ana, a baker, …`
-    return first.casefold(), next((each for each in after if each not in UNTYING), "")
+    after = re.sub(r"^, [^,]*,", "", own[len(first) :])  # not what else it is: `My sister Ana, a baker, …`
+    return first.casefold(), next((each for each in words(after) if each not in UNTYING), "")
 
 
 def stems(text: str) -> set[str]:

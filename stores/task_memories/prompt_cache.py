@@ -47,5 +47,5 @@ class PromptCache:
 
 
 def _key(prompt: str) -> str:
-    words = " ".join(unicodedata.normalize("NFC", prompt).split())
+    words = " ".join(unicodedata.normalize("NFC", prompt).split())  # é is one character or two
     return hashlib.sha256(words.encode()).hexdigest()

@@ -93,7 +93,7 @@ class Trials(Shelf[TrialRecord, TrialRecord]):
 
     async def insights(self) -> list[Insight]:
         """Return the insights in use, best first; of equals, the older first."""
-        return sorted(await self._insights.all(), key=lambda each: -each.score)
+        return sorted(await self._insights.all(), key=lambda each: -each.score)  # equals stay by age
 
     async def clusters(self) -> list[list[Insight]]:
         """Return the insights that belong together, where more than one does.

@@ -292,6 +292,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         """Erase a memory and every text in this user's inbox that it came from. Raises NotFound."""
         history = await self.ledger.history(self.namespace, key)
         traces = await InboxTraces(self.ledger, self.user).find(origins_of(history))
+        # Answers that are kept for repeated requests may have the memory's text.
         answers = await KeptAnswers(self.ledger, user_namespace(self.user)).without_texts()
         mark, *_ = await self.ledger.forget_records(
             [history[-1], *traces.gone],
@@ -349,5 +350,5 @@ def standing(history: Sequence[Version]) -> list[Version]:
         if version.change.undoes is None:
             stack.append(version)
         else:
-            stack.pop()
+            stack.pop()  # an undo takes back the latest change that stands
     return stack

@@ -253,7 +253,7 @@ class OwnMemories(UserMemories):
         policies = [each for each in readable(kept.kind.read, await kept.heads()) if each.share != "never"]
         if not policies:
             return await super()._written(write)
-        for left in reversed(range(WRITE_TRIES)):
+        for left in reversed(range(WRITE_TRIES)):  # tries that are left after this one
             writes = await self._with_shares(write, policies)
             try:
                 made = MemoryRecord.of((await self.ledger.write(writes))[0])

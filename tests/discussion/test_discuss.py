@@ -329,7 +329,7 @@ def test_a_team_is_designed_for_its_task(
         (["x", "--max-turns", "-1"], "--max-turns"),
         (["x", "--context-tokens", "-5"], "--context-tokens"),
         (["x", "--as", "documentation", "--agents", "rules"], "never has the floor"),
-        (["x", "--experts", "nope"], "is called 'nope'"),
+        (["x", "--experts", "nope"], "is called 'nope'. --experts: one of data_pipeline"),
         (["x", "--team", "design_review"], "--experts"),
         (["x", "--as", "nobody"], "no role 'nobody'"),
         (["x", "--agents", "solver="], "ROLE=MODEL"),

@@ -43,7 +43,7 @@ def check(answer: str) -> Faults:
     ]
     if uneven:
         return uneven
-    broken = min(
+    broken = min(  # one reading for the whole poem: it may not mix them
         (_tones([reading(line) for line in lines], lines) for reading in (tones, old_tones)), key=len
     )
     couplets = [
@@ -70,7 +70,7 @@ def old_tones(line: str) -> str:
 def rhyme_group(line: str) -> str:
     """Return the group of 中华新韵 to which a line's last character belongs."""
     syllable = pinyin(line, style=Style.NORMAL)[-1][0]
-    if APICAL.fullmatch(syllable):
+    if APICAL.fullmatch(syllable):  # their i is another vowel, with a rhyme of its own
         return RHYME_GROUP["-i"]
     final = pinyin(line, style=Style.FINALS, strict=True)[-1][0].replace("ü", "v")
     return RHYME_GROUP.get(final, final)
@@ -97,6 +97,7 @@ def _rhymes(lines: Sequence[str]) -> Faults:
         for number, line in evens.items()
         if rhyme_group(line) != group
     ]
+    # The first line may rhyme, and must where it ends level.
     if old_tones(lines[0])[-1] == LEVEL and rhyme_group(lines[0]) != group:
         faults.append(("line 1", f"{lines[0][-1]} is level but does not rhyme"))
     said = [line[-1] for line in evens.values()]

@@ -204,7 +204,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
     async def _report(self, wait: bool) -> None:
         """Print what the memory agent did with each message; with `wait`, wait for the last one."""
         find = self.outcome if wait else self.session.inbox.outcome
-        for message_id in list(self._unreported):  # a copy: what is reported leaves the list
+        for message_id in list(self._unreported):
             outcome = await find(message_id)
             if outcome is None and not wait:
                 continue

@@ -26,7 +26,7 @@ from mneme.cli.discussion.show import WAITING_STATUS, print_end, print_step, wri
 from mneme.cli.options import by_role
 from mneme.cli.show import console, emit, errors, from_person, print_code, prints_json, read_file, say
 from mneme.client.workflows import GraphRun, Workflows, open_workflows
-from mneme.core.errors import BadAnswer, BadInput, ModelUnavailable, NotFound
+from mneme.core.errors import BadAnswer, BadInput, MnemeError, ModelUnavailable, NotFound
 from mneme.library.teams.team import load_team, shipped
 from mneme.nodes.discussion.context import DiscussionContext
 from mneme.stores.discussions.discussions import check_id
@@ -106,7 +106,7 @@ async def _discuss(
         error.hint = f"{error.hint} What was said is kept: `{goes_on}` goes on.".strip()
         raise
     except CancelledError:  # Ctrl-C
-        with suppress(NotFound):  # before its first step a discussion is not kept
+        with suppress(MnemeError):  # not kept before its first step; or the server has gone, too
             await done.get(known)
             say(f"\nStopped. What was said is kept: `{escape(goes_on)}` goes on.", errors)
         raise

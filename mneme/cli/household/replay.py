@@ -88,7 +88,7 @@ def _draw(found: Sequence[Run], step: int, png: Path | None, gif: Path | None) -
             raise BadInput(
                 f"--{suffix[1:]}: there is no folder {file.parent}.", "Create it, or choose another."
             )
-    films = [_film(run) for run in found]  # after the names: eyes render each frame anew, which takes long
+    films = [_film(run) for run in found]
     if png is not None:
         draw_step(films, step, png)
     if gif is not None:

@@ -147,11 +147,12 @@ async def grow(
     await show_notice(context["answerer"], context["scorer"], context["grader"])
     async with open_team(Pools, context["team"], *GROWTH_GRAPHS) as session:
         await check_rubric(session.on, domain, context)
-        config = await session.thread("interactive_learning", name or uuid4().hex, domain)
+        name = name or uuid4().hex[:8]
+        config = await session.thread("interactive_learning", name, domain)
         left, _ = await session.flows.left_at("interactive_learning", config)
         given = None if left else {"domain": domain, "standards": standards}
-        if left:
-            console.print(f"[dim]continuing the run {escape(name)}[/]")
+        begun = f"continuing the run {name}" if left else f"run {name}"
+        console.print(f"{begun}; after a kill, --id {name} continues it", style="dim", markup=False)
         training = Training(session, context | {"agent": own_texts()})
         run = GraphRun(session.flows, "interactive_learning", given, config, context)
         try:

@@ -9,8 +9,7 @@ from mneme.prompts.chat.evidence import left_out, located
 from mneme.prompts.chat.memory_agent.reading import MAX_MEMORY_CHARS
 from mneme.prompts.prompt import Line, Prompt, Reason, one_of
 
-MAX_JUDGEMENTS = 24
-"""Maximum number of relations in one answer."""
+MAX_JUDGEMENTS = 24  # relations in one answer
 PERIOD = re.compile(r" \((from|until) [\d-]+(, until [\d-]+)?\)$")
 """Validity period of a memory, which follows its text: leaving it out of an update loses nothing."""
 # The paper's conflict is a change, now or later, or a correction; each is carried out in another way.

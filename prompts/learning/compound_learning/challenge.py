@@ -138,7 +138,7 @@ def can_be_objected(given: Review) -> Schemas:
     return {
         # A command checks files, where there is a world that runs it.
         "hidden_check": {"maxLength": MAX_CHECK_CHARS if given.trial and "files" in given.parts else 0},
-        "objections": {"maxItems": 6},
+        "objections": {"maxItems": 6},  # a small model fills a list to its end
         "objections[].kind": {"enum": kinds},
         "objections[].card": one_of({NONE, *range(len(given.cards))}),
         "objections[].pitfall": one_of({NONE, *range(len(given.pitfalls))}),

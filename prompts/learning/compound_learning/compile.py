@@ -77,6 +77,7 @@ class Findings(BaseModel):
     findings: list[Finding] = Field([], max_length=MAX_ANSWER_ITEMS)
 
 
+# "It never tells agents how to behave": a card that does is taken for poisoned, flagged and set aside.
 compile_lessons = Prompt(
     name="compile_lessons",
     given=Experience,
@@ -159,7 +160,7 @@ def can_be_found(given: Experience) -> Schemas:
     # A conflict with a verified card opens a dispute and never overwrites the card (§3, step 5).
     events += ["dispute"] if any(card.status in DISPUTABLE for card in given.used) else []
     return {
-        "findings": {"maxItems": len(given.used) + 2},
+        "findings": {"maxItems": len(given.used) + 2},  # one for each used card, and two lessons
         "findings[].card": one_of({NONE, *range(len(given.used))}),
         "findings[].event": {"enum": events},
     }

@@ -107,7 +107,7 @@ def can_be_resolved(given: Case) -> Schemas:
         **measured,
         **some_of("promote", range(0 if failed or given.open_blocking else len(given.cards))),
         "verify_new": {} if may_verify else {"enum": [False]},
-        "uncertainties": {"maxItems": 5},
+        "uncertainties": {"maxItems": 5},  # of a model; rules pass on all objections that are open
     }
 
 

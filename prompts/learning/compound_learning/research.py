@@ -90,6 +90,7 @@ class Assignment(Work):
     textbook: list[Advice] = Field([])
 
 
+# All examples are of a library, in which no task plays: a small model copies from them.
 draft_solution = Prompt(
     name="draft_solution",
     given=Assignment,

@@ -19,11 +19,9 @@ in plain words. How the solution itself is written, the task says; what it does 
 SOLUTION_TEXT = "The answer is the solution in words; statements, query, files and diff stay empty."
 NO_LANGUAGE = "There is no pattern language here: a pattern is an approach in plain words."
 NONE = -1
-MAX_ANSWER_ITEMS = 100
-"""Maximum items of any list in an answer, whoever answers; a model may give far fewer."""
+MAX_ANSWER_ITEMS = 100  # of any list in an answer, whoever answers; a model may give far fewer
 MAX_TEXT_CHARS = 1_900  # a model's server can enforce at most 1,999
-MAX_SQL_CHARS = 20_000
-"""Maximum characters of a statement, as in query tuning; a model's limit follows the given query."""
+MAX_SQL_CHARS = 20_000  # as in query tuning; a model's limit follows the given query
 MAX_CLAIM_CHARS = 1_000
 Sentence = Annotated[str, Field(max_length=300)]
 Pattern = Annotated[str, Field(max_length=500)]
