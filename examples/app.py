@@ -28,6 +28,7 @@ app = (
 async def main(words: str) -> None:
     """Say something to the app."""
     async with mneme.open("ann") as memory:
+        # The memory is context: a checkpointer would have to write what is in the state.
         done = await app.ainvoke({"messages": [("user", words)]}, context=memory)
     print(done["messages"][-1].text)
 

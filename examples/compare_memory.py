@@ -32,7 +32,7 @@ class RareWords(Memory):
         def rarity(line: str) -> float:
             return sum(1 / self.counts[word] for word in words(line) & asked)
 
-        return sorted(self.lines, key=rarity, reverse=True)
+        return sorted(self.lines, key=rarity, reverse=True)  # stable: of equals the newest stays first
 
 
 def words(text: str) -> set[str]:

@@ -22,7 +22,7 @@ def team(first: Any, criticise: Any, *last: Any) -> Workflow:
     builder.add_node(patch)
     builder.add_sequence([verify, decide, *last])
 
-    builder.add_edge(START, first.__name__)  # the caller adds its way on: the prompt cache may skip all steps
+    builder.add_edge(START, first.__name__)  # the caller adds its next edge: a cache may skip all steps
     builder.add_conditional_edges(criticise.__name__, needs_patch, ["patch", "verify"])
     # An unchanged draft would meet the same objections again.
     builder.add_conditional_edges("patch", is_patched, {True: criticise.__name__, False: "verify"})

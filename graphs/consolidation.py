@@ -15,7 +15,8 @@ builder.add_node(deploy.settle)
 
 builder.add_edge(START, "examine")
 builder.add_conditional_edges("examine", tune.is_due, ["gather", END])
-builder.add_conditional_edges("judge_tuned", tune.has_forgotten, ["deploy", "settle"])  # never served
+# A model that has forgotten is noted without being deployed.
+builder.add_conditional_edges("judge_tuned", tune.has_forgotten, ["deploy", "settle"])
 builder.add_conditional_edges("deploy", deploy.each_replay, ["replay", "settle"])
 builder.add_edge("replay", "settle")  # `settle` runs once, after all replays of the fan-out
 builder.add_edge("settle", END)

@@ -15,7 +15,8 @@ builder.add_sequence([dispute.escalate, dispute.ask_person, dispute.settle])
 
 builder.add_edge(START, "choose")
 builder.add_conditional_edges("choose", dispute.can_test, ["test", "recommend"])
-builder.add_conditional_edges("recommend", dispute.is_decided, ["settle", "choose", "escalate"])  # round 2
+# `choose` again: a second round on other tasks.
+builder.add_conditional_edges("recommend", dispute.is_decided, ["settle", "choose", "escalate"])
 builder.add_edge("settle", END)
 
 graph = builder.compile(name="dispute_resolution")

@@ -18,7 +18,7 @@ builder.add_node(learning.end)
 builder.add_edge(START, "take_in")
 builder.add_edge("take_in", "choose")
 builder.add_conditional_edges("choose", learning.each_standard, ["ask", "end"])
-builder.add_edge("ask", "pose")  # once, when all questions of the round have been found
+builder.add_edge("ask", "pose")  # runs once, after all questions of the fan-out
 builder.add_conditional_edges("pose", learning.each_exchange, ["exchange", "choose"])
 builder.add_edge("exchange", "choose")  # what was stored may be a standard answer of the next round
 builder.add_edge("end", END)

@@ -37,4 +37,4 @@ def answer(prompt: Prompt[Given, Answer], given: Given) -> Answer:
         import_module(f"mneme.rules.{prompt.room}")
     if key not in _RULES:
         raise BadInput(f"No rule answers {prompt.name}.", "Give a model: ollama:<model>.")
-    return cast(Answer, _RULES[key](given))
+    return cast(Answer, _RULES[key](given))  # `rule` takes only what has the prompt's types

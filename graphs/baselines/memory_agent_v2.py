@@ -12,7 +12,7 @@ builder.add_node(compose)
 
 builder.add_conditional_edges("message_router", lambda state: state["route"], ROUTES)
 builder.add_edge("find_similar", "upsert_router")
-builder.add_edge("upsert_router", "compose")  # written down last: the routers see the message as it is
+builder.add_edge("upsert_router", "compose")  # written down last: the routers see the raw message
 builder.add_conditional_edges("compose", each_decision, OPERATION_NODES)
 builder.add_edge("forget", "settle")  # these versions write nothing down beside a wish to forget
 

@@ -31,6 +31,7 @@ UNCHECKED = frozenset(("puzzle", "riddle", "pun", "study", "travel", "fitness"))
 class Agent(BaseModel, frozen=True, extra="forbid"):
     """One agent: its task, its questions and the form of its answers."""
 
+    # It names a file in the home folder, too: no path fits the pattern.
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$", description="Short name, as on the command line.")
     domain: str = Field(
         pattern=r"^[a-z][a-z0-9_]{0,39}$", description="The domain whose pool and rubric it uses."

@@ -25,7 +25,7 @@ SKELETON = 0.5
 
 
 class Strict(BaseModel, extra="forbid", frozen=True):
-    """A part of a team's file: what is misspelt is refused."""
+    """A part of a team's file; an unknown field is refused, since it may be misspelt."""
 
 
 class Role(Strict):
@@ -63,6 +63,7 @@ class Delegated(Strict):
 class Document(Strict):
     """The team's product: a JSON file of some fields, numbered items and ratings; and prose."""
 
+    # No path: the file is written into a folder that the user names.
     name: str = Field(pattern=r"^[A-Za-z0-9_-]{1,60}\.json$", description="The name of its file.")
     by: str = Field(description="The role that writes it.")
     fields: dict[str, str] = Field({}, description="Single fields, each with what it is for.")
@@ -110,7 +111,7 @@ class Team(Strict):
         return self.speakers.workers if isinstance(self.speakers, Delegated) else self.speakers.order
 
     def cramped(self, context_tokens: int) -> str:
-        """Return the first role whose memory would have no room within a context; nothing where all have."""
+        """Return the first role whose memory would have no room within a context; "" if all have."""
         room = SKELETON * CHARACTERS_PER_TOKEN * self.memory_within(context_tokens)
         return next((role.name for role in self.roles if size(empty(role.memory)) > room), "")
 

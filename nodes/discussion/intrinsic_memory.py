@@ -57,7 +57,6 @@ from mneme.prompts.discussion.intrinsic_memory import (
 from mneme.prompts.prompt import Prompt
 from mneme.stores.discussions.agent_memory import CarriedMemories
 from mneme.stores.discussions.discussions import Discussion, Ending, Raised, Turn, check_id
-from mneme.stores.discussions.issues import Issue
 from mneme.stores.ledger.records import Change
 
 PASSED_TURN = "(no usable reply)"
@@ -285,6 +284,8 @@ async def hear(state: State, runtime: DiscussionRuntime) -> Update:
     if said is None:
         window = await table.shown_to(role, state["turn"])
         issues = await table.unsettled(state["turn"])
+        is_agreed = not _outstanding(state, table) and all(issue.status != "open" for issue in issues)
+        may_finalize = is_agreed and part_of(table.team, role.name) == "delegate"
         question = {
             "role": role.title,
             "task": window.task,
@@ -293,20 +294,15 @@ async def hear(state: State, runtime: DiscussionRuntime) -> Update:
             "turns": window.turns,
             "outstanding": await table.outstanding(_outstanding(state, table), state["turn"]),
             "issues": {str(issue.number): str(issue) for issue in issues},
-            "may_finalize": _may_end(role, state, table, issues),
+            "may_finalize": may_finalize,
             **action("speak", f"Speak as the {role.title}.", PersonTurn(), ("edit",)),
         }
         spoken = ask_person(question, PersonTurn)
         # A client may send what the question does not allow; a person is not asked again for that.
-        spoken.finalize = spoken.finalize and _may_end(role, state, table, issues)
+        spoken.finalize = spoken.finalize and may_finalize
         spoken.answers = [each.number for each in issues if each.number in (spoken.answers or [])]
         said = await table.conversation.add(_by_person(spoken, role, window, state["turn"] + 1, table))
     return heard(said, state, runtime)
-
-
-def _may_end(role: Role, state: State, table: Table, issues: list[Issue]) -> bool:
-    is_agreed = not _outstanding(state, table) and all(issue.status != "open" for issue in issues)
-    return part_of(table.team, role.name) == "delegate" and is_agreed
 
 
 def _by_person(spoken: PersonTurn, role: Role, window: Window, number: int, table: Table) -> Turn:

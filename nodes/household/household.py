@@ -203,6 +203,7 @@ def _after(
 def _history(member: Member, plan: Plan, how: str, before: int) -> list[str]:
     """Add the result of a plan, and of an interrupted plan that it replaced."""
     history, begun = list(member["history"]), before
+    # Read from the state, since the run has counted its steps in `plan`, which may be the same plan.
     old = Plan.model_validate(member["plan"]) if member["plan"] else None
     if old is not None and old.steps:
         history = [entry for entry in history if not is_under_way(entry)]

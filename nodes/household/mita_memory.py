@@ -20,7 +20,6 @@ from mneme.nodes.household.household_state import (
     as_json,
     beliefs_of,
     episode_of,
-    plans_of,
     with_beliefs,
 )
 from mneme.nodes.household.mita_state import (
@@ -32,7 +31,7 @@ from mneme.nodes.household.mita_state import (
     together,
     wanted_in,
 )
-from mneme.nodes.household.views import in_lines, knowledge_of, progress_in_words, task_of, worker_of
+from mneme.nodes.household.views import in_lines, knowledge_of, progress_in_words, task_of, workers_of
 from mneme.prompts.household.synopsis import NAMED_THING, NARRATIVE, Passage, Synopsis, sentences
 from mneme.stores.episodes.episodic_memory import EpisodeRecord, EpisodicMemory, experience_of, furniture_of
 
@@ -55,11 +54,8 @@ MAX_NEW_ENTRIES = 2
 
 def passage_of(state: State, beliefs: Sequence[Beliefs], team: Beliefs) -> Passage:
     """Retrieve the joint actions and beliefs since the last synopsis, and record what changed."""
-    workers = [
-        worker_of(number, known, plan)
-        for number, (known, plan) in enumerate(zip(beliefs, plans_of(state), strict=True))
-    ]
-    knowledge, everything = knowledge_of(episode_of(state), team, workers), together(beliefs)
+    workers, everything = workers_of(state, beliefs), together(beliefs)
+    knowledge = knowledge_of(episode_of(state), team, workers)
     opened, last = {each for known in beliefs for each in known.checked}, state["last_step"]
     return Passage(
         task=task_of(knowledge),

@@ -48,6 +48,12 @@ def worker_of(number: int, beliefs: Beliefs, plan: Plan | None) -> Worker:
     )
 
 
+def workers_of(state: State, beliefs: Sequence[Beliefs]) -> list[Worker]:
+    """Describe all members, each from its own knowledge."""
+    plans = plans_of(state)
+    return [worker_of(n, known, plan) for n, (known, plan) in enumerate(zip(beliefs, plans, strict=True))]
+
+
 def knowledge_of(  # noqa: PLR0913  (what may be known beyond one's own beliefs, by its name)
     episode: Episode,
     beliefs: Beliefs,
@@ -332,10 +338,7 @@ def cross_context_of(
     state: State, runtime: HouseholdRuntime, beliefs: Sequence[Beliefs], team: Beliefs
 ) -> CrossContext:
     """Collect each member's proposal, belief and observation (eq. 3), with C, p and T."""
-    workers = [
-        worker_of(number, known, plan)
-        for number, (known, plan) in enumerate(zip(beliefs, plans_of(state), strict=True))
-    ]
+    workers = workers_of(state, beliefs)
     knowledge = _with_progress(state, team, workers)
     oldest, world = state["steps"] - runtime.context.window, world_of(state)
     return CrossContext(

@@ -71,6 +71,7 @@ class Given(TypedDict, total=False):
 def problem_given(state: Given) -> Problem:
     """Return the problem of the input: generated, or given whole. Raises BadInput."""
     given = read_input(Given, state)
+    # A thread keeps its last problem in the state, so a domain that is given now goes before it.
     if given["problem"] and not state.get("domain"):
         return whole_problem(given["problem"])
     return generate(given["domain"], given["seed"], given["size"])
@@ -142,7 +143,7 @@ async def recall(state: Given, runtime: PddlRuntime) -> Update:
     problem = await asyncio.to_thread(problem_given, state)
     world = await asyncio.to_thread(PddlWorld, problem)
     task = await asyncio.to_thread(task_of, problem)
-    trial = state.get("task_id") or uuid4().hex
+    trial = state.get("task_id") or uuid4().hex  # names the records that the memory keeps of the task
     memory = await _memory(runtime, trial)
     services = memory.services
     # Before any model is asked; later, a window that task and memory fill would show no turns.
@@ -191,6 +192,7 @@ async def solve(state: State, runtime: PddlRuntime) -> Update:
 
 async def act(state: State, runtime: PddlRuntime) -> Update:
     """Take the chosen action, and record the world's reply."""
+    # In threads, here and below, since compiling a problem blocks.
     world = await asyncio.to_thread(PddlWorld, whole_problem(state["problem"]), state["world"])
     observed = await asyncio.to_thread(world.step, state["chosen"]["action"])
     step = Step(
@@ -278,7 +280,7 @@ async def _memory(runtime: PddlRuntime, trial: str) -> TaskMemory:
     return open_memory(context.memory, services)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=1)  # needed at each step, and the same for all teams
 def _roles() -> dict[str, Role]:
     team = load_team(TEAM)
     known = [team.role(name) for name in (SOLVER, SECOND)]

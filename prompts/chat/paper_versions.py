@@ -170,6 +170,7 @@ def check_composed(given: Composing, answer: Candidates) -> None:
         check_candidate(given, memory, f"memories[{number}].")
 
 
+# One memory at a time, which is what made version 3 reliable with a small model (§4.1).
 check_conflict = Prompt(
     name="check_conflict",
     given=Pair,
@@ -225,6 +226,7 @@ def check_verdict(given: Pair, answer: Verdict) -> None:
         raise ValueError("outdated is not in the memory: copy the words of it that become false.")
 
 
+# All memories at once: the decision was still too large, and version 2 inserted each time (§4.1).
 route_upsert = Prompt(
     name="route_upsert",
     given=Upsert,
@@ -278,6 +280,7 @@ def check_upsert(given: Upsert, answer: UpsertRoute) -> None:
         check_index(answer.index, len(given.memories))
 
 
+# What to write is asked for afterwards, as in all versions of the paper (§3.1).
 choose_tools = Prompt(
     name="choose_tools",
     given=ToolGiven,

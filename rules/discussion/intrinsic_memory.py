@@ -65,6 +65,7 @@ def evaluate(given: Speaking) -> questions.Evaluation:
     missing = [item.name for item in demands(given) if item.name.lower() not in shown]
     gaps = [f"no {given.item.lower()} for {name}." for name in missing[:MAX_GAPS]]
     lines = [f"Gap: {each}" for each in gaps] or ["Nothing that was asked for is missing."]
+    # An issue of its own is answered once nobody finds that gap any more.
     mine = (number for number, issue in enumerate(given.issues) if f"by {given.role}" in issue)
     return questions.Evaluation(
         reasoning=f"{len(shown)} items, {len(missing)} gaps; whether they are good, rules cannot say.",

@@ -81,7 +81,7 @@ def _take_in(purposes: Purposes, kept: Kept, statement: str) -> Path:
         shared: float = len(words(said) & whole) / (1 + len(words(said))) ** 0.5
         return labelled + shared
 
-    path, said = max(purposes, key=fit), said[:MAX_ENTRY_CHARS]
+    path, said = max(purposes, key=fit), said[:MAX_ENTRY_CHARS]  # where nothing fits, the first slot
     others = [each for each in kept[path] if each != said and _subject(each) != (_subject(said) or None)]
     kept[path] = [*others, said][-(MAX_ENTRIES if isinstance(purposes[path], list) else 1) :]
     return path

@@ -44,6 +44,7 @@ def items_in(text: str) -> Iterator[Item]:
     """Read the items that a text names, in order; a turn's number holds for all items in it."""
     turn = re.match(r"\[(\d+)\] ", text)
     for item in ITEM.finditer(text):
+        # A turn's own number, else what a memory or the writer's list of proposals has beside the item.
         numbers = [each for each in (turn and turn[1], item["before"], item["after"]) if each][:1]
         turns = [int(each) for each in ", ".join(numbers).split(", ") if each]
         because = item["because"].strip(" .;")
@@ -54,7 +55,7 @@ def joined(found: Iterable[Item]) -> dict[str, Item]:
     """Return items by name: the last said counts, with the turns of the earlier ones."""
     by_name: dict[str, Item] = {}
     for item in found:
-        if older := by_name.pop(item.name.lower(), None):
+        if older := by_name.pop(item.name.lower(), None):  # so that it stands where it was said last
             item.turns = sorted({*older.turns, *item.turns})
         by_name[item.name.lower()] = item
     return by_name

@@ -164,8 +164,8 @@ class Routes:
         )
 
     def openings(self) -> dict[Aim, float]:
-        """Return the cost of the plan if the first member went to a stop first, for each stop."""
-        # The first insertion is at the start of the first route.
+        """Return the plan's cost with each stop moved to the start of the first member's route."""
+        # That is where the first insertion is.
         return {
             self.errands.aim(self.stops[stop]): self._cost(next(self._insertions(stop)))
             for stop in self._order

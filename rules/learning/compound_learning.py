@@ -165,7 +165,7 @@ def resolve_task(given: Case) -> Resolution:
         fallbacks=["Leave everything as it was."] if trial else [],
         faster_or_novel=trial is not None and trial.gain >= trial.wanted,
         reusable=bool(elsewhere) or bool(given.draft.pattern),
-        promote=elsewhere if solved and not given.open_blocking else [],
+        promote=elsewhere if solved and not given.open_blocking else [],  # a second task confirms them (§7)
     )
 
 

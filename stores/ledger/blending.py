@@ -150,7 +150,7 @@ def blended(cursor: Cursor, read: Read, pool: Mapping[str, Scores], query: Query
     The cosine and BM25 propose their best records, the `pool`, and the best of these are scored in full. A
     record that BM25 did not propose counts as sharing no word.
     """
-    words = pool.get(SPARSE, {})
+    words = pool.get(SPARSE, {})  # missing if the query has only stop words
     best = max(words.values(), default=0.0) or 1.0
     shares = {record: WORDS_WEIGHT * score / best for record, score in words.items()}
     scoring = _Scoring(cursor, read, query, hints, pool.get(DENSE, {}), words, shares)
@@ -210,8 +210,8 @@ class _Scoring:
         """
         heads = {
             record: head
-            for record, head in heads_of(self.cursor, records, self.read).items()
-            if head.is_searched and all(passes(head.value, each) for each in self.query.where.conditions)
+            for record, head in heads_of(self.cursor, records, self.read, searched=True).items()
+            if all(passes(head.value, each) for each in self.query.where.conditions)
         }
         named = {record: self.hints.names(head.value) for record, head in heads.items()}
         if self.worth is None:  # a name counts little if most records have it

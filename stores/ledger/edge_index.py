@@ -37,7 +37,6 @@ from mneme.stores.ledger.index import (
     BATCH_SIZE,
     STAMP_ID,
     Engine,
-    LogChanges,
     Point,
     Scores,
     agrees,
@@ -125,30 +124,32 @@ class EdgeEngine(Engine):
         return stamp
 
     @guarded()
-    def apply(self, found: LogChanges) -> None:
-        """Apply changes of the log."""
-        self.has_remains |= found.erases  # its files still contain the erased data
-        if found.gone:
-            self.shard.update(edge.UpdateOperation.delete_points([*found.gone]))
-        self.upsert([*found.points, stamp_of(found.state)])
-        if found.erases:
-            self.read = lru_cache(KEPT_VERSIONS)(version_in)
-        self.state = found.state  # last: a search takes the copy for complete up to this entry
-
-    @guarded()
-    def upsert(self, points: Sequence[Point]) -> None:
-        if not points:
-            return
+    def apply(
+        self,
+        points: Sequence[Point],
+        state: State | None = None,
+        gone: Sequence[str] = (),
+        erases: bool = False,
+    ) -> None:
+        """Write points; with a state, these are `LogChanges` up to it."""
+        self.has_remains |= erases  # its files still contain the erased data
+        if gone:
+            self.shard.update(edge.UpdateOperation.delete_points([*gone]))
         # Before the points: a scope that is not registered yet would hide them from a search.
-        if new := {each.payload["scope"] for each in points if "scope" in each.payload} - self._known:
+        if new := {point.payload["scope"] for point in points} - self._known:
             self._known |= new
             self.scopes = sorted(self._known)
         made: list[edge.Point] = []
-        for point in points:
+        for point in [*points, *([stamp_of(state)] if state else [])]:
             vectors: dict[str, Any] = {SPARSE: edge.SparseVector(*point.words)} if point.words else {}
             vectors |= {DENSE: point.dense} if point.dense is not None else {}
             made.append(edge.Point(point.id, vectors, point.payload))
-        self.shard.update(edge.UpdateOperation.upsert_points(made))
+        if made:
+            self.shard.update(edge.UpdateOperation.upsert_points(made))
+        if erases:
+            self.read = lru_cache(KEPT_VERSIONS)(version_in)
+        if state:  # last: a search takes the copy for complete up to this entry
+            self.state = state
 
     def named(self, where: Where) -> Where:
         """Replace prefixes or a filter by the scopes that they match, where that is faster.
@@ -214,7 +215,7 @@ class EdgeIndex:
         with self._following:
             self._check_space()  # on a full disk the engine would kill the process
             if (copy := self._copy) is not None:  # it may have been replaced or closed meanwhile
-                copy.apply(self._database.read(changes, copy.state.seq, copy.read))
+                copy.apply(*self._database.read(changes, copy.state.seq, copy.read))
 
     written = follow
 
@@ -243,7 +244,7 @@ class EdgeIndex:
                 return
             new = self._built(former.folder, former.lock)  # unlocked: searches and writes go on
             with self._following:
-                new.apply(self._database.read(changes, new.state.seq, new.read))
+                new.apply(*self._database.read(changes, new.state.seq, new.read))
                 self._copy = new
             weakref.finalize(former, _remove, former.shard, former.path)  # once no search uses it
 
@@ -258,7 +259,7 @@ class EdgeIndex:
             return wrong
         copy = self.opened()
         with self._following, self._database.reading(snapshot=True) as cursor:
-            copy.apply(changes(cursor, copy.state.seq))  # the state that is compared
+            copy.apply(*changes(cursor, copy.state.seq))  # the state that is compared
             return wrong + differences(cursor, copy.points())
 
     def layout(self) -> None:
@@ -344,7 +345,7 @@ class EdgeIndex:
         make_private_folder(shard)
         try:
             copy = EdgeEngine(shard, lock, dimension=self._database.read(state_of).dimension)
-            copy.apply(LogChanges(build(self._database, copy.upsert)))
+            copy.apply([], build(self._database, copy.apply))
         except BaseException:  # it is tried again soon: what is left of each attempt would fill the disk
             shutil.rmtree(shard, ignore_errors=True)
             raise

@@ -232,14 +232,14 @@ def unseal(folder: Path) -> None:
 
 
 def _checksum(folder: Path, files: str) -> str:
-    """Return a checksum of files' names, sizes and non-zero pages, which does not depend on holes."""
+    """Return a checksum of files' names, sizes and non-zero pages."""
     total = 0
     for path in sorted(each for each in folder.glob(files) if each.is_file() and each.name != SEAL):
         total = zlib.crc32(f"{path.relative_to(folder)} {path.stat().st_size}".encode(), total)
         for offset, data in parts(path):
             for start in range(0, len(data), len(ZERO_PAGE)):
                 page = data[start : start + len(ZERO_PAGE)]
-                if page != ZERO_PAGE[: len(page)]:
+                if page != ZERO_PAGE[: len(page)]:  # a file system may fill a hole, or make one
                     total = zlib.crc32(page, total ^ (offset + start) & 0xFFFFFFFF)
     return f"{total:08x}"
 

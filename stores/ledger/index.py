@@ -64,12 +64,12 @@ def stamp_of(state: State) -> Point:
 
 
 class LogChanges(NamedTuple):
-    """The changes by which an index follows a log from one entry to another."""
+    """The changes by which an index follows a log from one entry to another; `state` is the log's there."""
 
+    points: Sequence[Point]
     state: State
-    points: Sequence[Point] = ()
-    gone: Sequence[str] = ()
-    erases: bool = False
+    gone: Sequence[str]
+    erases: bool
 
 
 def changes(cursor: Cursor, after: int, read: Read = version_in) -> LogChanges:
@@ -79,7 +79,7 @@ def changes(cursor: Cursor, after: int, read: Read = version_in) -> LogChanges:
     touched = dict.fromkeys(record for _, record in entries if record)
     points = points_of(cursor, touched, state, read)
     gone = touched.keys() - {point.id for point in points}
-    return LogChanges(state, points, [*gone], any(kind in ("forget", "drop") for kind, _ in entries))
+    return LogChanges(points, state, [*gone], any(kind in ("forget", "drop") for kind, _ in entries))
 
 
 def build(database: Database, upsert: Callable[[list[Point]], object]) -> State:
@@ -163,7 +163,7 @@ def _differs(point: Point, found: Point) -> bool:
         return True
     if point.dense is None or found.dense is None:
         return point.dense is not found.dense
-    length = sum(x * x for x in point.dense) ** 0.5 or 1.0
+    length = sum(x * x for x in point.dense) ** 0.5 or 1.0  # engines keep vectors at length 1 for the cosine
     return any(abs(a / length - b) > 1e-4 for a, b in zip(point.dense, found.dense, strict=True))
 
 
@@ -242,7 +242,7 @@ class Engine(ABC):
         types, legs = self.types, dict[str, Leg]()
         if query.mode != "bm25" and query.dense is not None:
             nearest = types.Query.Nearest(query=[*query.dense], using=DENSE)
-            legs[DENSE] = {"query": nearest, "params": types.SearchParams(exact=True)}
+            legs[DENSE] = {"query": nearest, "params": types.SearchParams(exact=True)}  # Edge has no graph
         if query.mode != "dense" and query.words is not None and query.words.indices:
             words = types.SparseVector(**query.words._asdict())
             # Words are counted in the whole scope: a filter changes no word's weight.

@@ -379,7 +379,7 @@ async def reembed(
     try:
         count = await embed_waiting(store, embedder, progress)
         await store.log.write(partial(_switch, embedder=embedder.name, dimension=embedder.dimension))
-        if store.place.index:
+        if store.place.index:  # copies in a folder are rebuilt when they are opened next: see `agrees`
             await store.log.thread(store.index.rebuild)
     finally:
         await asyncio.to_thread(store.close)

@@ -149,7 +149,7 @@ class Transaction:
             record,
             seq,
             version.version,
-            int(version.is_searched),
+            int(version.live and bool(version.text.strip())),
             scope_of(version),
             microseconds(version.created),
             microseconds(version.at),

@@ -22,7 +22,7 @@ MAX_CACHED_CHARS = 4096  # with `KEPT_VERSIONS`, at most 16 million characters
 """Maximum characters of a version that is cached in memory."""
 DIGEST_BYTES = 16
 """Bytes of a digest and of a checksum."""
-NO_LIMIT = 10**9  # SQLite has no OFFSET without LIMIT, and Postgres refuses the -1 that means all there
+NO_LIMIT = 10**9  # SQLite has no OFFSET without LIMIT; Postgres refuses its -1 for all
 SQL = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 HEAD_COLUMNS: dict[tuple[str, ...], tuple[str, Any]] = {
     ("expires",): ("h.expires", int | float),
@@ -298,8 +298,10 @@ def neighbours_of(cursor: Cursor, heads: Sequence[Version], reach: int) -> list[
 
 def vectors_by_ids(cursor: Cursor, wanted: Iterable[str]) -> dict[str, "array[float]"]:
     """Return the vectors of these records; records that are not searched have none. Raises Damaged."""
-    statement = "SELECT record, dense, sum FROM ledger_vectors WHERE embedder = ? AND record IN ({})"
-    rows = each_value(cursor, statement, wanted, state_of(cursor).embedder)
+    # During `reembed` a record has another vector, too, by the embedder that is not in use yet.
+    ours = "embedder = (SELECT embedder FROM ledger_state)"
+    statement = f"SELECT record, dense, sum FROM ledger_vectors WHERE {ours} AND record IN ({{}})"
+    rows = each_value(cursor, statement, wanted)
     for record, blob, checksum in rows:
         if zlib.crc32(blob) != checksum:
             raise Damaged(f"The vector of record {record} is damaged.", "`mneme repair` computes it anew.")

@@ -109,11 +109,6 @@ class Version(NamedRecord):
     idempotency_key: str | None = None
 
     @property
-    def is_searched(self) -> bool:
-        """Return whether search looks at the record."""
-        return self.live and bool(self.text.strip())
-
-    @property
     def reference(self) -> str:
         """Return the reference to this version, for records that are made from it."""
         return f"{self.record}@{self.version}"

@@ -87,6 +87,7 @@ class Import:
         texts = [line.text for *_, (_, line) in records if line.live]
         vectors = await vectors_of(self.embedder, texts)
         works = (partial(_brought_in, lines=[line for _, line in each], vectors=vectors) for each in records)
+        # One record that fails must not leave the outcome of the others unknown.
         outcomes = await asyncio.gather(*map(self.write, works), return_exceptions=True)
         for record, added in zip(records, outcomes, strict=True):
             if isinstance(added, MnemeError):
@@ -115,7 +116,7 @@ def _brought_in(
         raise Conflict(f"the record needs its versions {first} to {last}, each once and in order")
     head = heads_of(transaction.cursor, [root]).get(root)
     forgotten = tombstones_of(transaction.cursor, [root]).get(root, NOT_FORGOTTEN)
-    if microseconds(lines[0].created) <= forgotten.at:  # exported before it was forgotten
+    if microseconds(lines[0].created) <= forgotten.at:  # of before it was forgotten here
         return None
     if head is None and first <= forgotten.last:
         raise Conflict(f"a record of this name was forgotten here, up to version {forgotten.last}")

@@ -211,7 +211,12 @@ class Inbox:
     async def claim(self, user: str, message_id: str) -> bool:
         """Claim an open message for this process until it is closed or fails; False if it is not free."""
         head = await self.ledger.get(user_namespace(user, "inbox"), message_id)
-        if head is None or not head.live or _is_claimed(head.value):
+        if head is None or not head.live:
+            return False
+        claimed = cast(dict[str, Any], head.value.get("claim") or {"until": ""})
+        is_valid = claimed["until"] > datetime.now(UTC).isoformat()  # both in UTC: texts in the order of time
+        # Of a process of another host nobody can tell here whether it still runs.
+        if is_valid and (claimed["host"] != gethostname() or _is_another(claimed["pid"])):
             return False
         # A process that stalls loses its claim after a while; one that ends loses it at once.
         until = (datetime.now(UTC) + CLAIMED_FOR).isoformat()
@@ -329,20 +334,15 @@ def untroubled(value: Value) -> Value:
     return {name: each for name, each in value.items() if name not in {"trouble", "claim"}}
 
 
-def _is_claimed(value: Value) -> bool:
-    """Return whether another process is working on a message."""
-    claim = cast(dict[str, Any], value.get("claim") or {"until": ""})
-    if claim["until"] <= datetime.now(UTC).isoformat():  # both in UTC: texts in the order of time
-        return False
-    if claim["host"] != gethostname():
-        return True  # nobody can tell here whether a process of another host still runs
+def _is_another(pid: int) -> bool:
+    """Return whether another process with this id runs on this host."""
     try:
-        os.kill(claim["pid"], 0)  # signal 0 only tests that the process exists
+        os.kill(pid, 0)  # signal 0 only tests that the process exists
     except PermissionError:
         return True  # it is another user's
     except OSError:
         return False  # the process has ended
-    return bool(claim["pid"] != os.getpid())  # its own run that was cancelled takes it up again
+    return pid != os.getpid()  # its own run that was cancelled takes it up again
 
 
 def trouble_of(value: Value) -> Trouble:

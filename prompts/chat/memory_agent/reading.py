@@ -19,10 +19,8 @@ $preceding
 $message
 </message>"""
 """Form of a message in a question, with the turns before it."""
-MAX_STATED = 100
-"""Maximum memories of one message in its own words (by rules); a model writes `MAX_ITEMS` at most."""
-MAX_MEMORY_CHARS = 1000
-"""Maximum characters of a memory: longer texts are documents, not memories."""
+MAX_STATED = 100  # memories of one message in its own words, by rules; a model writes `MAX_ITEMS` at most
+MAX_MEMORY_CHARS = 1000  # of a memory: longer texts are documents
 MAX_ITEMS = 12
 """Maximum memories that a model writes from one message, and maximum names and relations of one memory."""
 VALID_DAY = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?")

@@ -164,7 +164,7 @@ def about(condition: str, noun: str = "tasks") -> str:
 
 
 class Setting(Informed):
-    """A task in its world: what every agent is told of it."""
+    """A task in its world, as every agent is shown it."""
 
     task: str
     material: str = Field("", description="What the task is about: a query, files, what a check printed.")
