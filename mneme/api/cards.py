@@ -135,9 +135,8 @@ class Cards(Operations):
             raise BadInput("The claim is empty.", "Say what was learned.")
         lesson = Lesson(claim=claim, rationale=rationale, scope=scope, rules=[*rules], tags=[*tags])
         care = Care(owner=owner, expires_at=expires_at, valid_for=valid_for)
-        return await self._cards.propose(
-            lesson, change=self._change(reason, "proposed, not tested"), care=care
-        )
+        change = self._change(reason, "proposed, not tested")
+        return await self._cards.propose(lesson, change=change, care=care)
 
     @reads("cards/{card_id}")
     async def get(self, card_id: CardId) -> Card:
@@ -351,7 +350,7 @@ class Cards(Operations):
         """Return the cards to review: flagged cards, disputes, and then provisional cards."""
         flagged = [ToReview(why="flagged", card=card) for card in await self._cards.records.flagged()]
         open_ = [each for each in await self._cards.disputes.list() if each.unresolved]
-        disputed = [await self._contested(each) for each in open_[:limit]]
+        disputed = [await self._contested(each) for each in open_[:limit]]  # each reads two records
         found = [*flagged, *disputed]
         left = limit - len(found)  # what is wrong comes before what is new
         waiting = await self._cards.records.list("provisional", limit=limit) if left > 0 else []

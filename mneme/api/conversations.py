@@ -72,7 +72,7 @@ async def conversations(
         if head.value["thread"] and not head.value.get("rereads"):
             threads[str(head.value["thread"])].append(head)
     found = list[ConversationSummary]()
-    for thread, heads in [*threads.items()][:limit]:
+    for thread, heads in [*threads.items()][:limit]:  # in the order of each one's latest message
         (*_, first) = await told(ledger, heads[-1:])
         known = {"begins_with": first.text, "messages": len(heads), "last": heads[0].created}
         found.append(ConversationSummary(thread=thread, name=names.get(thread, ""), **known))
@@ -85,9 +85,8 @@ async def messages_in(ledger: Ledger, user: str, thread: str, message_id: str) -
     head = await ledger.get(inbox, message_id) if message_id and not thread else None
     if not (thread := thread or (str(head.value["thread"]) if head else "")):
         return [head] if head else []
-    of_thread = {"thread": thread}
     found = await ledger.records(
-        inbox, filter=of_thread, limit=MAX_MESSAGES, include_retired=True, newest_first=True
+        inbox, filter={"thread": thread}, limit=MAX_MESSAGES, include_retired=True, newest_first=True
     )
     return [each for each in reversed(found) if not each.value.get("rereads")]
 

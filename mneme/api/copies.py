@@ -52,7 +52,7 @@ def noted() -> Copies:
 
 
 def note_backup(file: Path, restored: datetime | None = None) -> None:
-    """Note that a backup was made, or one of that time `restored`, so that `forget` names it."""
+    """Note that a backup was written now, or that one written at `restored` was restored here."""
     copies, at = noted(), restored or datetime.now(UTC)
     made = BackupReport(file=str(file.absolute()), at=at, is_restored=restored is not None)
     others = [each for each in copies.backups if each.file != made.file]

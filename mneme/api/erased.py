@@ -78,4 +78,4 @@ async def erased_of(
     named = (Path(each.file).name if keyed else each.file for each in copies)  # with keys without the folder
     backups = [f"{name} of {each.at:%Y-%m-%d %H:%M}" for name, each in zip(named, copies, strict=True)]
     told = mark.model_dump() | cleaned.model_dump()
-    return Erased(**told, records=len(made), kinds=+counted, backups=backups)
+    return Erased(**told, records=len(made), kinds=+counted, backups=backups)  # `+` drops counts of 0

@@ -126,7 +126,7 @@ class Household(Operations):
         self, ledger: Ledger, user: str, caller: str = BY_USER, *, state: ServerState | None = None
     ) -> None:
         super().__init__(ledger, user, caller)
-        self._threads = Threads(ledger, user, caller, state=state)
+        self._threads = Threads(ledger, user, caller, state=state)  # with keys they say whose a run is
 
     @reads("household/runs")
     async def list(self) -> Sequence[Played]:

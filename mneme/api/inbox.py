@@ -152,7 +152,7 @@ class Remembered(BaseModel):
 async def remember_messages(
     inbox: Inbox, user: str, ids: Sequence[str], remembering: Remembering | None, agent: str, seconds: float
 ) -> Sequence[Remembered]:
-    """Remember messages of the inbox with an agent; return each message's outcome, also if it came before."""
+    """Remember messages of the inbox with an agent; return the outcome of each, also of known ones."""
     until, before = monotonic() + seconds, [await _now(inbox, user, each) for each in ids]
     if remembering is None:
         return before

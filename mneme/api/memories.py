@@ -132,7 +132,7 @@ class Memories(Operations):
             raise BadInput("No message is the user's.", 'Give one with the role "user".')
         await self._inbox.must_have_room(self._owner, batch)
         for message in batch:
-            await self._inbox.add(self._owner, message)
+            await self._inbox.add(self._owner, message)  # one by one: they are read in this order
         ids, inbox, how = [each["message_id"] for each in batch], self._inbox, self._remembering
         return await remember_messages(inbox, self._owner, ids, how, memory_agent, seconds)
 
@@ -257,7 +257,7 @@ class Memories(Operations):
             assert at is not None
             then = await self._kept.valid_at(at)
         else:
-            known = await self._kept.as_of(as_of.astimezone())
+            known = await self._kept.as_of(as_of.astimezone())  # without a zone the time is local
             then = [each for each in known if at is None or each.memory.holding_on(at) == "now"]
         return both_sides(then, then)
 
@@ -379,7 +379,7 @@ class Memories(Operations):
             await self._ledger.forget_records(derived, reason=reason, actor=self._caller)
             mark = await self._kept.forget(found, reason=reason, actor=self._caller)
         cleaned.add(await told_to(self._ledger, [*derived, *rest], self._owner))
-        names = {found, *told.messages, *(each.key for each in derived)}
+        names = {found, *told.messages, *(each.key for each in derived)}  # by which backups are searched
         return await erased_of(mark, cleaned, [source, *derived], rest, names)
 
     @changes("memories/forget-everything", erases=True)

@@ -125,7 +125,7 @@ class Operations:
 Kind = TypeVar("Kind", bound=Operations)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True)  # a cached property writes to `__dict__`, which this does not forbid
 class Operation:
     """One operation of a class: its route, parameters and result."""
 

@@ -120,7 +120,7 @@ class Pools(Operations):
         of, change = self._pool(pool), self._change(reason, "a person's rating")
         found = await self.pair(pool, key)
         rated = await of.rate(found.key, up, change=change)
-        await watch(of, rated.pair.retriever, 100 if up else 0)
+        await watch(of, rated.pair.retriever, 100 if up else 0)  # the version that found its examples
         return rated
 
     @changes("pools/{pool}/pairs/{key}/remove")
@@ -246,9 +246,8 @@ class Pools(Operations):
     @changes("rubrics")
     async def freeze(self, rubric: Rubric, reason: Reason = "") -> FrozenRubric:
         """Store a rubric as the next version, which scores pairs from now on. Raises Conflict."""
-        return await self._rubrics.freeze(
-            rubric.name, rubric, change=self._change(reason, "a person's decision")
-        )
+        change = self._change(reason, "a person's decision")
+        return await self._rubrics.freeze(rubric.name, rubric, change=change)
 
     def _pool(self, name: str) -> MemoryPool:
         if not name.strip():

@@ -297,9 +297,8 @@ class SharedMemory(Operations):
         from mneme.api.contradictions import Contradictions  # noqa: PLC0415  (slow to import)
 
         own = [own_team(self._who, team, "read") for team in teams]
-        return Contradictions(
-            self._ledger, await asker_of(self._ledger, self._who, self._owner, own), self._who
-        )
+        asker = await asker_of(self._ledger, self._who, self._owner, own)
+        return Contradictions(self._ledger, asker, self._who)
 
     @changes("promote/{key}")
     async def promote(self, key: Key, team: Team, reason: Reason = "") -> Written:
@@ -343,7 +342,7 @@ class SharedMemory(Operations):
         list of memories to review. So is one that reads like a secret or an instruction to agents, under
         either policy. Earlier memories are not shared. Raises BadInput, Forbidden.
         """
-        check_name(team, "team")
+        check_name(team, "team")  # first: it becomes a part of a namespace
         kept = policies_of(self._ledger, self._owner)
         is_withdrawn = share == "never" and await kept.find(team)
         own = team if is_withdrawn else own_team(self._who, team)  # also where the right to write is gone
@@ -358,9 +357,8 @@ class SharedMemory(Operations):
     @reads("proposals")
     async def proposals(self, team: Team) -> Sequence[MemoryRecord]:
         """Return the facts that members propose to a team, oldest first."""
-        return await TeamFacts(
-            self._ledger, await self._read_team(team, "proposals", "review"), "proposals"
-        ).all(100)
+        own = await self._read_team(team, "proposals", "review")
+        return await TeamFacts(self._ledger, own, "proposals").all(100)
 
     @changes("proposals/{key}/review")
     async def review(
@@ -420,9 +418,8 @@ class SharedMemory(Operations):
         """Return a step, without what the user may not see."""
         if self._sees(version.namespace):
             return _step(distance, version, old)
-        return Step(
-            distance=distance, kind="of somebody else", stale="" if version.record not in old else "yes"
-        )
+        is_stale = "yes" if version.record in old else ""  # why it is would tell what it says
+        return Step(distance=distance, kind="of somebody else", stale=is_stale)
 
 
 def _step(distance: int, version: Version, old: Mapping[str, str]) -> Step:

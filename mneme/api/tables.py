@@ -54,7 +54,7 @@ class Table:
         for number, row in enumerate(self.rows):
             card = rich_table.Table.grid(padding=(0, GAP, 0, 0))
             card.add_column(width=named, style="bold", overflow="fold")
-            card.add_column(overflow="fold")
+            card.add_column(overflow="fold")  # a word that is wider still is broken, not cut
             for name, cell in zip(self.columns, row, strict=True):
                 if cell:
                     card.add_row(escape(name), escape(cell))

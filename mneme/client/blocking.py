@@ -62,7 +62,7 @@ _running: set[Loop] = set()
 
 
 def _close_all() -> None:
-    for loop in [*_running]:
+    for loop in [*_running]:  # a copy: `close` takes the loop out
         loop.close()
 
 

@@ -87,6 +87,7 @@ class Remote:
 
     async def _sent(self, request: httpx.Request) -> httpx.Response:
         """Send a request, once more if its connection broke, and return its answer."""
+        # However often the connection breaks, a call waits as long as for one answer.
         until, is_sent = monotonic() + request.extensions["timeout"]["read"], False
         while True:
             try:
@@ -159,4 +160,4 @@ def _raise_for(answer: httpx.Response) -> None:
             f"The server answered {answer.status_code}.",
             "Read the server's log; it may run another version of Mneme.",
         ) from error
-    raise getattr(errors, kind, MnemeError)(message, hint)
+    raise getattr(errors, kind, MnemeError)(message, hint)  # a later version may have another error

@@ -364,7 +364,7 @@ class MemoryAgent:
 async def _ended(task: asyncio.Future[Any] | None) -> None:
     if task is not None:
         task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await asyncio.gather(task, return_exceptions=True)  # its own cancellation stops nobody else
 
 
 class MemoryAgents:

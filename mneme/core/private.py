@@ -12,7 +12,7 @@ OTHERS_BITS = 0o077
 
 def make_private_folder(path: Path) -> None:
     """Make a folder, and its missing parents, for the owner alone (0700)."""
-    for missing in reversed([each for each in (path, *path.parents) if not each.exists()]):
+    for missing in reversed([each for each in (path, *path.parents) if not each.exists()]):  # outermost first
         missing.mkdir(mode=0o700, exist_ok=True)  # another process may make it meanwhile
         sync(missing.parent)  # so that the folder's name survives a power cut
     if not path.is_dir():

@@ -32,6 +32,7 @@ Address = Annotated[str, AfterValidator(_address)]
 class Settings(BaseSettings):
     """Settings of a whole process; the settings of one run are in the graph's context."""
 
+    # Empty counts as unset: compose passes on variables that nobody set.
     model_config = SettingsConfigDict(env_prefix="MNEME_", env_ignore_empty=True, extra="ignore")
 
     home: Path = Field(

@@ -71,7 +71,7 @@ class Reading:
         kept = dated[:limit]  # the oldest: the next import brings what was told later
         undated = sum(each.time is None for each in once) if since else 0
         more = {UNDATED: undated, OLDER: len(once) - len(dated) - undated, BEYOND: len(dated) - len(kept)}
-        return Reading(kept, Counter(self.skipped) + Counter(more), self.notes)
+        return Reading(kept, Counter(self.skipped) + Counter(more), self.notes)  # `+` drops counts of 0
 
 
 def of_owner(found: Iterable[Item | None], wanted: str, option: str, empty: BadInput) -> Reading:

@@ -25,7 +25,7 @@ def read(source: Path, owner: str = "", collection: str = "mem0", history: Path 
     Without a file of its history, Mem0's own is read beside a store. Raises BadInput.
     """
     if (is_store := source.is_dir()) and history is None:
-        own = Path(os.environ.get("MEM0_DIR") or Path.home() / ".mem0", "history.db")
+        own = Path(os.environ.get("MEM0_DIR") or Path.home() / ".mem0", "history.db")  # where Mem0 has it
         history = own if own.is_file() else None
     earlier = _history(history) if history is not None else {}
     given = _stored(source, collection) if is_store else elements_of(source)

@@ -244,7 +244,7 @@ def _server(given: argparse.Namespace, seconds: float) -> str:
         return url
     end = time.monotonic() + seconds
     environment = {**os.environ, "MNEME_HOME": given.home, "MNEME_LEDGER": str(given.ledger)}
-    words = [sys.executable, "-m", "mneme", "serve", "--port", "0", "--idle", IDLE_MINUTES]
+    words = [sys.executable, "-m", "mneme", "serve", "--port", "0", "--idle", IDLE_MINUTES]  # any free port
     _in_the_background(words, environment, given.home)
     while not (url := _announced(given.ledger)) and time.monotonic() < end:
         time.sleep(0.05)

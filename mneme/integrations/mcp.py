@@ -44,7 +44,7 @@ def mcp_server(do: Do, offered: Choice) -> Server[Any]:
         context: ServerRequestContext[Any], asked: types.CallToolRequestParams
     ) -> types.CallToolResult:
         by_name = {each.name: each for each in _asked_for(offered, context)}
-        if (offer := by_name.get(asked.name)) is None:
+        if (offer := by_name.get(asked.name)) is None:  # the client's fault: its model was not offered it
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {asked.name[:100]}.")
         try:
             result = await do(offer, asked.arguments or {}, context.request)
@@ -78,7 +78,7 @@ def _tool(name: str) -> types.Tool:
         read_only_hint=offer.operation.is_reading,
         destructive_hint=offer.is_destructive,
         idempotent_hint=offer.operation.is_reading or offer.is_idempotent,
-        open_world_hint=False,
+        open_world_hint=False,  # it reaches nothing outside of the memory
     )
     return types.Tool(
         name=offer.name,

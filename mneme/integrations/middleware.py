@@ -97,7 +97,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState]):
         with _reported("recall") as problem:
             said = [each.text.strip() for each in state["messages"] if each.type == "human"]
             if not said or not (query := said[-1][:MAX_QUERY_CHARS]):
-                return _recalled([])
+                return _recalled([])  # what was recalled for an earlier message goes
             limit, least = self._limit, self._min_similarity
             work: Work[Any] = lambda on: on.recall(query, limit, min_similarity=least)  # noqa: E731
             return _recalled(await awaited(self._owned, work, self._seconds))

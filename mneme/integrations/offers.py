@@ -103,7 +103,7 @@ class Offer:
         return {"messages": [ChatMessage(role="user", content=taken[TEXT_ARGUMENT])], "seconds": WAIT_SECONDS}
 
     async def call(self, operations: Operations, given: Mapping[str, Any], memory_agent: str) -> Any:
-        """Do the operation, and return its typed result. Raises MnemeError."""
+        """Execute the operation, and return its typed result. Raises MnemeError."""
         more = {"memory_agent": memory_agent} if "memory_agent" in self.operation.parameters else {}
         return await getattr(operations, self.operation.name)(**self.checked(given), **more)
 
@@ -136,4 +136,4 @@ def chosen(names: Collection[str]) -> tuple[Offer, ...]:
         raise BadInput(
             f"There is no tool {', '.join(unknown)}.", f"Tools: {', '.join(known)}; or {ALL_TOOLS}."
         )
-    return tuple(each for each in OFFERS if ALL_TOOLS in names or each.name in names)
+    return tuple(each for each in OFFERS if ALL_TOOLS in names or each.name in names)  # in our order

@@ -43,7 +43,7 @@ def bounded(value: Any) -> Any:
 
 def line(record: Any) -> str:
     """Return a record on one line: its key for other tools, its text, and its metadata."""
-    cells = {name: each for name, each in row_of(record).items() if each not in ("", None)}
+    cells = {name: each for name, each in row_of(record).items() if each not in ("", None)}  # 0 stays
     row = {
         name: short(f"{each:.2f}" if isinstance(each, float) else str(each)) for name, each in cells.items()
     }

@@ -39,7 +39,7 @@ async def awaited(owned: Owned, work: Work[T], seconds: float | None = None) -> 
 
 async def _do(owned: Owned, work: Work[T], seconds: float | None) -> T:
     location = settings().ledger_location
-    if location not in _doors:
+    if location not in _doors:  # a test changes the settings of its process
         _doors[location] = Door()
     async with asyncio.timeout(seconds):
         return await _doors[location].do(owned, work)

@@ -114,7 +114,7 @@ class Entrance:
         await (large if came > room else self._app)(scope, again, send)
 
     async def _refusal(self, scope: Scope) -> Response | None:
-        """Refuse a caller without a valid key or, without users, from another machine; note any other."""
+        """Refuse a caller without a valid key or, without users, of another machine; else note the caller."""
         path = scope["path"].rstrip("/")
         if path.lstrip("/").split("/")[0] in CLOSED_PATHS:
             return _answer(404, Forbidden("Not Found"), path)

@@ -76,7 +76,7 @@ class Api(FastAPI):
         parts["Problem"] = Problem.model_json_schema()
         for path in described["paths"].values():
             if "get" in path:
-                path["get"]["responses"].pop("422", None)
+                path["get"]["responses"].pop("422", None)  # FastAPI's; a query that is not valid is 400 here
         for unused in ("HTTPValidationError", "ValidationError"):
             parts.pop(unused, None)
         return described
@@ -152,7 +152,7 @@ def _endpoint(operation: Operation, method: str, opened: Opened) -> Callable[...
 def _links(request: Request, first: str, asked: Mapping[str, Any], found: int) -> dict[str, str]:
     """Return the header that links the previous and the next page, if there are any."""
     at, limit = asked[first], asked["limit"]
-    pages = {"next": at + limit} if found >= limit else {}
+    pages = {"next": at + limit} if found >= limit else {}  # a full page can be the last one
     pages |= {"prev": max(0, at - limit)} if at else {}
     queries = {
         rel: request.url.include_query_params(**{"limit": limit, first: start}).query

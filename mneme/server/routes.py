@@ -69,9 +69,10 @@ def opens(kind: type[Operations], **more: Any) -> Opened:
 
     async def opened(request: Request, owner: str, caller: str, reads: str) -> Operations:
         identity = identity_of(request)
-        if identity is None:
+        if identity is None:  # with keys the entrance has set it
             asking_for.set(owner)
         else:
+            # A client names itself in a header; the history has the person of the key before it.
             caller = identity if caller == BY_USER else f"{identity}, {caller}"
         ledger = (await store()).ledger
         if kind.OWNER == "user":

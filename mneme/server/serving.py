@@ -43,7 +43,7 @@ LOOK_SECONDS = 5.0
 
 
 async def serve(host: str, port: int, idle_minutes: float, ready: Ready) -> None:
-    """Serve until a signal, or until no request has come for so many minutes; 0: forever.
+    """Serve until a signal, or until no request has come for `idle_minutes`; 0: without that limit.
 
     `ready` receives the address once the server answers. Raises MnemeError if it cannot listen there, or
     cannot open its data.
@@ -106,7 +106,7 @@ _agents = MemoryAgents(_ledger)
 
 @asynccontextmanager
 async def _serving(ledger: Ledger, url: str) -> AsyncIterator[None]:
-    """Announce the server, and remember messages that an earlier process left; the next one does the rest."""
+    """Announce the server, and remember what an earlier process left; a stop leaves the rest to the next."""
 
     async def remember(user: str) -> None:
         with suppress(MnemeError):  # the inbox says why

@@ -1,9 +1,4 @@
-"""The file of users and hashed keys that `MNEME_AUTH` names.
-
-A key is 256 random bits. It cannot be guessed, so a slow hash (argon2, bcrypt), as passwords need it,
-would only slow down every request. The file keeps a salted SHA-256 of the key, which is compared in
-constant time.
-"""
+"""The file of users and hashed keys that `MNEME_AUTH` names."""
 
 import hmac
 import logging
@@ -93,7 +88,7 @@ def authenticate(path: Path, key: str) -> str:
     # The file's stamp is looked at for each key: a removed user is refused at once.
     user = _by_number(path, _stamp(path)).get(parts[1]) if parts else None
     if parts is None or user is None or not hmac.compare_digest(user.digest, _digest(user.salt, parts[2])):
-        raise Forbidden(
+        raise Forbidden(  # the same for a wrong number and a wrong secret
             "This key belongs to no user.", "`mneme users add NAME` adds a user and prints the key."
         )
     return user.name
@@ -114,6 +109,8 @@ def warn_of_no_users(path: Path) -> None:
 
 
 def _digest(salt: str, secret: str) -> str:
+    # A key is 256 random bits, which nobody can guess: a slow hash (argon2, bcrypt), as passwords need it,
+    # would only slow down every request.
     return sha256(f"{salt}{secret}".encode()).hexdigest()
 
 
