@@ -60,7 +60,8 @@ async def look_up(
     found = await recall(ledger, question, asker, kinds=kinds, budget=budget, cost=tokens)
     if found:
         own = user_namespace(user, "memories")
-        was_shown(ledger, user, agent, (each.key for each in found if each.is_in(own)))  # teams have an audit
+        # Readings of a shared team are noted in its audit (`asker_of`).
+        was_shown(ledger, user, agent, (each.key for each in found if each.is_in(own)))
         runtime.stream_writer({"step": "shared", "shown": [each.line for each in found]})
     return [each.name for each in found]
 

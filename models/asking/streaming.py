@@ -132,7 +132,7 @@ def _circles(text: str, cycles: int) -> bool:
         return False
     for period in range(1, min(MAX_CYCLE_CHARS, len(text) // cycles) + 1):
         end = text[-max(CYCLE_CHARS, period * cycles) :]
-        # It has the period if it equals itself moved by that; the last letter alone rules most periods out.
+        # It has a period if it equals itself shifted by that; the last letter alone rules most of them out.
         if text[-1] == text[-1 - period] and end[period:] == end[:-period]:
             return True
     return False

@@ -96,7 +96,7 @@ async def _read_again(state: State, runtime: MemoryRuntime) -> MemoryRecord | No
     found = await memories_of(runtime).find(key)
     if found is None or (found.live and found.memory.read_by == RULES):
         return found
-    # From the older version the run decides alike: writes that were done are replayed without effect.
+    # Given the older version, the run decides as before, and repeats its writes without effect.
     history, written_for = await memories_of(runtime).history(key), f"{state['message_id']}:"
     before = [
         older for older, newer in pairwise(history) if (newer.idempotency_key or "").startswith(written_for)

@@ -141,7 +141,7 @@ def latest_values(cursor: Cursor, thread: str) -> dict[str, Any]:
 
     Raises ValueError for a damaged one.
     """
-    id, kind, data = cursor.execute(_LATEST, (thread,)).fetchone()  # ids rise with the time
+    id, kind, data = cursor.execute(_LATEST, (thread,)).fetchone()  # the newest: ids grow with time
     values: dict[str, Any] = unpack(kind, data)["channel_values"]
     put_back(cursor, Place(thread, "", id), values, lambda stored: unpack(*stored))
     return values

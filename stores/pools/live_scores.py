@@ -31,7 +31,7 @@ class Scores(BaseModel, frozen=True):
     def error(self) -> float:
         """Return the squared standard error of the mean."""
         spread = max(0.0, self.squares / self.count - self.mean**2)  # rounding may make it negative
-        return spread / max(1, self.count - 1)  # the sample's variance, n/(n - 1) of `spread`, by n
+        return spread / max(1, self.count - 1)  # the sample's variance, spread * n / (n - 1), over n
 
 
 def is_worse(now: Scores, before: Scores) -> bool:

@@ -331,7 +331,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
 
     async def changes(self, head: Version) -> Sequence[Version]:
         """Return all versions of a record, oldest first."""
-        return [head] if head.version == head.first else await self.history(head.key)  # mostly one read less
+        return [head] if head.version == head.first else await self.history(head.key)  # most need no read
 
     async def _take_back(self, standing: Sequence[Version], actor: str) -> MemoryRecord:
         last, key = standing[-1], standing[-1].key

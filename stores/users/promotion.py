@@ -184,7 +184,7 @@ async def shared(facts: TeamFacts, memory: Memory, change: Change, compare: Comp
     sources = [record for record, _ in pairs_in(change.source.records)]
     links = await facts.ledger.read(links_of, sources, forward=True)
     heads = (await facts.ledger.read(heads_of, [each.record for each in links])).values()
-    # A fact that was made of any version of the same memory is updated, in place of a second one beside it.
+    # A fact that was made of any version of this memory is updated, so that there is no second one.
     made = [MemoryRecord.of(each) for each in heads if each.live and each.namespace == facts.namespace]
     earlier = made[0] if made else None
     known, beside = await compare(memory, facts, earlier.key if earlier else "")
