@@ -123,7 +123,7 @@ class Task(BaseModel, frozen=True):
 
     id: str = "task"
     text: str = ""
-    given: dict[str, Any] = Field({}, description="What the world reads, by name: `Told`, and what is set.")
+    given: dict[str, Any] = Field({}, description="What the world reads: fields of `TaskInput`, settings.")
     group: str = Field("", description="Of similar tasks, each group comes once before any comes again.")
 
 

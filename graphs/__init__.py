@@ -19,7 +19,7 @@ def load(name: str) -> ModuleType:
     places = {**_places(__name__, __path__), **_places(baselines.__name__, baselines.__path__)}
     # Graphs of Mneme come first, so that an installed package cannot replace one by its name.
     if name not in places and name in (plugged := entry_points(group=METHOD_PLUGINS)).names:
-        module: ModuleType = plugged[name].load()  # `load` returns Any
+        module: ModuleType = plugged[name].load()
         return module
     if name not in places:
         raise BadInput(f"There is no graph {name!r}.", f"There are: {', '.join(sorted(places))}.")

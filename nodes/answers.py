@@ -76,7 +76,7 @@ def client_answer(said: Any) -> PersonAnswer | None:
     edited = first.get("edited_action") or args
     edited = edited if isinstance(edited, dict) else {}
     text = first.get("message") or (args if isinstance(args, str) else "")
-    # Both clients nest the edited arguments below the action's name; other programs send them alone.
+    # Both clients send the edited arguments beside the action's name; other programs send them alone.
     return PersonAnswer(kind, edited.get("args", edited) if kind == "edit" else {}, str(text).strip())
 
 

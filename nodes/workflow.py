@@ -75,7 +75,7 @@ class Workflow(StateGraph[Any, Any, Any, Any]):
         # `StateGraph.compile` takes no class to build, so its parts are copied into one of ours. A wrapper
         # would not be the Pregel that Studio, the server and a parent graph look for.
         parts = vars(super().compile(*args, **more)).items()
-        return CompiledWorkflow(**{name: part for name, part in parts if not name.startswith("_")})  # caches
+        return CompiledWorkflow(**{name: part for name, part in parts if not name.startswith("_")})
 
 
 def counted(node: Node) -> Node:
@@ -115,7 +115,7 @@ class Typed(LastValue[Any]):
     def checkpoint(self) -> Any:
         if not self.is_available():
             return self.value  # LangGraph's mark of an empty channel, which is no value of the type
-        # Without warnings: what passed `update` may still differ from the annotation, such as a subclass.
+        # Without warnings: what passed `update` may have fields that `model_copy` set to another type.
         return adapter_of(self.typ).dump_python(self.value, mode="json", warnings=False)
 
 

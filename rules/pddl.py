@@ -103,7 +103,7 @@ class Manual:
         return tuple("_" if word[0] == "<" or word in self.kinds else word for word in sentence)
 
 
-read_manual = lru_cache(maxsize=256)(Manual)
+read_manual = lru_cache(maxsize=256)(Manual)  # the same text comes with each step's question
 
 
 def sentences(text: str) -> list[Sentence]:

@@ -133,7 +133,7 @@ def _order(trial: str) -> str:
 def merge_insights(given: questions.Alike) -> questions.Merged:
     """Leave out a rule whose words a longer one has."""
     kept: list[str] = []
-    for each in sorted(given.rules, key=len, reverse=True):
+    for each in sorted(given.rules, key=len, reverse=True):  # a shorter one may be part of a longer one
         said = kinds(each)
         if not any(len(said & kinds(other)) >= ALIKE * len(said) for other in kept):
             kept.append(each)

@@ -89,13 +89,13 @@ class Database(ABC):
 
     `blob` is the column type for bytes, `text` that for text compared byte by byte. `locked` ends the first
     SELECT of a write, so that another writer waits; `alone` is the statement that makes processes create
-    tables one after the other. `begin` starts a transaction that writes, `snapshot` one in which all
-    statements see one state. `taken` locks a name for a transaction, where several threads of a process may
-    write at once (`writers`). `serial` is the type of an integer key, `compact` ends a table with a text key.
-    `field` reads a field of a version's value as text. `errors` are those of the driver.
+    tables one after the other. `snapshot` starts a transaction in which all statements see one state.
+    `taken` locks a name for a transaction, where several threads of a process may write at once (`writers`).
+    `serial` is the type of an integer key, `compact` ends a table with a text key. `field` reads a field of a
+    version's value as text. `errors` are those of the driver.
     """
 
-    blob, text, locked, alone, begin, snapshot = "BLOB", "TEXT", "", "", "BEGIN IMMEDIATE", "BEGIN"
+    blob, text, locked, alone, snapshot = "BLOB", "TEXT", "", "", "BEGIN"
     taken, writers, serial, compact = "", 1, "INTEGER", " WITHOUT ROWID"
     field = "json_extract(e.body, '$.value.{}')"
     errors: tuple[type[Exception], ...] = (sqlite3.Error,)
@@ -104,31 +104,28 @@ class Database(ABC):
 
     def read(self, work: Callable[Concatenate[Cursor, P], T], *given: P.args, **more: P.kwargs) -> T:
         """Run a query, all of whose statements see one state. Blocks."""
-        with self._transaction(self.snapshot) as cursor:
+        with self.reading(snapshot=True) as cursor:
             return work(cursor, *given, **more)
 
-    def reading(self, *, snapshot: bool = False) -> AbstractContextManager[Cursor]:
-        """Yield a cursor for reading; in a `snapshot`, all statements see one state."""
-        return self._transaction(self.snapshot if snapshot else "")
-
-    def writing(self) -> AbstractContextManager[Cursor]:
-        """Yield a cursor for one transaction, which is on the disk when the context ends without an error."""
-        return self._transaction(self.begin)
-
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[Cursor]:
+    def reading(self, *, snapshot: bool = False) -> Iterator[Cursor]:
+        """Yield a cursor for reading; in a `snapshot`, all statements see one state."""
         with self._connected() as connection:
-            if begin:
-                connection.execute(begin)
             try:
-                with closing(connection.cursor()) as cursor:  # unread rows would keep the old snapshot open
+                with closing(connection.cursor()) as cursor:  # unread rows would keep the old state open
+                    if snapshot:
+                        cursor.execute(self.snapshot)
                     yield cursor
-                if begin:
-                    connection.execute("COMMIT")
+                    if snapshot:
+                        cursor.execute("COMMIT")
             except BaseException:
                 with suppress(Exception):  # the connection may be gone
                     connection.rollback()
                 raise
+
+    @abstractmethod
+    def writing(self) -> AbstractContextManager[Cursor]:
+        """Yield a cursor for one transaction, which is on the disk when the context ends without an error."""
 
     @abstractmethod
     def refusal(self, failure: Exception) -> MnemeError:
@@ -215,9 +212,12 @@ class Sqlite(Database):
     @contextmanager
     def writing(self) -> Iterator[Cursor]:
         with self._turn() as note:
-            with self._transaction(self.begin) as cursor:
+            with self.reading() as cursor:
+                # A plain BEGIN fails at once if another process writes between its first read and write.
+                cursor.execute("BEGIN IMMEDIATE")
                 yield cursor
                 number = cursor.execute(self._written).fetchone()[0] if note else 0
+                cursor.execute("COMMIT")
             if note:
                 with suppress(OSError):  # the note may lag behind; it is a lower bound
                     text = note.read()
@@ -312,7 +312,7 @@ class Sqlite(Database):
         reraise=True,
     )
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(  # `_transaction` begins and commits, in any thread
+        connection = sqlite3.connect(  # `writing` begins and commits, in any thread
             self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         try:

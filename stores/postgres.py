@@ -10,7 +10,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from mneme.core.errors import BadInput, MnemeError, StorageFailure
-from mneme.stores.database import Database
+from mneme.stores.database import Cursor, Database
 
 POSTGRES_CONNECT_SECONDS = 5
 POOL_SIZE = 8
@@ -37,7 +37,7 @@ class QuestionCursor(psycopg.Cursor[Any]):
 class Postgres(Database):
     """A database with a pool of connections; a setting has its URL, and its tables may have a schema."""
 
-    blob, text, locked, begin = "BYTEA", 'TEXT COLLATE "C"', " FOR UPDATE", "BEGIN"
+    blob, text, locked = "BYTEA", 'TEXT COLLATE "C"', " FOR UPDATE"
     alone = f"SELECT pg_advisory_xact_lock({SETUP_LOCK})"
     taken, writers = "SELECT pg_advisory_xact_lock(hashtext(?))", POOL_SIZE
     serial, compact = "BIGINT", ""
@@ -72,6 +72,13 @@ class Postgres(Database):
             if isinstance(failure, self.errors):
                 raise self.refusal(failure) from failure
             raise
+
+    @contextmanager
+    def writing(self) -> Iterator[Cursor]:
+        with self.reading() as cursor:
+            cursor.execute("BEGIN")
+            yield cursor
+            cursor.execute("COMMIT")
 
     def erased(self) -> None:
         """Do nothing: Postgres overwrites deleted rows later (VACUUM, recycling of its write-ahead log)."""

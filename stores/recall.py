@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict
 from mneme.stores.access import RECALLABLE, Asker, Recallable
 from mneme.stores.discussions.discussions import Discussion
 from mneme.stores.ledger.ledger import Ledger
+from mneme.stores.ledger.query import number_in
 from mneme.stores.ledger.reading import vectors_by_ids, versions_of
 from mneme.stores.ledger.records import (
     LOCAL,
@@ -175,18 +176,13 @@ def _said_by(version: Version) -> str:
     return f"{_owner(version)}{' said' if is_own else f', {version.change.reason}'}, {_day(version)}"
 
 
-def _number(version: Version, name: str) -> float:
-    value = version.value.get(name)
-    return float(value) if isinstance(value, int | float) else 1.0
-
-
 RECORD_KINDS: Mapping[Recallable, _Kind] = {
     "fact": _Kind("facts", _fact, _said_by),
     "card": _Kind(
         "cards",
         _card,
         lambda each: f"{each.key}, {each.value['status']}",
-        lambda each: STATUS_FACTORS.get(str(each.value["status"]), 0.0) * _number(each, "confidence"),
+        lambda of: STATUS_FACTORS.get(str(of.value["status"]), 0.0) * number_in(of.value, "confidence", 1.0),
         "active",
     ),
     "agreement": _Kind(
@@ -202,7 +198,7 @@ RECORD_KINDS: Mapping[Recallable, _Kind] = {
         "pools",
         _pair,
         lambda each: f"pool {unescaped(each.namespace[-2])}, score {each.value['score']}",
-        lambda each: _number(each, "score") / 100,
+        lambda each: number_in(each.value, "score", 1.0) / 100,
         filter={"score": {"$gte": 0}},  # a retriever's lessons lie in pools, too
         floor=MIN_PAIR_RELEVANCE,
         about=lambda text: text.partition(ANSWER_MARK)[0],

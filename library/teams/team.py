@@ -25,7 +25,7 @@ SKELETON = 0.5
 
 
 class Strict(BaseModel, extra="forbid", frozen=True):
-    """A part of a team's file: what is misspelt is refused."""
+    """A part of a team's file; an unknown field is refused, since it may be misspelt."""
 
 
 class Role(Strict):
@@ -111,7 +111,7 @@ class Team(Strict):
         return self.speakers.workers if isinstance(self.speakers, Delegated) else self.speakers.order
 
     def cramped(self, context_tokens: int) -> str:
-        """Return the first role whose memory would have no room within a context; nothing where all have."""
+        """Return the first role whose memory would have no room within a context; "" if all have."""
         room = SKELETON * CHARACTERS_PER_TOKEN * self.memory_within(context_tokens)
         return next((role.name for role in self.roles if size(empty(role.memory)) > room), "")
 

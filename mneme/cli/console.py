@@ -1,6 +1,7 @@
 """`mneme serve`, `mneme console`: the server's page in the browser; and `mneme mcp`."""
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -71,7 +72,11 @@ async def _serve(host: str, port: int, idle: float, browser: bool) -> None:
         say(f"MCP: {url}/mneme/mcp · chat completions: {url}/v1 · Ctrl-C ends the server.", errors)
         await _show(url, browser)
 
-    await serve(host, port, idle, ready)
+    try:
+        await serve(host, port, idle, ready)
+    except asyncio.CancelledError:  # Ctrl-C; of a start that it ends uvicorn would log a traceback
+        logging.getLogger("uvicorn.error").disabled = True
+        raise
 
 
 async def _show(server: str, browser: bool) -> None:

@@ -1,6 +1,7 @@
 """The options that commands share."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,6 +17,7 @@ Agents = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines instead of text.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Show at most this many.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the history.")]
+ToFile = Annotated[Path, typer.Argument(help="Where to write; `-` writes to stdout.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Names = Mapping[str, str]
 """Option names by field name, where the two differ; a name without hyphens is an argument."""

@@ -83,7 +83,8 @@ def count(attempts: int, is_answered: bool, prompt_tokens: int, reply_tokens: in
 def tokens(text: str) -> int:
     """Estimate a text's tokens, rather too many than too few."""
     plain = len(text.encode("ascii", "ignore"))
-    return math.ceil(plain / CHARS_PER_TOKEN + len(text) - plain)  # of other letters, one token each
+    # A letter outside ASCII counts as one token.
+    return math.ceil(plain / CHARS_PER_TOKEN + len(text) - plain)
 
 
 def tokens_of(messages: "Sequence[BaseMessage]") -> int:

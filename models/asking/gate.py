@@ -94,7 +94,7 @@ class Gate:
                     waits = call not in self._running
                     if waits and lane == "user":
                         self._preempt()
-                        call.loop.call_later(self.longest, self._preempt)  # by then none is spared
+                        call.loop.call_later(self.longest, self._preempt)  # a spared call has had its time
                 if waits:
                     await call.turn.wait()
                 return await (work() if lane == "user" else self._preemptible(call, work))
@@ -133,7 +133,7 @@ class Gate:
 
     def _admit(self) -> None:
         """Give each free place to the next call in line; the caller holds the lock."""
-        # A loop that was closed with calls under way gives their places back to nobody.
+        # Calls on a loop that was closed meanwhile can no longer give their places back.
         self._running = [call for call in self._running if not call.loop.is_closed()]
         while self._waiting and len(self._running) < self.width:
             held = Counter((each.lane, each.owner) for each in self._running)

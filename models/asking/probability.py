@@ -61,8 +61,8 @@ async def ask_likelihood(
 ) -> Probability | None:
     """Return how probable an answer's tokens are after a prompt, as their geometric mean; None: not known.
 
-    Of a long answer the first MAX_MEASURED_CHARS are measured. A model that returned none once is not asked
-    again by this process. Raises as `ask` does.
+    Of a long answer the first MAX_MEASURED_CHARS are measured. A model that once returned no
+    log-probabilities is not asked again by this process. Raises as `ask` does.
     """
     responder = await resolve(who)
     if not responder.startswith(LOGPROB_PROVIDERS):
@@ -89,7 +89,7 @@ async def _measured(
         if not tokens:
             log.warning("%s returns no log-probabilities: it is asked for a grade instead.", responder)
         learned[responder].returns_logprobs = bool(tokens)
-        try:  # a server that ignores the schema says something else, of which the answer's says nothing
+        try:  # a server that ignores the schema may say something else: its tokens are not the answer's
             return likelihood_of(tokens) if json.loads(raw) == {"answer": answer} else None
         except ValueError:
             return None
@@ -127,5 +127,5 @@ def likelihood_of(tokens: Tokens) -> float | None:
         for each, first, last in zip(tokens, starts, ends, strict=True)
         if last > begin.end() and first < end  # a token that shares the answer's quote counts whole
     ]
-    # Per token, where eq. 1 of Memory Sharing has P(¬Y) = 1 - P(Y): a product shrinks with the length.
+    # The mean per token, not the product P(Y) of Memory Sharing's eq. 1, which shrinks with the length.
     return math.exp(sum(inside) / len(inside)) if inside else None

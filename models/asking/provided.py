@@ -36,7 +36,7 @@ async def say(
         runnable = chat.bind_tools(list(options.tools))
     elif options.schema and provider == "openai":
         told = {"logprobs": True, "top_logprobs": options.top_logprobs} if options.top_logprobs else {}
-        # Strict, OpenAI would refuse a schema with fields that may be left out.
+        # In strict mode, OpenAI refuses a schema with fields that may be left out.
         schema = {"name": "answer", "schema": options.schema, "strict": False}
         runnable = chat.bind(response_format={"type": "json_schema", "json_schema": schema}, **told)
     try:

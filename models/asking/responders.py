@@ -120,7 +120,7 @@ async def check(who: str) -> None:
     responder = await resolve(who)
     provider, _, name = responder.partition(":")
     if responder == "rules" or responder in prepared or (who.strip() == "auto" and not settings().auto):
-        return  # `auto` has just found a model that is there, unless MNEME_AUTO names one
+        return  # `auto` has found a model that is there, unless MNEME_AUTO names one
     if provider == "ollama":
         known = await catalogue.digests(settings().ollama_url)
         if not {name, f"{name}:latest"} & set(known):

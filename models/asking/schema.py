@@ -92,6 +92,6 @@ def _flat(node: Json, defs: Json, within: tuple[str, ...]) -> Json:
         nullable = {"type": "null"}
         # Also a field with a default: if a model leaves it out, the default would look like its answer.
         plain["required"] = [name for name, each in fields.items() if nullable not in each.get("anyOf", ())]
-        # A newer llama.cpp lets any further field into an open object, and a small model invents one by one.
+        # A newer llama.cpp lets any further field into an open object, and a small model invents ever more.
         plain["additionalProperties"] = False
     return plain

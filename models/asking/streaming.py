@@ -65,7 +65,7 @@ class ThinkingFilter:
             return shown
         start = self._buffer.lstrip()
         like_a_call = any(start.startswith(mark) or mark.startswith(start) for mark in CALL_STARTS)
-        if self._hold or (like_a_call and not self.said):  # or it may still become one
+        if self._hold or (like_a_call and not self.said):  # a tool call, or what may become one, is held back
             return None
         # The longest end of the text that may become a tag is kept back; the rest can be shown.
         end = self._buffer[-MAX_TAG_CHARS:].lower()

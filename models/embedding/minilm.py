@@ -99,9 +99,7 @@ def initializers() -> dict[str, Vectors]:
     file = weights() / "model.safetensors"
     try:  # not by the safetensors library: it would copy them, for which a search by a new process waits
         mapped = np.memmap(file, np.uint8, "r")
-        start = 8 + int(
-            mapped[:8].view("<u8")[0]
-        )  # safetensors: the header's length, the header, the tensors
+        start = 8 + int(mapped[:8].view("<u8")[0])  # the header's length, the header, then the tensors
         header: dict[str, Any] = json.loads(mapped[8:start].tobytes())
         header.pop("__metadata__", None)
         values = mapped[start:]
@@ -132,7 +130,7 @@ def _session() -> Session:
     options.inter_op_num_threads = 1
     # Threads that spin between two operations take the cores from whoever else works, and one another's.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.log_severity_level = 3  # errors alone
+    options.log_severity_level = 3  # errors, no warnings
     given = {
         name: runtime.OrtValue.ortvalue_from_numpy(value)
         for name, value in initializers().items()

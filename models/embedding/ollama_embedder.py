@@ -21,7 +21,7 @@ from mneme.models.ollama.transport import BadVectorsError, persist
 
 RETRIEVE = "Represent this sentence for searching relevant passages: "
 QWEN = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"
-# The first entry whose name occurs in the model's name is used: a longer name stands before its beginning.
+# The first entry whose name occurs in the model's name is used: a name stands before those it contains.
 PREFIXES: tuple[tuple[str, str, str], ...] = (  # (name, before a query, before a document); see their cards
     ("nomic-embed-text", "search_query: ", "search_document: "),
     ("mxbai-embed-large", RETRIEVE, ""),
@@ -103,7 +103,7 @@ class OllamaEmbedder:
                 # By default Ollama cuts an input at the model's context without a word.
                 answer = await client.embed(self._model, texts, truncate=False, keep_alive=now.keep_alive)
             except ResponseError as error:
-                # A single letter cannot be halved: then the error is told.
+                # A single letter cannot be halved: then the error is raised.
                 if "exceeds" in error.error and "context" in error.error and max(map(len, texts)) > 1:
                     raise _TooLong from error
                 raise

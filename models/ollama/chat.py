@@ -45,7 +45,7 @@ class Speaker(ChatOllama):
     async def _astream(
         self, messages: list[BaseMessage], stop: list[str] | None = None, *_: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
-        # `_` has the run manager, which langchain-ollama would tell each token before thinking is removed.
+        # `_` takes a run manager, which langchain-ollama would give each token before thinking is removed.
         speech, complete = ThinkingFilter(self.hold) if self.spoken else None, False
         spoken = super()._astream(messages, stop, **kwargs)
         async with aclosing(watched(spoken, self.counted, self.idle, self.longest)) as stream:
@@ -95,7 +95,7 @@ async def say(
     try:
         # Each attempt passes the gate anew, so that no place is held during the waits between them.
         message = await persist(url, model, lambda: gate(url).run(lane, reply))
-    except LeakedThinking:  # the repair, and every later reply, is held to its closing tag
+    except LeakedThinking:  # every later reply is held back until its closing tag
         learned[f"ollama:{model}"].leaks_thought = True
         raise
     refuse_if_cut(messages, message.usage_metadata["input_tokens"] if message.usage_metadata else 0)
@@ -121,7 +121,7 @@ def _speaker(url: str, known: Facts, context: int, options: CallOptions) -> Spea
         seed=options.seed,
         repeat_penalty=options.repeat_penalty or None,
         keep_alive=now.keep_alive,
-        reasoning=False if known.thinks else None,  # unset means on; models that cannot think refuse it
+        reasoning=False if known.thinks else None,  # unset means on; others refuse True
         format=options.schema,
         logprobs=True if options.top_logprobs else None,
         top_logprobs=options.top_logprobs or None,

@@ -58,7 +58,7 @@ class Projection(QueryEncoder):
 
         up, down = torch.tensor(self.up), torch.tensor(self.down)
         if not up.numel():
-            # U = 0: the head begins as the identity. V is drawn, since by V = 0 the gradient of U would be 0.
+            # U = 0: the head begins as the identity. V is random: with both 0, no gradient would move them.
             shape, chance = (len(up), RANK), torch.Generator().manual_seed(seed)
             up, down = torch.zeros(shape), torch.randn(shape, generator=chance) / len(up) ** 0.5
         up, down = (each.to(where).requires_grad_() for each in (up, down))

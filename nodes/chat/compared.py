@@ -29,11 +29,11 @@ async def compared(
     ]
     facts = [Fact(content=new.content, said=new.content)]
     given = Comparing(facts=facts, memories=[each.memory.content for each in related])
-    # By rules, since a text that a person has edited is saved at once, and word for word.
+    # By rules, since a text that a person wrote is saved at once, and word for word.
     judged = (await by_rules(compare_memories, given)).judgements
     relations = {each.memory: each.relation for each in judged}
     same = (related[number] for number, relation in relations.items() if relation == "duplicate")
-    # What rules relate otherwise than as a duplicate; and what they relate in no way, but is as similar.
+    # Those that rules relate in another way than as a duplicate; and unrelated ones that are as similar.
     beside = [
         each
         for number, each in enumerate(related)

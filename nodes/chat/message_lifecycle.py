@@ -102,7 +102,7 @@ async def receive(state: State, runtime: MemoryRuntime) -> Update:
         said = said_in(state["messages"])
         given = {**cast(Message, state), "message": said.text, "preceding": said.before[-PRECEDING:]}
     message = complete(given)
-    known = await Inbox(ledger_of(runtime)).add(user_of(runtime), message)  # nothing if `remember` did
+    known = await Inbox(ledger_of(runtime)).add(user_of(runtime), message)  # once: it may be there already
     outcome: Update = {**(known or {})}
     outcome.pop("operations", None)  # the reducer would add them to its own
     return {**INITIAL_FIELDS, **message, **outcome}
@@ -167,7 +167,7 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
             subject = judged.memory.key if judged and node != "discard" else str(decision.candidate)
             grouped[node, subject].append((decision, judged))
     said = {"message_id": state.get("told_in") or state["message_id"], "time": state.get("time", "")}
-    sends, inserted = list[Send](), list[Task]()
+    sends, inserted = list[Send](), list[Update]()
     for (operation, _), decided in grouped.items():
         new = []
         for each in [state["candidates"][of.candidate] for of, _ in decided if of.candidate >= 0]:
@@ -180,7 +180,7 @@ def each_decision(state: State) -> list[Send] | Literal["settle"]:
             change=change_of(state, " ".join(each.rationale for each, _ in decided)),
             new=new,
             judged=[judged for _, judged in decided if judged],
-        )
+        ).model_dump(mode="json")  # a parent graph's own checkpointer knows plain values alone
         if operation == "insert_memory":
             inserted.append(task)
         else:
@@ -203,7 +203,7 @@ async def forget(state: State, runtime: MemoryRuntime) -> Update:
 
     Their history stays until a person erases it.
     """
-    candidates = state["candidates"]  # shown, too: one that says the forgotten content again is left out
+    candidates = state["candidates"]  # offered, too: one that repeats what is forgotten is left out
     told = " ".join(each.quote for each in candidates)
     # Beside other statements a wish is a small part of the message, so each such sentence is searched, too.
     wishes = [each for each in sentences(state["message"]) if each not in told] if told else []

@@ -115,9 +115,8 @@ class Table:
 
     def room(self, role: Role, count: Count) -> int:
         """Return the maximum characters of a turn, a share of the tokens that others have left."""
-        left = (
-            self.budget - count(self.about.task) - self.memory_tokens
-        )  # its readers' memories have this bound, too
+        # What task and memory leave in the readers' contexts, which have the same bounds as this role's.
+        left = self.budget - count(self.about.task) - self.memory_tokens
         part = part_of(self.team, role.name)
         return max(
             MIN_TURN_CHARS, min(MAX_TURN_CHARS[part], round(CHARACTERS_PER_TOKEN * left * TURN_SHARES[part]))

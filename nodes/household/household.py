@@ -103,7 +103,7 @@ async def perceive(state: HouseholdState, runtime: HouseholdRuntime) -> Update:
         known.update(observation)
         for thing in known.objects():
             if thing.relation != "held by":  # note its container's class, or its room
-                holder = known.things.get(thing.holder or -1)  # no thing has that id
+                holder = known.things.get(thing.holder or -1)  # no thing has the id -1
                 inside = holder.name if holder and holder.category == "container" else ""
                 finds.setdefault(str(thing.id), inside or known.rooms.get(thing.room, ""))
     words, over = [known.words() for known in beliefs], world.done or world.steps >= World.LIMIT

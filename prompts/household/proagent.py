@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from mneme.prompts.household.household import Spot, View
 from mneme.prompts.prompt import PLAIN, Prompt, Reason, Schemas, one_of
 
-UNKNOWN_ROOM = -1
+UNKNOWN_ROOM = -1  # a server's grammar may not know that a number can be null
 
 
 class Observed(BaseModel):

@@ -94,7 +94,7 @@ class Gradeable(BaseModel):
 class Whole(BaseModel):
     """What a pair is worth as one number."""
 
-    score: Annotated[int, Field(ge=0, le=TOTAL_POINTS)]
+    score: Annotated[int, Field(ge=0, le=TOTAL_POINTS)]  # a number alone, as the printed prompt asks for
 
 
 score_whole = Prompt(

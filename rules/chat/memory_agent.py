@@ -102,19 +102,19 @@ def choose_forgotten(given: forgetting.Forgetting) -> forgetting.Forgotten:
 
 
 def _statements(memory: str) -> list[str]:
-    """Return the main clauses of a memory: `…, and my wife sings`; `When I …, I …` stays one."""
-    return [
-        part if part[-1] in ".!?" else f"{part}."
-        for sentence in sentences(memory)
-        for part in ([sentence] if OPENING.match(sentence) else CLAUSE.split(sentence))
-    ]
+    """Return the main clauses of a memory: `…, and my wife sings`."""
+    found = list[str]()
+    for sentence in sentences(memory):
+        cuts = [each.span() for each in CLAUSE.finditer(sentence) if opening(sentence[: each.start()])[1]]
+        cuts = [] if OPENING.match(sentence) else cuts  # `When I …, I …` and `My wife and I …` stay one
+        starts, ends = [0, *(end for _, end in cuts)], [*(start for start, _ in cuts), len(sentence)]
+        found += [sentence[start:end] for start, end in zip(starts, ends, strict=True)]
+    return [each if each[-1] in ".!?" else f"{each}." for each in found]
 
 
 def _left(statement: str, wish: str) -> str:
-    """Return what of a statement is not to be forgotten: all of it if it does not contain the whole wish.
-
-    Of a list, the items that the wish does not name stay: nobody asked to forget them.
-    """
+    """Return what of a statement is not to be forgotten: all of it if it does not contain the whole wish."""
+    # Of a list, the items that the wish does not name stay: nobody asked to forget them.
     named, is_of_one = stems(wish), OWN.search(statement) is not None or not OWN.search(wish)
     if not (is_of_one and named and named <= stems(statement)):
         return statement
@@ -123,7 +123,7 @@ def _left(statement: str, wish: str) -> str:
     listed = [(" ", first), *zip(rest[::2], rest[1::2], strict=True)]
     items = [stems(item) for _, item in listed]
     meant = [each for each in items if each & named]
-    is_whole = OPENING.match(statement) or named <= stems(opening(statement)[0])
+    is_whole = OPENING.match(statement) or OWN.search("".join(rest)) or named <= stems(opening(statement)[0])
     if is_whole or not meant or len(meant) == len(items):  # `my allergies` are all of them
         return ""
     are_words = len(items) > 2 and all(len(each) == 1 for each in items)

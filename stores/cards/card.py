@@ -155,7 +155,7 @@ class Lesson(Part):
     @property
     def card_id(self) -> str:
         """Return the id of the card that this lesson makes: the same for the same claim and scope."""
-        said = f"{normalised(self.scope)}\x1f{normalised(self.claim)}"  # \x1f is space: it is in neither
+        said = f"{normalised(self.scope)}\x1f{normalised(self.claim)}"  # \x1f: normalising removes it
         return f"card_{hashlib.sha256(said.encode()).hexdigest()[:16]}"
 
     @property

@@ -149,7 +149,7 @@ class KnowledgeCards:
         A task teaches a lesson only once, even if the call is repeated. A deprecated card stays deprecated,
         but gets further dead ends.
         """
-        card = with_outcomes(untested_card(lesson, change, 0.0), [outcome])  # and its task's confidence
+        card = with_outcomes(untested_card(lesson, change, 0.0), [outcome])  # sets the confidence
         once = f"learn:{outcome.task}"
         try:
             made = await self.records.insert(card, change=change, key=card.id, idempotency_key=once)

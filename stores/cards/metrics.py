@@ -169,7 +169,7 @@ def compute(  # noqa: PLR0913 (one name for each thing that is computed from)
         verified_growth=verified - before,
         verified_growth_rate=(verified - before) / before if before else None,
         deprecated_rate=_deprecated_rate(cards, month_ago),
-        provisional_to_verified=counts["provisional"] / max(verified, 1),  # 0 verified count as 1
+        provisional_to_verified=counts["provisional"] / max(verified, 1),
         disputes_open=len(open_),
         dispute_days_p50=_percentile(lengths, 50),
         dispute_days_longest_open=max(open_, default=None),
@@ -242,7 +242,7 @@ def duplicate_mistakes(tasks: Iterable[Iterable[str]], known: Iterable[Iterable[
 
 
 def _deprecated_rate(cards: Mapping[str, Card], month_ago: Mapping[str, Card]) -> float | None:
-    # In service in the month: what was out before it began was not deprecated in it, and could not be.
+    # Only cards that were in service in the month: those out before it could not be deprecated in it.
     was_out = {card_id for card_id, card in month_ago.items() if card.status in OUT_OF_SERVICE}
     known = [card for card_id, card in cards.items() if card_id not in was_out]
     return _mean([card.status == "deprecated" for card in known if not card.is_dead_end])

@@ -121,7 +121,9 @@ class Eraser:
         if text in {"", ERASED}:
             return False
         name = str(message.get("id") or message.get("message_id") or "")
-        is_known = name in self._ids if name else text in self._said  # in another checkpoint
+        is_known = (
+            name in self._ids if name else text in self._said
+        )  # found before, maybe in another checkpoint
         return is_known or (_is_reply(message) and self._repeats(text)) or self._told.is_in(text)
 
     def clean(self, value: Any) -> Any:

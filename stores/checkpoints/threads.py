@@ -197,7 +197,7 @@ def before_turns(known: Sequence[CheckpointHead], turns: int) -> Prunable | None
     roots = [each for each in known if not each.namespace]
     inputs = sorted((each.id for each in roots if each.metadata.get("source") == "input"), reverse=True)
     if len(inputs) < turns or uses_deltas(known):
-        return None  # of differences the older ones make the state
+        return None  # stored differences need all earlier ones
     first, latest = inputs[turns - 1], _latest(known)
     begun_from = {each.parent for each in roots if each.id >= first}
 

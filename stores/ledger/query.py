@@ -106,11 +106,11 @@ class Ranking(BaseModel):
     def parts(self, hit: Hit, now: float) -> dict[str, float]:
         """Return what each term adds to a record's score; `now` in days since 1970."""
         value, updated = hit.version.value, hit.version.at.timestamp() / 86_400
-        age = abs(now - (_number(value, self.aged_from, now) if self.aged_from else updated))
+        age = abs(now - (number_in(value, self.aged_from, now) if self.aged_from else updated))
         fresh = (
-            1.0 if self.ageless and _number(value, self.ageless, 0) else 0.5 ** (age / self.half_life_days)
+            1.0 if self.ageless and number_in(value, self.ageless, 0) else 0.5 ** (age / self.half_life_days)
         )
-        terms = {name: weight * _number(value, name, self.default) for name, weight in self.fields.items()}
+        terms = {name: weight * number_in(value, name, self.default) for name, weight in self.fields.items()}
         terms["recency"] = self.recency * fresh
         return {"similarity": hit.score - sum(terms.values()), **terms}
 
@@ -223,7 +223,8 @@ def filterable(value: Any, key: str = "") -> Any:
     return [filterable(item, key) for item in value] if isinstance(value, list) else value
 
 
-def _number(value: Mapping[str, Any], name: str, default: float) -> float:
+def number_in(value: Mapping[str, Any], name: str, default: float) -> float:
+    """Return a number in a record's value, or the default."""
     number = value.get(name)
     return float(number) if isinstance(number, (int, float)) else default
 

@@ -215,7 +215,7 @@ class Inbox:
             return False
         claimed = cast(dict[str, Any], head.value.get("claim") or {"until": ""})
         is_valid = claimed["until"] > datetime.now(UTC).isoformat()  # both in UTC: texts in the order of time
-        # Of a process of another host nobody can tell here whether it still runs.
+        # Whether a process on another host still runs cannot be seen here, so its claim holds.
         if is_valid and (claimed["host"] != gethostname() or _is_another(claimed["pid"])):
             return False
         # A process that stalls loses its claim after a while; one that ends loses it at once.

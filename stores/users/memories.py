@@ -309,7 +309,7 @@ class UserMemories(Shelf[Memory, MemoryRecord]):
         known = Origins()
         for key in keys:
             known |= origins_of(await self.ledger.history(self.namespace, key))
-        # As others were shown them, where they are shared.
+        # And the texts in the third person, in which shared memories show them to others.
         known |= Origins(texts=frozenset(third_person(each, self.user) for each in known.texts))
         return await InboxTraces(self.ledger, self.user).about({*keys}, known)
 

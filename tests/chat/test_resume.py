@@ -115,7 +115,7 @@ async def test_a_run_that_was_killed_before_its_writes_does_them_when_it_goes_on
 
     def send(node: str, given: dict[str, Any]) -> Send:
         (task,) = given["tasks"]
-        return Send(node, task.model_dump(mode="json"))
+        return Send(node, task)
 
     if is_earlier:
         monkeypatch.setattr(message_lifecycle, "Send", send)

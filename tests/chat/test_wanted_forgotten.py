@@ -156,6 +156,8 @@ LISTED = "I am allergic to nuts, penicillin and eggs."
             ["I live in Oslo. I have a cat."],
         ),
         ("When I was in Oslo, I met Ann.", "Forget that I met Ann.", []),
+        ("My wife and I live in Oslo.", "Forget where I live.", []),
+        ("My wife and I live in Oslo, and we row.", "Forget that I live in Oslo.", ["we row."]),
         (LISTED, "Forget that I am allergic to penicillin.", ["I am allergic to nuts and eggs."]),
         (LISTED, "Forget that I am allergic to eggs.", ["I am allergic to nuts, penicillin."]),
         (LISTED, "Forget that I am allergic to nuts.", ["I am allergic to penicillin and eggs."]),

@@ -293,6 +293,7 @@ def test_an_agent_of_ones_own_is_known_by_its_name(share: Run, tmp_path: Path) -
     assert "100 of 100, chosen by hand; 50 with 0 up, 1 down" in shown
     grown = share("grow", "--domain", "short_poems", *RULES, "--threshold", "0", "--calls", "4")
     assert grown.returncode == 0 and "round 1: 1 standard answer;" in grown.stdout, grown.stderr
+    assert "after a kill, --id" in grown.stdout
     full = share("grow", "--domain", "short_poems", *RULES, "--pool-size", "1")
     assert "1 were wanted" in full.stdout and "0 stored" in full.stdout
     failed(share("grow", "--domain", "epics", *RULES), 'no domain "epics"', "short_poems")

@@ -9,8 +9,7 @@ from mneme.prompts.sharing.scoring import Fault
 
 VERSE_FORMS: tuple[str, ...] = get_args(Form)
 """The forms that can be checked, named after the shipped agents; a rubric judges all other answers."""
-MAX_VERSE_CHARS = 20_000
-"""The most characters of an answer."""
+MAX_VERSE_CHARS = 20_000  # of an answer
 Faults = list[tuple[str, str]]
 """Faults of a form: the place, and the fault."""
 

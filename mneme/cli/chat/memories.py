@@ -12,7 +12,7 @@ from mneme.api.erased import Erased
 from mneme.api.memories import Memories, Written
 from mneme.api.rendering import erased_lines, written_lines
 from mneme.api.threads import Cleaned
-from mneme.cli.options import Agents, Reason, User, Yes
+from mneme.cli.options import Agents, Reason, ToFile, User, Yes
 from mneme.cli.show import (
     SHORT,
     confirmed,
@@ -155,7 +155,7 @@ def is_left(done: Cleaned) -> bool:
 
 
 async def export(
-    file: Annotated[Path, typer.Argument(help="Where to write; `-` writes to stdout.")] = Path("-"),
+    file: ToFile = Path("-"),
     user: User = "local",
 ) -> None:
     """Write all memories with their whole history as JSON Lines."""

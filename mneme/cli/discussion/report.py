@@ -93,11 +93,8 @@ ENDING_TEXTS = {
 
 def ending(about: Discussion) -> str:
     """Return how a discussion ended, whether it has a document, what was taken back, and why it is stale."""
-    held = (
-        "The document has what was agreed until then."
-        if about.ended == "turn limit" and about.document
-        else ""
-    )
+    is_held = about.ended == "turn limit" and bool(about.document)
+    held = "The document has what was agreed until then." if is_held else ""
     withdrawn = (f"Withdrawn since: {each}" for each in about.withdrawn)
     outdated = about.stale and f"Out of date: {about.stale.removesuffix('.')}."
     return " ".join(filter(None, (ENDING_TEXTS[about.ended], about.lacks or held, *withdrawn, outdated)))

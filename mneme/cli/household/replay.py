@@ -62,8 +62,7 @@ async def replay(
     elif len(found) > 1:
         _print_beside(found, last)
     else:
-        await _print_shared(found[0])
-        _print_run(found[0], last)
+        await _print_run(found[0], last)
 
 
 def _gap(run: Run) -> str:
@@ -112,16 +111,13 @@ def _film(run: Run) -> "Film":
     return Film(run.episode(), run.frames(), synopses, run.name, strips)
 
 
-async def _print_shared(run: Run) -> None:
-    """Print the memories of other workflows that were shown, unless they were erased since."""
+async def _print_run(run: Run, last: int) -> None:
+    # a run keeps the names of other workflows' memories alone: what was erased since is not printed
     if names := (run.first("end") or {}).get("shared"):
         async with opened(reading=True) as place:
             known = await read_again(place, names) if isinstance(place, Ledger) else []
-        for line in [each.line for each in known] or ["what was shown is forgotten, or at a server"]:
-            say(f"  [cyan]shared[/]   {escape(line)}")
-
-
-def _print_run(run: Run, last: int) -> None:
+        for text in [each.line for each in known] or ["what was shown is forgotten, or at a server"]:
+            say(f"  [cyan]shared[/]   {escape(text)}")
     for line in run.lines:
         if line["kind"] == "decision" and line["at"] <= last:
             print_decision(line)

@@ -10,7 +10,7 @@ from rich.markup import escape
 from mneme.api.cards import Cards, rule_of
 from mneme.api.tables import Table
 from mneme.cli.derived import Fields, arguments_of
-from mneme.cli.options import Team
+from mneme.cli.options import Team, ToFile
 from mneme.cli.show import console, is_written, print_fields, print_record, print_result, read_file
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
@@ -51,7 +51,7 @@ def print_card(card: Card) -> None:
 
 async def export(
     abstraction: Abstraction,
-    file: Annotated[Path, typer.Argument(help="Where to write; `-` writes to stdout.")] = Path("-"),
+    file: ToFile = Path("-"),
     team: Team = "local",
     history: Annotated[bool, "With every version of each card, as JSON Lines."] = False,
     abstract: Annotated[

@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from mneme.api.cards import Cards
 from mneme.cli.derived import Fields
+from mneme.cli.sharing.pools import PoolName
 from mneme.cli.show import console, emit, print_rows, print_table
 from mneme.client.home import open_operations
 from mneme.client.workflows import GraphRun, open_team
@@ -49,7 +50,7 @@ async def consolidate_cards(
 
 
 async def consolidate_pool(
-    pool: Annotated[str, "The pool: a domain, or single_pool.", "--pool"],
+    pool: PoolName,
     wanted: Wish,
     context: Annotated[dict[str, Any], Fields(TuningContext, without="pool successes recall")],
     shots: Annotated[int, typer.Option("--shots", "-k", min=1, max=3, help="Examples of a question.")] = 3,

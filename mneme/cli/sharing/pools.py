@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from mneme.api.pools import Pools
 from mneme.api.rendering import row_of
-from mneme.cli.options import Limit, Team
+from mneme.cli.options import Limit, Team, ToFile
 from mneme.cli.show import console, emit, is_written, print_result, read_file, say
 from mneme.client.home import open_operations
 from mneme.core.errors import BadInput
@@ -100,7 +100,7 @@ def print_forgotten(key: str) -> None:
 
 async def export(
     pool: PoolName,
-    file: Annotated[Path, typer.Argument(help="Where to write; `-` writes to stdout.")] = Path("-"),
+    file: ToFile = Path("-"),
     team: Team = "local",
 ) -> None:
     """Write a pool as JSON Lines."""

@@ -248,7 +248,7 @@ def as_shown(card: Card, world: World) -> Known:
         successes=card.evidence.success_count,
         failures=card.evidence.failure_count,
         advice=advice,
-        example=card.example if words else "",  # a program carries out all other rules for this task
+        example=card.example if words else "",  # other rules are already instantiated for this task
         valid_for=card.valid_for,
         rationale=_short(card.rationale),
         in_vain=here + others[:MAX_LISTED],

@@ -133,7 +133,7 @@ $remedies""",
 def can_be_objected(given: Review) -> Schemas:
     """Restrict the answer to the cards that are shown, and to the kinds of objection that they allow."""
     kinds = ["missing_edge_case", "unstated_assumption"]
-    kinds += ["contradiction"] if given.cards else []
+    kinds += ["contradiction"] if given.cards else []  # these name a card, so there must be one
     kinds += ["known_pitfall"] if given.pitfalls else []
     return {
         # A command checks files, where there is a world that runs it.

@@ -45,7 +45,7 @@ class Resolution(BaseModel):
     promote: list[int] = Field(
         [], max_length=MAX_ANSWER_ITEMS, description="Numbers of the used cards that you approve as verified."
     )
-    # The paper verifies a new card at once above a confidence of 0.8, if the Leader approves (§3, step 5).
+    # The paper verifies a new card at once above a confidence of 0.8, if the leader approves (§3, step 5).
     verify_new: bool = Field(
         False, description="Whether a new card from this task is verified at once: measured, and sure."
     )

@@ -18,7 +18,7 @@ The pattern is the approach in one short text: in the pattern language where the
 in plain words. How the solution itself is written, the task says; what it does not ask for stays empty."""
 SOLUTION_TEXT = "The answer is the solution in words; statements, query, files and diff stay empty."
 NO_LANGUAGE = "There is no pattern language here: a pattern is an approach in plain words."
-NONE = -1
+NONE = -1  # a server's grammar may not know that a number can be null
 MAX_ANSWER_ITEMS = 100  # of any list in an answer, whoever answers; a model may give far fewer
 MAX_TEXT_CHARS = 1_900  # a model's server can enforce at most 1,999
 MAX_SQL_CHARS = 20_000  # as in query tuning; a model's limit follows the given query
@@ -164,7 +164,7 @@ def about(condition: str, noun: str = "tasks") -> str:
 
 
 class Setting(Informed):
-    """A task in its world: what every agent is told of it."""
+    """A task in its world, as every agent is shown it."""
 
     task: str
     material: str = Field("", description="What the task is about: a query, files, what a check printed.")
