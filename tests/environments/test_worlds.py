@@ -75,7 +75,8 @@ def test_an_output_that_differs_in_its_line_ends_alone_is_another(
 ) -> None:
     (tmp_path / "said.yaml").write_text(
         f"name: said\nmeasure: {sys.executable} said.py\nsame_output: true\nmay_change: ['*.py']\n"
-        "metrics: [{name: cpu_seconds, wanted: 2}]\ntasks: [{id: one, task: Say it., files: {said.py: 'print(1)'}}]\n"
+        "metrics: [{name: cpu_seconds, wanted: 2}]\n"
+        "tasks: [{id: one, task: Say it., files: {said.py: 'print(1)'}}]\n"
     )
     world = find_world(str(tmp_path / "said.yaml")).open(Task(given={"case": "one"}))
     tried = world.attempt(Solution(files={"said.py": f"print(1, end={end!r})"}))
