@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-SMALLEST = 1e-9  # a value of 0 divides nothing
+SMALLEST = 1e-9  # divides in place of 0
 NOISE = 0.15
 """Relative difference of two measurements that counts as noise."""
 

@@ -273,12 +273,13 @@ def find_world(name: str) -> WorldKind:
     if (file := str(shipped) if name in SHIPPED_WORLDS else name).endswith(WORLD_SUFFIXES):
         described: WorldKind = resolve_name(f"{__package__}.{BUILT_IN_KINDS[WORKSPACE]}").of(Path(file))
         return described
-    points = entry_points(group=WORLD_PLUGINS)
-    if name not in (*points.names, *BUILT_IN_KINDS):
+    made: object
+    if built_in := BUILT_IN_KINDS.get(name):  # imported only when asked for, like a plugin: it is slow
+        made = resolve_name(f"{__package__}.{built_in}")
+    elif name in (points := entry_points(group=WORLD_PLUGINS)).names:
+        made = points[name].load()
+    else:
         raise BadInput(f"There is no world {name!r}.", f"There are: {', '.join(world_names())}.")
-    # Loaded by name as a plugin is, since its imports are slow; no plugin takes its place.
-    built_in = BUILT_IN_KINDS.get(name)
-    made: object = resolve_name(f"{__package__}.{built_in}") if built_in else points[name].load()
     kind = made() if callable(made) else made  # a class, a function that makes one, or the kind itself
     if not isinstance(kind, WorldKind):
         raise BadInput(

@@ -30,7 +30,7 @@ Progress = Callable[[int, int, str], None]
 BY_RULES = "Answered by rules: docs/measurements.md says what that cannot tell."
 MEND = "Make room, or give another folder with --out; finished cases are kept."
 SOURCE_ROOT = Path(__file__).resolve().parent.parent
-# A checkout has the doors that evaluations call in `mneme/`, an installation has them beside the rest.
+# API, client and core are in `mneme/` in a checkout, and beside the other packages in an installation.
 FOLDERS = (
     *("environments", "evals", "graphs", "library", "models", "nodes", "prompts", "rules", "stores"),
     *("api", "client", "core", "mneme/api", "mneme/client", "mneme/core"),

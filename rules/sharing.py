@@ -104,7 +104,7 @@ def _evidence(
     }
 
 
-WHOLE_WEIGHT, COPY_SHARE = 4, 0.9  # a fault of the whole spoils as much as many of parts
+WHOLE_WEIGHT, COPY_SHARE = 4, 0.9  # a fault of the whole counts as four of parts
 
 
 def likeness(one: str, other: str) -> float:

@@ -31,7 +31,7 @@ WAIT = Action(kind="wait")
 TURN = Action(kind="turn")
 
 
-@lru_cache(maxsize=4096)  # most steps are walks, and to check a new one takes as long as the step
+@lru_cache(maxsize=4096)  # most actions are walks; to validate a new one takes as long as its step
 def walk(target: int) -> Action:
     """Walk a step towards a room or a thing."""
     return Action(kind="walk", target=target)

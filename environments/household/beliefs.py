@@ -69,7 +69,7 @@ class Beliefs(BaseModel):
         present = {seen.id for seen in observation.seen}
         shut = {known.id for known in self.things.values() if known.is_open is False}
         for known in list(self.things.values()):
-            if observation.missing is None:  # without eyes, all of the room is in view
+            if observation.missing is None:  # in the symbolic setting an agent sees all of its room
                 is_gone = known.room == observation.room
             else:
                 is_gone = known.id in observation.missing
@@ -82,7 +82,7 @@ class Beliefs(BaseModel):
         known = self.things.get(seen.id)
         if known is not None and all(getattr(known, name) == getattr(seen, name) for name in LASTING_FIELDS):
             known.step = step
-            if seen.relation == "held by":  # it moves with its holder, which alone is no news
+            if seen.relation == "held by":  # it moves with its holder: a new position alone is no news
                 known.center = seen.center
         else:
             self.things[seen.id] = Sighting(**seen.__dict__, step=step)

@@ -166,9 +166,8 @@ class _Kept:
         """Return the rooms, and the objects in them."""
         for node in self.nodes.values():
             kind = self._kind(node)
-            if kind is not None and (
-                kind == "room" or node.id in self.places
-            ):  # outside of all rooms nothing is played
+            # What is outside of all rooms has no place, and takes no part.
+            if kind is not None and (kind == "room" or node.id in self.places):
                 yield node, kind
 
     def doors(self) -> Iterator[tuple[int, int, tuple[float, float]]]:

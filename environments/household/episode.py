@@ -235,7 +235,7 @@ def _check_goals(episode: Episode, kinds: Mapping[int, Kind]) -> None:
     for name in sorted(episode.goal_names()):
         wanted = sum(goal.count for goal in episode.goals if goal.name == name)
         things = [episode.places[t.id] for t in episode.things if t.name == name and t.category == "object"]
-        # What is inside a surface (a drawer of a desk) stays there: `gocheck` opens containers alone.
+        # What is inside a surface (a drawer of a desk) stays there: `gocheck` opens only containers.
         there = sum(relation == "on" or kinds[holder] != "surface" for relation, holder in things)
         few = f"goals: {wanted} of {name} are wanted and {there} can be reached."
         require(there >= wanted, few, "Ask for fewer, or put more where an agent can take them.")

@@ -44,7 +44,7 @@ def seeded_starts(rooms: Sequence[Thing], name: str, seed: int = 0) -> list[Star
     """Draw a start for each possible agent: a room, and a position in its inner half."""
     chance = Random(f"starts:{name}:{seed}")  # noqa: S311
     starts = []
-    for _ in range(MAX_AGENTS):  # always all, so that a larger team does not move the others' starts
+    for _ in range(MAX_AGENTS):
         room = chance.choice(rooms)
         x, z = (room.center[axis] + room.size[axis] * chance.uniform(-0.25, 0.25) for axis in (0, 2))
         starts.append(Start(room=room.id, position=(round(x, 2), round(z, 2)), placed="seeded rule"))

@@ -56,7 +56,7 @@ def possible(observation: Observation, beliefs: Beliefs, goals: Sequence[Goal]) 
         Macro(kind="goput", target=goal.target, name=goal.target_name)
         for goal in _targets(goals, observation.hands, beliefs)
     ]
-    if len(observation.hands) >= HANDS and putting:  # as CoELA forces it
+    if len(observation.hands) >= HANDS and putting:  # as in CoELA, whose model is not asked then
         return putting
     free_handed: list[Macro] = []
     if len(observation.hands) < HANDS:

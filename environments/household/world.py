@@ -132,7 +132,7 @@ class World:
 
     def _act(self, agent: int, action: Action) -> ActionResult:
         body = self.agents[agent]
-        sent, body.sent = body.sent, False  # C-WAH offers no second message right after one
+        sent, body.sent = body.sent, False  # an agent of CoELA writes no message right after another
         if action.kind == "wait":
             return SUCCESS
         if action.kind == "walk":

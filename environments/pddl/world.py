@@ -137,7 +137,7 @@ class PddlWorld:
             for schema in self._compiled.schemas.values()
             for action in schema.instances(self._compiled.objects, self._literals)
         )
-        # A move from a room to the same room holds its preconditions, and is answered as not valid.
+        # The preconditions of a move from a room to itself hold, but it changes nothing: it is not valid.
         changing = {str(each) for each in found if each.after(self._literals) != self._literals}
         return [*sorted(changing), CHECK, LOOK]
 

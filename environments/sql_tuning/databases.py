@@ -34,7 +34,7 @@ class DatabaseCopy(ABC):
 
         Floating-point numbers are rounded to SIGNIFICANT_DIGITS.
         """
-        clock = type(self).clock  # of an instance, mypy takes the function for a method
+        clock = type(self).clock  # mypy would take `self.clock` for a bound method
         with self._guarded(sql, seconds or self._limits.seconds):
             before = clock()  # both databases compute rows while they are fetched, so that fetching counts
             rows, size = list[Row](), 0
@@ -47,16 +47,7 @@ class DatabaseCopy(ABC):
                     if size > self._limits.characters:
                         raise Stopped(f"The result has more than {self._limits.characters} characters.")
             took = clock() - before
-        comparable = [
-            tuple(
-                float(f"{cell:.{SIGNIFICANT_DIGITS}g}")
-                if isinstance(cell, float)
-                else (cell if isinstance(cell, Hashable) else repr(cell))  # PostgreSQL's arrays and documents
-                for cell in row
-            )
-            for row in rows
-        ]
-        return comparable, took
+        return [tuple(map(_comparable, row)) for row in rows], took
 
     @abstractmethod
     def plan(self, sql: str) -> str:
@@ -76,6 +67,12 @@ class DatabaseCopy(ABC):
 
     @abstractmethod
     def _cursor(self, sql: str) -> AbstractContextManager[Any]: ...
+
+
+def _comparable(cell: Any) -> Hashable:
+    if isinstance(cell, float):
+        return float(f"{cell:.{SIGNIFICANT_DIGITS}g}")
+    return cell if isinstance(cell, Hashable) else repr(cell)  # PostgreSQL's arrays and documents
 
 
 class Database(ABC):

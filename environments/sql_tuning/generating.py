@@ -109,8 +109,19 @@ Known = Mapping[tuple[str, str], Sequence[Cell]]
 
 
 def draw(schema: Schema, seed: int, rows: int) -> dict[str, Iterable[Row]]:
-    """Draw each table's rows, in the order of its columns, the facts from two years."""
+    """Draw each table's rows, in the order of its columns."""
     dice = np.random.default_rng([seed, rows, *schema.name.encode()])  # a schema's rows are its own
+    facts = _facts(schema, dice, rows)
+    segments = dice.integers(0, SEGMENT_COUNT, schema.entities).tolist()
+    cities = dice.choice(CELL_WORDS, schema.entities).tolist()
+    names = dice.choice(CELL_WORDS, (schema.entities, 2)).tolist()
+    drawn = enumerate(zip(names, segments, cities, strict=True), start=1)
+    entities = ((n, f"{' '.join(name)} {n}", f"S{segment:02d}", city) for n, (name, segment, city) in drawn)
+    return {schema.fact: facts, schema.entity: entities}
+
+
+def _facts(schema: Schema, dice: np.random.Generator, rows: int) -> Iterable[Row]:
+    """Draw facts over two years; where they arrive in order, the key grows with the time."""
     regions = dice.integers(0, REGIONS, rows).tolist()
     numbered = zip(dice.permutation(rows), regions, strict=True)
     codes = [f"{CELL_WORDS[region % len(CELL_WORDS)][:3]}-{n:07d}-{region:02d}" for n, region in numbered]
@@ -120,7 +131,7 @@ def draw(schema: Schema, seed: int, rows: int) -> dict[str, Iterable[Row]]:
     seconds = start + (np.sort(offsets) if schema.in_order else offsets)
     texts = np.datetime_as_string(seconds.astype("datetime64[s]"), unit="s").tolist()
     # `tolist` makes Python's numbers of NumPy's, which the databases' drivers do not take.
-    facts = zip(
+    return zip(
         range(1, rows + 1),
         seconds.tolist() if schema.epoch else [text.replace("T", " ") for text in texts],
         # Squared, so that few subjects have most facts.
@@ -135,12 +146,6 @@ def draw(schema: Schema, seed: int, rows: int) -> dict[str, Iterable[Row]]:
         [notes[n] for n in dice.integers(0, len(notes), rows).tolist()],
         strict=True,
     )
-    segments = dice.integers(0, SEGMENT_COUNT, schema.entities).tolist()
-    cities = dice.choice(CELL_WORDS, schema.entities).tolist()
-    names = dice.choice(CELL_WORDS, (schema.entities, 2)).tolist()
-    drawn = enumerate(zip(names, segments, cities, strict=True), start=1)
-    entities = ((n, f"{' '.join(name)} {n}", f"S{segment:02d}", city) for n, (name, segment, city) in drawn)
-    return {schema.fact: facts, schema.entity: entities}
 
 
 def filled(

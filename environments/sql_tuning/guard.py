@@ -94,7 +94,7 @@ def _check_names(tree: exp.Expr, tables: Collection[str]) -> None:
     for table in tree.find_all(exp.Table):
         if isinstance(table.this, exp.Func):
             continue  # a table function such as generate_series, judged with the functions
-        # `main` is SQLite's name of the copy; another schema would be the server's catalogue.
+        # `main` is SQLite's name of the copy; another schema is outside of the copy.
         if table.name.lower() not in known or table.db.lower() not in ("", "main"):
             raise Refused(f"There is no table {table.sql()!r} here; there are {', '.join(sorted(tables))}.")
     # sqlglot models functions that compute; what reads files, sleeps or loads code is anonymous to it.

@@ -84,7 +84,7 @@ class PostgresDatabase(Database):
             try:
                 with connection.transaction(force_rollback=True):
                     _run(connection, f"SET LOCAL statement_timeout = {MAX_READ_SECONDS * 1000}")
-                    # A name without a schema then means a temporary table, or nothing.
+                    # A name without a schema then means a temporary table, or the server's catalogue.
                     _run(connection, "SET LOCAL search_path = pg_temp")
                     yield connection
             except psycopg.OperationalError as error:
@@ -127,7 +127,7 @@ class PostgresCopy(DatabaseCopy):
 
     def __init__(self, connection: psycopg.Connection, limits: Limits) -> None:
         self._connection, self._limits = connection, limits
-        # Helpers that start when the machine happens to be free would make times incomparable.
+        # Parallel workers start only while the server has some free: times would not be comparable.
         connection.execute("SET LOCAL max_parallel_workers_per_gather = 0")
 
     def prepare(self, sql: str) -> None:

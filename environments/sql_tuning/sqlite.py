@@ -127,7 +127,7 @@ class SqliteDatabase(Database):
                 _made[self.key] = file
             _made.move_to_end(self.key)
             if len(_made) > MAX_DATABASE_FILES:
-                _made.popitem(last=False)[1].unlink()  # who has it open goes on reading it
+                _made.popitem(last=False)[1].unlink()  # an open connection can still read it
             return sqlite3.connect(f"file:{file}?mode=ro", uri=True)
 
 
@@ -145,7 +145,7 @@ class SqliteCopy(DatabaseCopy):
         # The deadline is not looked at within one function call, so a call may not grow without end.
         copy.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1_000_000)
         copy.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)  # no other file is opened
-        copy.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000)  # matching may take its square
+        copy.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000)  # matching may take the square of it
         copy.set_authorizer(self._authorize)  # SQLite's own judgement, beside that of `guard`
         copy.set_progress_handler(
             lambda: int(self._mode != "own" and time.thread_time() > self._deadline), STEPS_BETWEEN_CHECKS

@@ -34,7 +34,7 @@ from mneme.environments.worlds import Solution
 
 # Two measurements at once would slow each other down, so one waits for the other.
 _turn = threading.Lock()
-_described: dict[str, str] = {}  # by key: a database with another content has another key
+_described: dict[str, str] = {}  # by key: a changed SQLite file has another; a server is described once
 _keeping: dict[tuple[str, str], bool] = {}
 
 
@@ -188,7 +188,7 @@ class SqlTuning:
 
     def _raced(self, one: Asked | None, other: Asked, baseline: Baseline) -> tuple[list[Row], Timing]:
         """Run the original and a solution in turn; return the solution's rows and the median timing."""
-        # As long as the original may take, so that a slower solution is measured and not only stopped.
+        # No less than the original took: what needs more than `seconds` may still be faster than that.
         most, (copy, solution) = max(self.limits.seconds, baseline.seconds), other
         # A processor's pace changes within a hundredth of a second, by a factor of two and more: runs side by
         # side are slowed alike, and a moment that hits one of both is an outlier, which the median ignores.
@@ -278,13 +278,7 @@ def differences(
     if len(expected) != len(found):
         return f"The solution gives {len(found)} rows, the original {len(expected)}."
     tree = cast(exp.Query, parse(query, dialect))
-    order = tree.args.get("order")
-    names = [{output.alias, output.unalias().sql(), output.output_name} for output in tree.selects]
-    places = list[int | None]()  # the output column that a sort key is: by number, name or expression
-    for key in [each.this for each in order.expressions] if order else []:
-        known = (place for place, each in enumerate(names) if key.sql() in each)
-        is_number = isinstance(key, exp.Literal) and key.is_int
-        places.append(int(key.this) - 1 if is_number else next(known, None))
+    places = _sort_columns(tree)
     # A sort key that is no output column is in no row: the whole row is compared in its place.
     keys, others = ([[row if n is None else row[n] for n in places] for row in x] for x in (expected, found))
     missing = Counter(expected) - Counter(found)
@@ -297,3 +291,14 @@ def differences(
         example = f"the original gives {next(iter(missing))!r}, the solution {other!r}"
         return f"{missing.total()} of {len(expected)} rows differ: {example}."
     return "" if keys == others else "The rows are the same, but in another order than the original's."
+
+
+def _sort_columns(tree: exp.Query) -> list[int | None]:
+    """Return the output column that each sort key is, by number, name or expression; None if it is none."""
+    order, places = tree.args.get("order"), list[int | None]()
+    names = [{output.alias, output.unalias().sql(), output.output_name} for output in tree.selects]
+    for key in [each.this for each in order.expressions] if order else []:
+        known = (place for place, each in enumerate(names) if key.sql() in each)
+        is_number = isinstance(key, exp.Literal) and key.is_int
+        places.append(int(key.this) - 1 if is_number else next(known, None))
+    return places

@@ -102,7 +102,7 @@ def cached(text: str, callers: Iterable[str]) -> str:
     called = {*_recursive(nodes), *(name for part in rounds for name in _calls(part))}
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef) and not node.decorator_list]
     for each in sorted(functions, key=lambda each: each.lineno, reverse=True):  # from below
-        # Not indented: the cache of a method would keep every `self` alive.
+        # Only functions of a module: the cache of a method would keep every `self` alive.
         if each.name in called and not each.col_offset and _can_be_hashed(each):
             lines.insert(each.lineno - 1, "@functools.cache\n")
     return "".join(lines)

@@ -390,7 +390,8 @@ class FilesWorld(World):
             return "The original prints nothing: equal silence proves nothing."
         if before.output == after.output:
             return ""
-        old, new = before.output.splitlines(), after.output.splitlines()
+        # With line ends, since outputs may differ in them alone.
+        old, new = (each.output.splitlines(keepends=True) for each in (before, after))
         if len(old) != len(new):
             return f"It prints {len(new)} lines; the original prints {len(old)}."
         unlike = (n for n, (one, other) in enumerate(zip(old, new, strict=True)) if one != other)

@@ -52,11 +52,8 @@ async def keep(
             progress(done, len(conversation.turns), f"{whole}: remembering")
     if f"{whole}/kept" not in journal:
         memories = [await ledger.count(namespace) for namespace in _namespaces(conversation)]
-        behind = set[str]()  # the turns that any memory came from: no search finds another
-        for namespace, count in zip(_namespaces(conversation), memories, strict=True):
-            for memory in await ledger.records(namespace, limit=count):
-                behind.update(await turns_of(memory, ledger))
-        journal.add(f"{whole}/kept", {"memories": sum(memories), "turns": sorted(behind)})
+        behind = await _turns_behind(conversation, ledger)
+        journal.add(f"{whole}/kept", {"memories": sum(memories), "turns": behind})
 
 
 def asked_of(conversation: Conversation, question: Question) -> list[Namespace]:
@@ -76,6 +73,15 @@ async def turns_of(memory: Version, ledger: Ledger) -> list[str]:
     """Return the turns that a memory came from, in any of its versions."""
     history = await ledger.history(memory.namespace, memory.key)
     return sorted({message for version in history for message in version.change.source.messages})
+
+
+async def _turns_behind(conversation: Conversation, ledger: Ledger) -> list[str]:
+    """Return the turns that any memory came from: no search finds another."""
+    turns: set[str] = set()
+    for namespace in _namespaces(conversation):
+        for memory in await ledger.records(namespace, limit=await ledger.count(namespace)):
+            turns.update(await turns_of(memory, ledger))
+    return sorted(turns)
 
 
 def _speakers(conversation: Conversation) -> list[str]:

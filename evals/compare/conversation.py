@@ -106,8 +106,9 @@ def conversation(seed: int, size: int) -> Course:
     for number in range(2 * size):
         today = len(about) + 6 * number
         for _ in range(chance.randrange(MAX_CHATTER)):
+            said = chance.choice(USER_CHATTER)  # before its words: the order of draws makes the course
             words = {name: chance.choice(each) for name, each in CHATTER_WORDS.items()}
-            yield Event(day(today), USER_SPEAKER, chance.choice(USER_CHATTER).format(**words))
+            yield Event(day(today), USER_SPEAKER, said.format(**words))
         topic = chance.choice(about)
         happens = chance.random()
         is_left = sum(each.is_forgotten for each in about) < FORGOTTEN_TOPICS
@@ -117,7 +118,7 @@ def conversation(seed: int, size: int) -> Course:
             yield Event(day(today + 1), USER_SPEAKER, f"Forget what I told you about this: {topic.asked}")
         elif happens < CHANGE_SHARE and not topic.is_forgotten:
             yield _say(topic, today + 1, chance)
-        if number % 2:  # every second day a question: facts come first
+        if number % 2:  # after every second round, so that facts come first
             yield from _ask(chance.choice(about), today + 2, chance)
 
 

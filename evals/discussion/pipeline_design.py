@@ -238,8 +238,7 @@ def _figures(row: Row, fields: Sequence[str]) -> dict[str, float]:
 
 def _compared(values: Any) -> Row:
     baseline, intrinsic = (values.get_group(arm) for arm in ARMS)
-    same = len({*baseline, *intrinsic}) == 1  # the test is undefined where all values are tied
-    p = 1.0 if same else float(ranksums(intrinsic, baseline).pvalue)
+    p = float(ranksums(intrinsic, baseline).pvalue)
     spreads = values.agg(["mean", "median", "std"]).rename(columns={"std": "sd"}).fillna(0.0)
     arms = {arm: {"values": values.get_group(arm).tolist(), **spreads.loc[arm].to_dict()} for arm in ARMS}
     return arms | {"p": p}

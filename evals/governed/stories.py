@@ -77,11 +77,10 @@ def story(seed: int, events: int, *, changes_are_shared: bool = False) -> Iterat
     topics = [f"{thing} of the {project}" for thing in THINGS for project in PROJECTS]
     chance.shuffle(topics)  # `pop` takes each once: a subject has one fact
     for _ in range(events):
-        # What is impossible now is drawn anew.
-        while (
-            event := _event(chance.choices([*WEIGHTS], [*WEIGHTS.values()])[0], chance, facts, topics)
-        ) is None:
-            pass
+        event = None
+        while event is None:  # what is impossible now is drawn anew
+            [kind] = chance.choices([*WEIGHTS], [*WEIGHTS.values()])
+            event = _event(kind, chance, facts, topics)
         if changes_are_shared and event.kind == "change" and event.fact.shared:
             event.fact.shared = event.fact.now
             event.fact.told.add(event.fact.now)

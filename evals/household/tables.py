@@ -94,7 +94,7 @@ class Results:
         mine, theirs = self.steps(arm, category), self.steps(base, category)
         if mine is None or theirs is None:
             return None
-        # Symmetric: within -1 and 1 (§4.1).
+        # By the greater of both, which the paper calls stable: between -1 and 1, whichever is better.
         return (theirs.value - mine.value) / max(theirs.value, mine.value)
 
     def counts(self, arm: Arm, names: Sequence[str]) -> dict[str, float]:

@@ -69,14 +69,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     who = await identify(options.agents)
     folder = _folder(options)
     loaded = [] if folder is None else await asyncio.to_thread(load_folder, folder)
-    configuration = {
-        "problems": [digest(problem.model_dump()) for problem in loaded] or options.problems or PROBLEMS,
-        "agents": who.model_dump(),
-        "rooms": [options.context_tokens, options.memory_tokens],
-        "shown": options.example,
-        "embedder": (await options.opened_embedder()).name,
-    }
-    journal = options.journal("pddl", configuration)
+    journal = await _journal(options, who, loaded)
     home = home_beside(journal).absolute()
     home.mkdir(parents=True, exist_ok=True)
     teams = [
@@ -125,6 +118,17 @@ def _folder(options: Options) -> Path | None:
         return options.data
     place = settings().data
     return place / "pddl" if place is not None and (place / "pddl").is_dir() else None
+
+
+async def _journal(options: Options, who: Identity, loaded: Sequence[Problem]) -> Journal:
+    configuration = {
+        "problems": [digest(problem.model_dump()) for problem in loaded] or options.problems or PROBLEMS,
+        "agents": who.model_dump(),
+        "rooms": [options.context_tokens, options.memory_tokens],
+        "shown": options.example,
+        "embedder": (await options.opened_embedder()).name,
+    }
+    return options.journal("pddl", configuration)
 
 
 def report(rows: list[Row], seeds: Sequence[int], who: Identity, source: str, journal: Journal) -> Report:

@@ -83,7 +83,7 @@ class BertScore:
     def score(self, answers: Sequence[str], references: Sequence[str]) -> list[Likeness]:
         """Return precision and F1 of each answer with its reference; an answer without a word has 0."""
         said = [
-            # bert-score warns of an empty text and scores it by its separators.
+            # bert-score prints a warning for each empty text.
             at
             for at, (a, b) in enumerate(zip(answers, references, strict=True))
             if a.strip() and b.strip()

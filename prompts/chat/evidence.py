@@ -25,7 +25,7 @@ SENTENCE_END = re.compile(
     r"|\s*\n\s*|(?<=[。！？])"
 )
 CLAUSE_END = re.compile(r"[.;!?。！？；](?:\s+|$)|(?<=[。！？；])|,\s+(?:and|but|und|y|et|e|ve|и)\s+")
-TYPING_ERRORS = 0.9  # similarity from which a quote with such is accepted, if its numbers are the same
+TYPING_ERRORS = 0.9  # similarity from which a mistyped quote is accepted, if its numbers are the same
 MAX_AROUND = 300  # characters of the sentences around a quote
 STEM = 4  # first letters, which are taken for what all forms of a word share
 

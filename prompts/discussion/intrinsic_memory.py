@@ -293,9 +293,8 @@ MAX_BOUNDED_CHARS = 1_999
 
 def says_no_more(given: Speaking) -> Schemas:
     """Bound the message by the first length that `fits_the_room` refuses, so that a cut one is refused."""
-    refused = (
-        int(ROOM_TO_SPARE * given.room) + 1
-    )  # never 2,000, the one limit that llama.cpp's grammars refuse
+    refused = int(ROOM_TO_SPARE * given.room) + 1
+    # Never 2,000, the one limit that llama.cpp's grammars refuse.
     return {"message": {"maxLength": refused + (refused == MAX_BOUNDED_CHARS + 1)}}
 
 

@@ -80,7 +80,7 @@ prose (report): what somebody needs who acts by it. Its name is in capitals and 
             led=False,
             fields=[Part(purpose="Which slope it stands on", name="Site")],
             item_fields=[Part(purpose="What it is made of", name="material")],
-            # Of the hut: "How hard it is to build …" was refused as copied in answers that meant just that.
+            # It names the hut: a plain "How hard it is to build" in an answer was refused as a copy of it.
             ratings=[Part(purpose="How hard the hut is to build in the gale", name="Building difficulty")],
             report=[Part(purpose="The mountain hut in a few sentences", name="summary")],
             criteria=["warmth", "safety in the gale"],

@@ -69,6 +69,20 @@ def test_a_folder_is_held_to_a_command_and_stays_as_it_is(folder: Path) -> None:
     assert sorted(each.name for each in folder.iterdir()) == ["link", "test_tool.py", "tool.py"]
 
 
+@pytest.mark.parametrize(("end", "shown"), [("", "'1'"), ("\r\n", r"'1\r\n'"), ("\n\n", "2 lines")])
+def test_an_output_that_differs_in_its_line_ends_alone_is_another(
+    tmp_path: Path, end: str, shown: str
+) -> None:
+    (tmp_path / "said.yaml").write_text(
+        f"name: said\nmeasure: {sys.executable} said.py\nsame_output: true\nmay_change: ['*.py']\n"
+        "metrics: [{name: cpu_seconds, wanted: 2}]\n"
+        "tasks: [{id: one, task: Say it., files: {said.py: 'print(1)'}}]\n"
+    )
+    world = find_world(str(tmp_path / "said.yaml")).open(Task(given={"case": "one"}))
+    tried = world.attempt(Solution(files={"said.py": f"print(1, end={end!r})"}))
+    assert not tried.correct and shown in tried.problem
+
+
 @pytest.mark.parametrize("before", ["", ".", "s.", "  ..."])
 def test_a_figure_may_stand_behind_what_pytest_prints(folder: Path, before: str) -> None:
     (folder / "test_tool.py").write_text(f"{TEST}print('{before}work.s-1 = 2.5e-1\\nnot work.s-1=9 s')\n")

@@ -65,6 +65,16 @@ def test_a_frame_tells_colour_distance_and_whose_each_pixel_is() -> None:
     assert behind == person(1)
 
 
+def test_eyes_follow_a_walk_along_an_axis() -> None:
+    for x, z, heading in ((0.5, 3.0, 0.0), (5.5, 3.0, 180.0), (3.0, 0.5, 90.0), (3.0, 5.5, 270.0)):
+        world = SeeingWorld(standing((KITCHEN, x, z)))
+        world.eyes[0].heading = 45.0
+        (middle,) = [flat(each.center) for each in world.episode.rooms() if each.id == KITCHEN]
+        assert middle == (3.0, 3.0)
+        world.step([Action(kind="walk", target=KITCHEN)])
+        assert world.eyes[0].heading == pytest.approx(heading)
+
+
 def test_walls_hide_and_doorways_show() -> None:
     world = SeeingWorld(standing((KITCHEN, 3.0, 3.0)))
     world.eyes[0].heading = 0.0

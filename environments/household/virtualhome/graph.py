@@ -32,7 +32,7 @@ def graph_of(world: World, close: Sequence[Sequence[int]]) -> Graph:
     for held, (relation, holder) in world.places.items():
         edges.append(_edge(held, relation.upper(), holder))
         room = world.room_of(held)
-        if relation == "on" and room is not None:  # VirtualHome says of each thing in which room it is, too
+        if relation == "on" and room is not None:  # VirtualHome names its room, too
             edges.append(_edge(held, "INSIDE", room))
     for door, (one, other, (x, z)) in enumerate(world.episode.doors, max(world.things) + 1):
         nodes.append(_node(door, "door", "door", ["OPEN"], Box((x, 1.0, z), (1.0, 2.0, 0.1))))

@@ -62,7 +62,7 @@ class Unity:
             )
         names = {room.id: room.name for room in episode.rooms()}
         for looks, room in zip(("Chars/Female1", "Chars/Male1") * 2, rooms, strict=False):
-            place = {  # of other rooms VirtualHome does not know the name
+            place = {  # VirtualHome takes a character to these rooms by name, to others at random
                 "mode": "fix_room" if names[room] in VIRTUALHOME_ROOMS else "random",
                 "initial_room": names[room],
             }

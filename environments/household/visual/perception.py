@@ -198,7 +198,7 @@ class Perception:
             # Outside of the frame it is infinitely far, so that nothing there is missed.
             row, column, metres = self._view.pixel_of(box.center) or (0, 0, math.inf)
             # Seen edgeways, too, it would fill enough pixels.
-            pixels = len(self._view.depth) / (2 * metres) if metres else math.inf  # of a metre there
+            pixels = len(self._view.depth) / (2 * metres) if metres else math.inf  # for each metre there
             is_large = max(box.size) * min(box.size) * pixels**2 >= 2 * PIXELS
             if self._view.depth[row, column] > metres and is_large:
                 gone.append(owner)

@@ -95,7 +95,7 @@ class SeeingWorld(World):
         thing = action.target if action.kind == "open" else action.object
         touches = action.kind in ("open", "grab") and thing in self.things
         if touches and thing is not None and self.is_close(self.agents[agent], thing):
-            name = self.things[thing].name  # hands tell what eyes may have taken for something else
+            name = self.things[thing].name  # what the vision model mistook is known by touch
             if taken := self.eyes[agent].touch(thing, name):
                 return ActionResult(ok=False, why=f"it is a {name}, not a {taken}")
         return super()._act(agent, action)
@@ -120,8 +120,9 @@ class SeeingWorld(World):
         thing = action.object if action.kind == "grab" else action.target
         is_here = thing is not None and thing not in self._rooms and self.room_of(thing) == body.room
         there = _bearing(body.position, flat(self.solid(thing).center)) if is_here and thing else None
+        there = _bearing(before, body.position) if there is None else there
         # At the same point there is no direction, and the eyes stay as they are.
-        eyes.heading = there or _bearing(before, body.position) or eyes.heading
+        eyes.heading = eyes.heading if there is None else there
 
     # -- seeing --------------------------------------------------------------------------------------------
 

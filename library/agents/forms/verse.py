@@ -136,7 +136,8 @@ def _read(words: Sequence[Word], measure: str, strict_beats: bool) -> Iterator[S
         phones = [phone for word in sounds for phone in word]
         vowels = [index for index, phone in enumerate(phones) if phone[-1].isdigit()]
         last_beat = vowels[measure.rindex(BEAT)]
-        yield Scan(measure, tuple(phone.rstrip("012") for phone in phones[last_beat:]))  # whatever its stress
+        # Without stress, since words rhyme whatever it is.
+        yield Scan(measure, tuple(phone.rstrip("012") for phone in phones[last_beat:]))
 
 
 def _fitted(words: Sequence[Word], measure: str, strict_beats: bool) -> Iterator[tuple[Phones, ...]]:

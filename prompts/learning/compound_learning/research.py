@@ -200,10 +200,11 @@ $advice
 
 {KNOWLEDGE_SECTION}""",
     bounds=[
+        # A patch rests on no card that the draft did not use.
         lambda given: (
             some_of("closed", range(len(given.objections)))
             | parts_bounds(given)
             | some_of("used", {*given.draft.used})
-        )  # a patch rests on no card that the draft did not use
+        )
     ],
 )
