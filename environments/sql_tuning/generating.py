@@ -130,7 +130,7 @@ def _facts(schema: Schema, dice: np.random.Generator, rows: int) -> Iterable[Row
     start = int((DATA_END - datetime(1970, 1, 1)).total_seconds()) - SPAN_SECONDS
     seconds = start + (np.sort(offsets) if schema.in_order else offsets)
     texts = np.datetime_as_string(seconds.astype("datetime64[s]"), unit="s").tolist()
-    # `tolist` makes Python's numbers of NumPy's, which the databases' drivers do not take.
+    # `tolist` makes Python's numbers of NumPy's, which sqlite3 does not take.
     return zip(
         range(1, rows + 1),
         seconds.tolist() if schema.epoch else [text.replace("T", " ") for text in texts],

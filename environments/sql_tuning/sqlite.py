@@ -240,7 +240,7 @@ def columns_of(database: sqlite3.Connection, kinds: str = FILLABLE) -> dict[str,
         for column in database.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
     ]
     for table, _, name, declared, not_null, _, key, hidden in found:
-        if hidden:  # generated, or of a virtual table's arguments
+        if hidden:  # a generated column, or an argument of a virtual table
             continue
         words = declared.upper()
         kind: Kind = "real"  # as SQLite's rules of affinity have it

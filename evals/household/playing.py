@@ -49,7 +49,7 @@ async def finished(case: Case) -> Row:
     arm, episode, begun = case.arm, case.episode, time.perf_counter()
     if arm is None:
         return {"bound": lower_bound(episode).steps}
-    # File systems allow 255 bytes, and the folder's name is long.
+    # File systems allow 255 bytes in a name.
     name = re.sub(r"[^A-Za-z0-9]+", "-", case.key).strip("-").lower()[:150]
     trace = Trace(case.runs / f"{name}.jsonl")
     trace.path.unlink(missing_ok=True)  # a killed run left its beginning

@@ -42,8 +42,9 @@ def _files_with(threads: Collection[str]) -> list[str]:
     """Return the files that may contain one of these threads, and what to do. Blocks for a moment."""
     ids = [each.encode() for each in threads]
     for each in threads:
-        with suppress(ValueError):  # no UUID; pickle writes one as its number, the lowest byte first
-            ids.append(UUID(each).int.to_bytes(16, "little"))
+        with suppress(ValueError):  # no UUID
+            # pickle writes one as a number: the lowest byte first, and no more bytes than it needs
+            ids.append(UUID(each).int.to_bytes(16, "little").rstrip(b"\0"))
     folders = {Path.cwd(), *(Path(each.folder) for each in noted().servers)}
     files = [each for folder in sorted(folders) for each in sorted((folder / SERVER_FOLDER).glob("*.pckl"))]
     advice = "start the server there and do this again, or delete it"

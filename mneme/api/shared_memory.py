@@ -395,7 +395,10 @@ class SharedMemory(Operations):
         return own
 
     async def _found(self, key: str, team: str, opened: Sequence[VisibleRecords] = ()) -> Version:
-        """Return a record of the user, a team or others that `opened` it, by its key or its beginning."""
+        """Return a record of the user, the team or those that `opened` theirs, by its key's beginning.
+
+        Raises NotFound, BadInput.
+        """
         places = [self._facts.namespace, *await self._ledger.namespaces(team_namespace(team))]
         known = [(place, False) for place in places if kind_in(place)]
         for each in opened:

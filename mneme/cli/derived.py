@@ -136,7 +136,7 @@ class Fields:
         values = {name: given[name] for name in self.schemas}
         if self.roles:
             values |= {name: values[name] or given[AGENTS_OPTION] for name in self.roles}
-        try:  # Typer gives [] for a repeatable option that is not given: the field's default counts
+        try:  # an empty list is a repeatable option that was not given: the field's default counts
             found = self.model.model_validate({name: each for name, each in values.items() if each != []})
         except ValidationError as error:
             first = error.errors()[0]  # one line of error; the next run names the next

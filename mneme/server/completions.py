@@ -137,7 +137,8 @@ def _said(messages: Sequence[Json]) -> tuple[Message | None, Sequence[str]]:
         return None, ()
     before = [f"{role}: {said[:MAX_MESSAGE_CHARS]}" for role, said in spoken[:last]]
     # OpenAI's protocol has no ids. A client sends a conversation again with the results of tools, and where
-    # no model answered: its hash is the id within an hour, or of the hour before, which a retry may cross.
+    # no model answered: so the hash of the conversation and the hour is the id. The one with the hour before
+    # is an id, too, for a message that is sent again after the full hour.
     hours = (f"{datetime.now(UTC) - ago:%Y-%m-%dT%H}" for ago in (timedelta(), timedelta(hours=1)))
     known = [json.dumps([hour, spoken[: last + 1]], ensure_ascii=False).encode() for hour in hours]
     ids = [sha256(each).hexdigest()[:32] for each in known]

@@ -123,9 +123,8 @@ async def not_taken(request: Request, error: HTTPException) -> Response:
 
 async def no_route(request: Request) -> Response:
     """Answer a request below our path that no operation has."""
-    partly = [
-        each for each in request.app.routes if each.matches(request.scope)[0] == Match.PARTIAL
-    ]  # by path
+    # Partial: the path fits, and the method does not.
+    partly = [each for each in request.app.routes if each.matches(request.scope)[0] == Match.PARTIAL]
     allowed = sorted({method for each in partly for method in each.methods or ()})
     if not allowed:
         return problem(NotFound("There is no operation with this path.", "See /docs."))

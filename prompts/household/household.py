@@ -131,7 +131,7 @@ class Option(BaseModel):
     target: int | None = None
     name: str = ""
     room: str = ""
-    steps: int | None = 0  # None where it is not known: such targets were told to be "about 0 steps" away
+    steps: int | None = 0
     explored: int | None = None
     under_way: bool = False
     text: str = ""

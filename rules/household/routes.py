@@ -290,7 +290,7 @@ class JointRoutes(Routes):
 
     def _changes(self) -> Iterator[Plan]:
         """Yield the plan with a stop moved, a delivery first or not, or the rests of two routes exchanged."""
-        # `_improve` changes the plan between two yields: a change starts from the plan as it is by then.
+        # `_improve` changes the plan meanwhile: each stop, and then the exchanges, start from the new one.
         for stop in self._order:
             yield from self._insertions(stop)
         for number, start in enumerate(self._starts):

@@ -337,7 +337,7 @@ def test_a_team_is_designed_for_its_task(
         (["x", "--memory", "elephant"], "--memory elephant: "),
         (["x", "--context-tokens", "200"], "context_tokens: 200"),
         (["word " * 9000, "--agents", "rules"], "context_tokens is 4096"),
-        (["a long task " * 40, "--agents", "martian"], "martian"),
+        (["a long task " * 40 + "in report.md", "--agents", "martian"], "martian"),
         (["show"], "no discussion"),
         (["show", "unheard-of"], "no discussion unheard-of"),
         (["show", "one", "--id", "another"], "Two discussions are named"),

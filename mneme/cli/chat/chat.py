@@ -125,7 +125,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
         console.print(f"[dim]{HELP}[/]")
         try:
             conversation = await self.session.conversation(self._thread)
-            async with self.session.turn(conversation):  # one that another chat is in is not left
+            async with self.session.turn(conversation):  # a turn that another chat is still in was not left
                 steps, spoken = await self._left()
             steps = () if await self.session.status(conversation) == "busy" else steps
             said = [message.text for message in spoken if message.type == "human"]
@@ -173,7 +173,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
             raise failure
         await self._report(wait=True)
         emit({"asked": self.asked})
-        if self.asked["questions"]:  # a server counts what its memory agent asks for itself
+        if self.asked["questions"]:  # a server's memory agent is not counted here
             whose = "replies: " if self.session.is_served else ""
             console.print(f"[dim]{whose}{in_words(self.asked)}[/]")
 
@@ -285,11 +285,7 @@ class Terminal(AbstractAsyncContextManager["Terminal"]):
             raise failure
         session, seconds = self.session, OUTCOME_POLL_SECONDS
         while letter := await session.letter(message_id):
-            if (
-                not session.is_served
-                or letter["error"]
-                or await session.status(await session.background()) == "error"
-            ):
+            if not session.is_served or letter["error"] or await session.is_broken():
                 return None
             if (await self._left())[0]:  # the turn failed, so the server never begins
                 return None

@@ -33,7 +33,7 @@ from mneme.stores.discussions.discussions import check_id
 from mneme.stores.ledger.records import LOCAL
 
 DISCUSSION_GRAPH = "intrinsic_memory"
-TASK_FILES = {".md", ".txt"}
+TASK_FILES, MAX_NAME_CHARS = {".md", ".txt"}, 255
 Values = dict[str, Any]
 
 
@@ -132,7 +132,9 @@ def task_of(task: str) -> str:
     # the methods of Path raise where words are too long for a name
     if isdir(task):  # noqa: PTH112
         raise BadInput(f"The task {path} is a folder.", hint)
-    if isfile(task) or (path.suffix in TASK_FILES and "\n" not in task):  # noqa: PTH113
+    # a file that is not there is mistyped; but a long text is a task, also if its last word is a file's name
+    is_name = path.suffix in TASK_FILES and "\n" not in task and len(task) <= MAX_NAME_CHARS
+    if is_name or isfile(task):  # noqa: PTH113
         return read_file(path, hint)
     if any(each.isspace() for each in task.strip()):
         return task  # several words are a task; one is more often a command or a file that was mistyped

@@ -80,7 +80,7 @@ async def memory(
         about = await done.starting(one_of(discussion, named))
         for option, given in (("--turn", turn), ("--since-turn", since)):
             if given is not None and given > about.turns:
-                there = f"There are 0, the beginning, to {about.turns}."
+                there = f"Give 0, the beginning, to {about.turns}."
                 raise BadInput(f"{option} {given}: the discussion {about.id} has no such turn.", there)
         last = about.turns if turn is None else turn
         if history:

@@ -160,7 +160,7 @@ def _costs(found: dict[str, Any]) -> list[list[str]]:
         if name in found:
             sides = (found[name][each] for each in ("base_with_cards", "tuned_with_delta"))
             rows.append([name.replace("_", " "), *(f"{each:.{digits}f}" for each in sides)])
-    if "answer_seconds" in found:  # after how many of them, faster without cards, it is repaid (§8)
+    if "answer_seconds" in found:  # the time saved in answers repays the training (§8, cost and benefit)
         answer, seconds = found["answer_seconds"], found["trained"]["seconds"]
         saved = answer["base_with_cards"] - answer["tuned_with_delta"]
         repaid = f"after {seconds / saved:,.0f} answers" if saved > 0 else "never: an answer takes no less"

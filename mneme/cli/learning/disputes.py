@@ -149,7 +149,7 @@ ACT_NAMES = {
 
 async def review(team: Team = "local", limit: Limit = 100) -> None:
     """Go through the cards that are flagged, disputed or provisional, and decide on each."""
-    async with open_operations(Cards, team, reading=True) as cards:
+    async with open_operations(Cards, team, reading=prints_json()) as cards:  # a person's decisions write
         waiting = await cards.review(limit)
         if prints_json():
             print_result(waiting)

@@ -208,7 +208,7 @@ async def solve(session: Session, given: Place, context: Context) -> bool:
     """Solve one task, or continue one that was killed; then resolve the disputes that it opened."""
     config = await session.thread("compound_learning", given.id)
     schema = given.schema_name if not given.schema_name.endswith(DDL) else ""
-    # the context's default, where none is named, or a file, whose text is the graph's input
+    # the default schema where none is named, or a file, whose text is in the graph's input
     own = context | {"environment": given.environment, "schema_name": schema or "events"}
     left, _ = await session.flows.left_at("compound_learning", config)
     posed = None if left else problem_of(given)
@@ -310,7 +310,7 @@ async def intake(
 
 
 def parts_of(file: Path, scope: str) -> list[Place]:
-    """Return a file's parts as tasks, as any other is learned from. Raises BadInput if it has no text."""
+    """Return a file's parts as tasks to learn from like any other. Raises BadInput if it has no text."""
     text = read_file(file, SOURCE_FILE_HINT)
     items: list[object] = [text]
     try:
