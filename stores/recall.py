@@ -213,7 +213,7 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
     *,
     kinds: Sequence[Recallable] = RECALLABLE,
     budget: int = 400,
-    cost: Callable[[str], int] = lambda text: len(text) // 3,  # most tokens have more than 3 characters
+    cost: Callable[[str], int] = lambda text: len(text) // 3,  # about 4 in English: errs on the safe side
     show_stale: bool = False,
 ) -> list[Recalled]:
     """Return what answers a question best, best first, within a budget of tokens, as `cost` counts them."""
