@@ -49,15 +49,15 @@ MAX_FAULTS = 5  # of a reply, reported at once: a model cannot mend more
 REPAIRS = 2  # times that a question is asked again after an unusable reply, unless it says otherwise
 
 
+def _clipped(text: Any) -> Any:
+    if not isinstance(text, str) or len(text) <= MAX_REASON_CHARS:
+        return text
+    return text[: MAX_REASON_CHARS - 1].rsplit(" ", 1)[0] + "…"
+
+
 Reason = Annotated[
     str,
-    BeforeValidator(
-        lambda text: (
-            f"{text[: MAX_REASON_CHARS - 1].rsplit(' ', 1)[0]}…"
-            if isinstance(text, str) and len(text) > MAX_REASON_CHARS
-            else text
-        )
-    ),
+    BeforeValidator(_clipped),
     Field(max_length=MAX_REASON_CHARS, json_schema_extra={CLIPPED: True}),
 ]
 """Reason of a model's decision, in a sentence or two: a longer one is shortened, never refused."""

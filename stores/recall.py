@@ -213,7 +213,7 @@ async def recall(  # noqa: PLR0913 (one name for each thing a caller may say)
     *,
     kinds: Sequence[Recallable] = RECALLABLE,
     budget: int = 400,
-    cost: Callable[[str], int] = lambda text: len(text) // 3,  # characters of a token, on the safe side
+    cost: Callable[[str], int] = lambda text: len(text) // 3,  # most tokens have more than 3 characters
     show_stale: bool = False,
 ) -> list[Recalled]:
     """Return what answers a question best, best first, within a budget of tokens, as `cost` counts them."""
@@ -270,7 +270,7 @@ async def visible_records(ledger: Ledger, asker: Asker, kind: Recallable) -> lis
 def _sentences(question: str) -> Iterable[str]:
     """Return the first two and the last two sentences of a question."""
     said = list(filter(None, map(str.strip, QUESTION_PART_END.split(question))))
-    return dict.fromkeys([*said[:2], *said[-2:]])  # a dictionary, since a short one has them twice
+    return dict.fromkeys([*said[:2], *said[-2:]])  # each once: a short question has some twice
 
 
 def _recency(found: Sequence[tuple[Recallable, Version]]) -> Mapping[str, float]:

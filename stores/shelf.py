@@ -109,7 +109,7 @@ class Shelf(Generic[Stored, Record]):
 
     async def versions(self, key: str) -> Sequence[Record]:
         """Return all versions of a record, oldest first. Raises NotFound."""
-        await self.head(key)  # the kind's own words where there is none
+        await self.head(key)  # its NotFound is in the kind's own words
         return self.read(await self.ledger.history(self.namespace, key))
 
     def write(

@@ -148,7 +148,7 @@ class TunedModels:
     async def _write(self, archive: Archive, model: str, others: Sequence[Write], change: Change) -> None:
         """Store a promotion, who answers from now on, and what becomes of other records, in one write."""
         noted = await self._archives.put_write(archive.tag, archive, change)
-        # Each names the version that it read, so that of two promotions at once one is decided again.
+        # Each write names the version that it follows: of two promotions at once, one is decided again.
         pointed = await self._pointer.put_write(SERVING, Serving(model=model), change)
         await self._ledger.write([*others, *([pointed] if archive.serves else []), noted])
 

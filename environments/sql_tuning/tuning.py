@@ -278,9 +278,7 @@ def differences(
     if len(expected) != len(found):
         return f"The solution gives {len(found)} rows, the original {len(expected)}."
     tree = cast(exp.Query, parse(query, dialect))
-    places = _sort_columns(tree)
-    # A sort key that is no output column is in no row: the whole row is compared in its place.
-    keys, others = ([[row if n is None else row[n] for n in places] for row in x] for x in (expected, found))
+    keys, others = _sort_keys(tree, expected), _sort_keys(tree, found)
     missing = Counter(expected) - Counter(found)
     if missing and keys == others:  # of rows that tie at the end of a LIMIT, any may be taken
         tree.set("limit", None)
@@ -293,12 +291,12 @@ def differences(
     return "" if keys == others else "The rows are the same, but in another order than the original's."
 
 
-def _sort_columns(tree: exp.Query) -> list[int | None]:
-    """Return the output column that each sort key is, by number, name or expression; None if it is none."""
+def _sort_keys(tree: exp.Query, rows: Sequence[Row]) -> list[list[object]]:
+    """Return each row's sort keys: output columns by number, name or expression, else the whole row."""
     order, places = tree.args.get("order"), list[int | None]()
     names = [{output.alias, output.unalias().sql(), output.output_name} for output in tree.selects]
     for key in [each.this for each in order.expressions] if order else []:
         known = (place for place, each in enumerate(names) if key.sql() in each)
         is_number = isinstance(key, exp.Literal) and key.is_int
         places.append(int(key.this) - 1 if is_number else next(known, None))
-    return places
+    return [[row if place is None else row[place] for place in places] for row in rows]

@@ -37,7 +37,7 @@ def mcp_route(opened: Mapping[type[Operations], Opened]) -> tuple[StreamableHTTP
         operations = await opened[offer.kind](request, owner, MCP_CALLER, reads)
         return await offer.call(operations, given, "auto")
 
-    # Stateless: with sessions, whoever learned a session's id could go on as the user who began it.
+    # Stateless: the library checks whose a session is only for users of its own class, which ours are not.
     manager = StreamableHTTPSessionManager(
         mcp_server(do, offered), json_response=True, stateless=True, max_request_body_size=MAX_MCP
     )

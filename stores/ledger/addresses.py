@@ -1,10 +1,11 @@
 """Location of a ledger: a folder or a Postgres URL for its log; the folder or a Qdrant server for its index.
 
-Both in one line: `postgresql://user@host/db|http://a:6333,http://b:6333?replicas=3`. The nodes of
-a Qdrant cluster are separated by commas; if one is down, the next is asked. The options are `collection`, and
-for a new index `shards`, `replicas` and `writes`.
+Both in one line: `postgresql://user@host/db|http://a:6333,http://b:6333?replicas=3`. Commas separate the
+nodes of a Qdrant cluster; if one is down, the next is asked. The options are `collection`, and for a new
+index `shards`, `replicas` and `writes`.
 """
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
@@ -33,7 +34,7 @@ class Place:
     def shown(self) -> str:
         """The location for display, without user and password."""
         log = self.log if self.folder else f"postgresql://{urlsplit(self.log).netloc.rpartition('@')[2]}"
-        return f"{log}, {self.index}" if self.index else log
+        return re.sub("//[^/@,]*@", "//", f"{log}, {self.index}") if self.index else log
 
 
 def place_of(location: str) -> Place:

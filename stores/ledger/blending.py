@@ -52,7 +52,7 @@ _YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
 _BEFORE = r"\b(?:(\d{1,2})(?:st|nd|rd|th)?(?:\s+of)?\s+)?"
 _AFTER = r"(?:\s+(\d{1,2})(?:st|nd|rd|th)?)?\b(?:,?\s+(?:of\s+)?((?:19|20)\d\d))?\b"
 _DATED = re.compile(f"{_BEFORE}({'|'.join(MONTHS)}){_AFTER}", re.IGNORECASE)
-# "may" and "march" in lower case are verbs, unless a preposition or a day stands beside them.
+# "may" and "march" in lower case are verbs, except beside a day or after a word such as "in" or "last".
 _MODAL = re.compile(
     r"(?<!in )(?<!on )(?<!of )(?<!last )(?<!this )(?<!since )(?<!\d )\b(?:may|march)\b(?! \d)"
 )
@@ -88,10 +88,11 @@ class Hints(NamedTuple):
 
     def dates(self, value: Mapping[str, Any], written: date) -> bool:
         """Return whether the record is from a period that the question names."""
+        moment = written
         if isinstance(time := value.get("time"), str):
             with suppress(ValueError):
-                written = date.fromisoformat(time[:10])
-        return any(period.holds(written) for period in self.periods)
+                moment = date.fromisoformat(time[:10])
+        return any(period.holds(moment) for period in self.periods)
 
 
 @lru_cache(maxsize=64)  # a message is looked up in several places
@@ -199,9 +200,12 @@ class _Scoring:
         if self.hints.periods:
             return proposed
         lowest, shares = min(self.cosines.values(), default=0.0), self.shares
-        most = [(self.cosines.get(each, lowest) + shares.get(each, 0.0), each) for each in proposed]
+        most = {each: self.cosines.get(each, lowest) + shares.get(each, 0.0) for each in proposed}
+        # A power of two, so that neighbouring pages agree.
         weighed = max(32, 1 << (2 * (self.query.limit + self.query.offset) - 1).bit_length())
-        return [record for _, record in sorted(most, reverse=True)[:weighed]]  # neighbouring pages agree
+        first = sorted(most.values(), reverse=True)[:weighed]
+        # With all that equal the last one: they are ordered by time, which is not known yet.
+        return [record for record, score in most.items() if round(score - first[-1], SCORE_DIGITS) >= 0]
 
     def weigh(self, records: Collection[str]) -> list[Own]:
         """Score the searched records that pass the query's conditions.

@@ -131,7 +131,7 @@ class EdgeEngine(Engine):
         gone: Sequence[str] = (),
         erases: bool = False,
     ) -> None:
-        """Write points; with a state, these are `LogChanges` up to it."""
+        """Write points of a copy that is being built, or `LogChanges`, which have a state."""
         self.has_remains |= erases  # its files still contain the erased data
         if gone:
             self.shard.update(edge.UpdateOperation.delete_points([*gone]))

@@ -64,7 +64,7 @@ def stamp_of(state: State) -> Point:
 
 
 class LogChanges(NamedTuple):
-    """The changes by which an index follows a log from one entry to another; `state` is the log's there."""
+    """The changes by which an index follows a log from one entry to another; the log then has the `state`."""
 
     points: Sequence[Point]
     state: State
@@ -242,7 +242,7 @@ class Engine(ABC):
         types, legs = self.types, dict[str, Leg]()
         if query.mode != "bm25" and query.dense is not None:
             nearest = types.Query.Nearest(query=[*query.dense], using=DENSE)
-            legs[DENSE] = {"query": nearest, "params": types.SearchParams(exact=True)}  # Edge has no graph
+            legs[DENSE] = {"query": nearest, "params": types.SearchParams(exact=True)}  # a server drops it
         if query.mode != "dense" and query.words is not None and query.words.indices:
             words = types.SparseVector(**query.words._asdict())
             # Words are counted in the whole scope: a filter changes no word's weight.

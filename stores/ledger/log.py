@@ -321,7 +321,7 @@ def append(
             last = forgotten.get(record, NOT_FORGOTTEN).last
             version = next_version(write, heads.get(record), now(), last)
             made = record, version.version
-            heads[record] = known[made] = version  # what the batch writes next comes after it
+            heads[record] = known[made] = version  # the batch may write to it again
             if receipt:
                 done[receipt] = made
             transaction.add_version(version, vectors)

@@ -189,7 +189,7 @@ def tombstones_of(cursor: Cursor, records: Iterable[str]) -> dict[str, Tombstone
 def _selected(where: Where, order: Order | None, *more: str) -> tuple[str, list[Any]]:
     """Return the WHERE and ORDER BY clauses, with `more` conditions, and their parameters."""
     tests, given = [*more], list[Any]()
-    if where.scopes:  # a range, unlike LIKE, is found by the index on both databases
+    if where.scopes:  # the index serves a range on both databases, LIKE not always
         tests.append("(" + " OR ".join(["(h.scope >= ? AND h.scope < ?)"] * len(where.scopes)) + ")")
         given += [bound for prefix in where.scopes for bound in (prefix, prefix + LAST_CHAR)]
     for path, operator, value in where.conditions:  # only narrows: `records` tests all of them
@@ -246,7 +246,7 @@ def records_with(cursor: Cursor, where: Where, fields: Sequence[str], read: str)
     They are in the order in which they were first written.
     """
     tests = " OR ".join(f"COALESCE({read.format(name)}, '') NOT IN ('', '[]')" for name in fields)
-    # Without a body it is damaged, which must be reported and not passed over.
+    # A record without a body is damaged, which must be reported and not passed over.
     selected, given = _selected(where, CREATION_ORDER, f"(e.body IS NULL OR {tests})")
     return versions_in(cursor.execute(HEADS + selected, given).fetchall())
 
@@ -299,9 +299,8 @@ def neighbours_of(cursor: Cursor, heads: Sequence[Version], reach: int) -> list[
 def vectors_by_ids(cursor: Cursor, wanted: Iterable[str]) -> dict[str, "array[float]"]:
     """Return the vectors of these records; records that are not searched have none. Raises Damaged."""
     # During `reembed` a record has another vector, too, by the embedder that is not in use yet.
-    ours = "embedder = (SELECT embedder FROM ledger_state)"
-    statement = f"SELECT record, dense, sum FROM ledger_vectors WHERE {ours} AND record IN ({{}})"
-    rows = each_value(cursor, statement, wanted)
+    statement = "SELECT record, dense, sum FROM ledger_vectors WHERE embedder = ? AND record IN ({})"
+    rows = each_value(cursor, statement, wanted, state_of(cursor).embedder)
     for record, blob, checksum in rows:
         if zlib.crc32(blob) != checksum:
             raise Damaged(f"The vector of record {record} is damaged.", "`mneme repair` computes it anew.")

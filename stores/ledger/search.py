@@ -112,7 +112,7 @@ class Search:
                 # If the log ends where the index had followed it, the index was complete. This comes last, so
                 # that the heads belong to that state also without a transaction.
                 changed = {record for _, record in entries_after(cursor, followed)}
-                if changed and not attempt:  # later, what changes all the time is left out
+                if changed and not attempt:  # later attempts make do: some records change all the time
                     continue
                 if hints is not None:
                     return blended(cursor, engine.read, parts, asked, hints)

@@ -116,7 +116,7 @@ def _brought_in(
         raise Conflict(f"the record needs its versions {first} to {last}, each once and in order")
     head = heads_of(transaction.cursor, [root]).get(root)
     forgotten = tombstones_of(transaction.cursor, [root]).get(root, NOT_FORGOTTEN)
-    if microseconds(lines[0].created) <= forgotten.at:  # of before it was forgotten here
+    if microseconds(lines[0].created) <= forgotten.at:  # from before it was forgotten here
         return None
     if head is None and first <= forgotten.last:
         raise Conflict(f"a record of this name was forgotten here, up to version {forgotten.last}")

@@ -89,6 +89,11 @@ class TestBlending:
         hits = await found(ledger, "Which instrument is Bea's?")
         assert [hit.version.text for hit in hits if hit.parts["names"]] == ["The organ"]
 
+    async def test_of_many_alike_the_latest_come_first(self, ledger: Ledger) -> None:
+        written = [await put(ledger, "The cat likes fish") for _ in range(40)]
+        hits = await found(ledger, "which cat likes fish?", limit=5)
+        assert [hit.version.key for hit in hits] == [each.key for each in written[:-6:-1]]
+
     async def test_when_asks_for_what_happened(self, ledger: Ledger) -> None:
         await put(ledger, "The user visits Rome", kind="semantic")
         await put(ledger, "The user visits Rome", kind="episodic")
