@@ -51,13 +51,13 @@ def correction(fact: str, said: str, memories: Sequence[str], turns: Sequence[st
     for sentence, (number, memory) in product(sentences(said), enumerate(memories)):
         plain = CORRECTING.sub("", sentence)
         for wrong, right in _named(plain, memory):
-            is_value = count(opening(plain)[0], right)  # no subject: `I meant Thursday, not Tuesday`
+            is_value = words(plain)[: len(words(right))] == words(right)  # `I meant Thursday, not Tuesday`
             adds = stems(plain) - stems(f"{wrong} {right} {memory} instead rather")  # `was born in Porto`
             is_about = _is_about(plain, memory, wrong) and _shares(sentence, wrong, memory)
             is_next = count(wrong, before) == 1 and (refers_to(sentence, memory) or NOT_BUT.match(plain))
             of = re.split(rf"\bnot\b|{re.escape(right)}", plain)[0]
             is_alike = IT_IS.match(plain) or _tie(of) in ("", "is doing", _tie(memory.partition(wrong)[0]))
-            if is_value or (is_alike and not adds and (is_about or is_next)):
+            if not adds and (is_value or (is_alike and (is_about or is_next))):
                 named |= {(number, wrong, right)} if {*words(right)} <= {*words(fact)} else set()
         if CORRECTING.search(said):  # without such a word another value may be one more, not another one
             pairs = _restated(fact, memory)

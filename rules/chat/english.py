@@ -39,6 +39,9 @@ WEEKDAY, DAY = pattern("weekday"), pattern("weekday", "month")
 REFERS, VERBATIM, ANNOUNCING = pattern("referring"), pattern("verbatim"), pattern("announcing")
 PRONOUNS = [(pattern(each), pattern(f"not_{each}")) for each in ("he", "she", "they")]
 """Patterns of pronouns, each with a pattern of subjects that it cannot mean."""
+TELLING = re.compile(
+    r"(?i)(?:it|the [\w-]+) (?:cost|[a-z]*[a-rt-z](?:s|ed))\b"
+)  # `The recipe takes …` is no task
 CAPITAL = rf"(?!I['’ ]|(?:{WEEKDAY.pattern}|(?<=\w )(?:{DAY.pattern}))\b)[A-Z][\w'’-]*"
 NAME = re.compile(f"{CAPITAL}(?: {CAPITAL})*")
 """A month is taken for a person where it begins a sentence: `April is our landlady`, but `In April`."""
@@ -124,7 +127,7 @@ def asks(sentence: str) -> bool:
         first in INVERTED and second in {"a", "an", "the", "my", "your", "his", "her", "our", "some"}
     )
     is_when = first in {"when", "where"} and second in AUXILIARY | {""}
-    is_bare = PERSON.search(opened) is None and IS.search(opened) is None
+    is_bare = PERSON.search(opened) is None and IS.search(opened) is None and TELLING.match(opened) is None
     is_task = first in TASK or MAKING.match(opened) or (is_bare and not WANTED.isdisjoint(read[:4]))
     is_once = is_task and not STANDING.search(VERBATIM.sub(" ", opened))
     return first in ALWAYS_ASKING or is_inverted or is_when or bool(is_once)
