@@ -34,7 +34,12 @@ class Place:
     def shown(self) -> str:
         """The location for display, without user and password."""
         log = self.log if self.folder else f"postgresql://{urlsplit(self.log).netloc.rpartition('@')[2]}"
-        return re.sub("//[^/@,]*@", "//", f"{log}, {self.index}") if self.index else log
+        return f"{log}, {without_users(self.index)}" if self.index else log
+
+
+def without_users(urls: str) -> str:
+    """Return URLs for display, without the user and the password that each may have."""
+    return re.sub("//[^/@,]*@", "//", urls)
 
 
 def place_of(location: str) -> Place:

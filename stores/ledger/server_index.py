@@ -23,7 +23,7 @@ import httpx
 
 from mneme.core.errors import LedgerMismatch, StorageFailure
 from mneme.stores.database import Database
-from mneme.stores.ledger.addresses import Address, address_of
+from mneme.stores.ledger.addresses import Address, address_of, without_users
 from mneme.stores.ledger.index import (
     BATCH_SIZE,
     STAMP_ID,
@@ -92,8 +92,9 @@ class Nodes:
                     raise _refused(self._urls[asked], answer)
             except (httpx.HTTPError, OSError, ValueError) as failure:
                 if not left:
+                    nodes = without_users(", ".join(self._urls))
                     raise StorageFailure(
-                        f"The Qdrant server at {', '.join(self._urls)} does not answer: {failure}.",
+                        f"The Qdrant server at {nodes} does not answer: {failure}.",
                         "Start it, or check MNEME_INDEX.",
                     ) from failure
             time.sleep(RETRY_SECONDS)
@@ -379,6 +380,7 @@ def _point(point: Point, seq: int) -> dict[str, Any]:
 
 def _refused(url: str, answer: httpx.Response) -> StorageFailure:
     """Return the error for a refusal by the server, or by a proxy in front of it."""
+    url = without_users(url)
     try:
         reason = str(answer.json()["status"]["error"])
     except (ValueError, LookupError, TypeError):

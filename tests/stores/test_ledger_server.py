@@ -259,8 +259,9 @@ class TestRefusals:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        with pytest.raises(StorageFailure, match="does not answer"):
-            await open_ledger(f"{tmp_path / 'log'}|http://127.0.0.1:{port}", embedder)
+        with pytest.raises(StorageFailure, match="does not answer") as failure:
+            await open_ledger(f"{tmp_path / 'log'}|http://ann:secret@127.0.0.1:{port}", embedder)
+        assert "secret" not in str(failure.value)
 
     @pytest.mark.parametrize("location", ["http://host:6333", "postgresql://host/db"])
     async def test_a_log_and_an_index_are_needed(self, location: str) -> None:
