@@ -39,9 +39,8 @@ WEEKDAY, DAY = pattern("weekday"), pattern("weekday", "month")
 REFERS, VERBATIM, ANNOUNCING = pattern("referring"), pattern("verbatim"), pattern("announcing")
 PRONOUNS = [(pattern(each), pattern(f"not_{each}")) for each in ("he", "she", "they")]
 """Patterns of pronouns, each with a pattern of subjects that it cannot mean."""
-TELLING = re.compile(
-    r"(?i)(?:it|the [\w-]+) (?:cost|[a-z]*[a-rt-z](?:s|ed))\b"
-)  # `The recipe takes …` is no task
+# `The recipe takes …` is no task.
+TELLING = re.compile(r"(?i)(?:it|the [\w-]+) (?:cost|[a-z]*[a-rt-z](?:s|ed))\b")
 CAPITAL = rf"(?!I['’ ]|(?:{WEEKDAY.pattern}|(?<=\w )(?:{DAY.pattern}))\b)[A-Z][\w'’-]*"
 NAME = re.compile(f"{CAPITAL}(?: {CAPITAL})*")
 """A month is taken for a person where it begins a sentence: `April is our landlady`, but `In April`."""
