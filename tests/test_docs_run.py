@@ -47,6 +47,9 @@ VARIES = (
     (re.compile(r"\b\d+(\.\d+)? s\b"), "SECONDS"),
     (re.compile(r"\b\d+ tokens\b"), "TOKENS"),
     (re.compile(r"\b\d+(\.\d+)? times as fast"), "FASTER"),
+    (re.compile(r"confidence \d\.\d+"), "CONFIDENCE"),  # it follows from the measured times
+    # Two tasks that open a new home may each write a root of the user's threads: the first counts.
+    (re.compile(r"\b\d+ records, \d+ versions"), "RECORDS"),
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "THREAD"),
     (re.compile(r"\bmneme-[0-9a-f]{16}-\S+"), "USER'S KEY"),
     (KEY, "KEY"),

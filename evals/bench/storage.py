@@ -348,7 +348,6 @@ async def retriever(size: int, embedder: Embedder) -> list[Row]:
         waiting = (pairs[start : start + A_STEP] for start in range(0, size, A_STEP))
         await _train(pool, next(waiting))
         steps = [await seconds_of(_train(pool, next(waiting))) for _ in range(count)]
-        # A second of questions with nothing else to do.
         alone = await _questions(pool, corpus, asyncio.sleep(1))
         beside = [
             ms for _ in range(count) for ms in await _questions(pool, corpus, _train(pool, next(waiting)))

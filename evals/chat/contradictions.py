@@ -131,7 +131,6 @@ def pair(expected: Sequence[Expectation], done: Sequence[Done]) -> list[Pairing]
     rows = [n for n in range(len(expected)) if n not in pairs]
     free = [n for n in range(len(done)) if n not in pairs.values()]
     second = _assign([expected[n] for n in rows], [done[n] for n in free], _roughly)
-    # A wrong operation stands beside what it most resembles.
     pairs |= {rows[row]: free[column] for row, column in second.items()}
     found = [_pairing(entry, done[pairs[n]] if n in pairs else None) for n, entry in enumerate(expected)]
     more = [op.operation for n, op in enumerate(done) if n not in pairs.values()]

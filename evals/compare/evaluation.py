@@ -94,7 +94,6 @@ def _report(rows: list[Row], journal: Journal, who: str) -> Report:
         for (family, budget), part in tasks.groupby(["family", "budget"], sort=False)
     ]
     summary = tasks.groupby(["family", "budget", "memory"], sort=False)[["success", "steps", "stale"]].mean()
-    # One bar chart a family, at the budget that favours no short memory.
     largest = tasks[tasks["budget"] == tasks["budget"].max()].groupby("family", sort=False)
     made = journal.report(
         who,

@@ -76,7 +76,6 @@ def _search(house: House, lying: dict[str, Container], chance: Random, number: i
     here, left, steps, misled = chance.choice(house.containers), list(house.containers), 0, 0
     task = f"{who} looks for the {thing}."
     for tried in range(1, MAX_OPENED + 1):
-        # Nearest first: without memory the first choice is the sensible one.
         left.sort(key=lambda each: (house.steps(here, each), each.name))
         names = [each.name for each in left]
         text = f"{task} Where is the {thing} most likely? It is {today}."

@@ -126,7 +126,6 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     }
     journal = sized.journal("pipeline_design", configuration)
     plan = [Case(*each) for each in product(sized.wordings, ARMS, range(sized.runs))]
-    # Both arms of a repetition one after the other, should the run be interrupted.
     plan.sort(key=lambda case: (case.wording, case.seed))
 
     async def one(case: Case) -> Row:

@@ -81,7 +81,6 @@ def _shares(sums: pd.DataFrame) -> pd.DataFrame:
         "stale": sums["stale"] / asked,
         "built on it": sums["derived"] / asked,
         "both": sums["both"] / asked,
-        # No division by 0 where nothing was found: 0 %.
         "no origin": sums["nameless"] / sums["found"].clip(lower=1),
         "missed": sums["missed"] / sums["known"].clip(lower=1),
     }

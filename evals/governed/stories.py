@@ -15,7 +15,6 @@ THINGS = ("database", "supplier", "deadline", "budget", "venue", "password", "co
 PROJECTS = ("harbour survey", "spring fair", "night bus", "archive", "bakery", "choir", "old mill")
 TEAMS = {"ann": "north", "bob": "north", "cid": "south", "dee": "south"}
 """The people, each with their team."""
-# Relative frequencies; questions measure, so they are the most frequent.
 WEIGHTS: dict[Kind, int] = {"say": 6, "share": 5, "change": 4, "decide": 4, "forget": 1, "ask": 10}
 SECRETS = 0.3
 """The share of facts that nobody ever shares."""
@@ -120,6 +119,5 @@ def _event(kind: Kind, chance: Random, facts: list[Fact], topics: list[str]) -> 
 
 def _word(chance: Random) -> str:
     """Return an unused word: four syllables of forty."""
-    # 40 ** 4 words: two equal ones are unlikely in a story of 30.
     syllables = [consonant + vowel for consonant in "bdfgklmn" for vowel in "aeiou"]
     return "".join(chance.choice(syllables) for _ in range(4)).capitalize()

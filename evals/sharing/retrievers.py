@@ -48,7 +48,6 @@ async def judge(item: Item, judging: Judging, trained_answer: str) -> dict[Way, 
     """Return for each way its memories and the answer; the graph has answered for the trained one."""
     ranked = {way: await _ranked(item, way, judging) for way in WAYS}
     grades = await _grades(item, {each.key: each for found in ranked.values() for each in found}, judging)
-    # The key breaks ties, so that all ways are judged alike.
     useful = set(sorted(grades, key=lambda key: (grades[key], key))[: LABELS_PER_QUESTION // 2])
     found = dict[Way, Row]()
     for way, memories in ranked.items():
