@@ -41,7 +41,7 @@ async def ledger_at(location: Path | str, embedder: Embedder) -> AsyncIterator[L
     try:
         yield ledger
     finally:
-        await ledger.close()
+        await ledger.close()  # its threads would outlive the folder
 
 
 def bytes_on_disk(folder: Path) -> int:

@@ -40,7 +40,7 @@ async def identify(who: str) -> Identity:
     """
     responder = await resolve(who)  # `auto` would name two models in one run if Ollama starts midway
     provider, _, model = responder.partition(":")
-    if provider != "ollama":
+    if provider != "ollama":  # others report no digest of weights
         await check(responder)
         return Identity(responder=responder)
     url = settings().ollama_url

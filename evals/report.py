@@ -251,7 +251,7 @@ def versions() -> dict[str, str]:
         try:
             found[library] = version(library)
         except PackageNotFoundError:
-            found[library] = "not installed"
+            found[library] = "not installed"  # an extra that changes what is compared
     return found
 
 

@@ -46,7 +46,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     """Measure what is not in the journal, and report one line for each part and size."""
     embedder = await options.opened_embedder()
     configuration: Row = {"embedder": embedder.name, "qdrant": options.qdrant}
-    journal = options.journal("bench", configuration)
+    journal = options.journal("bench", configuration)  # parts and sizes join one journal, case by case
     sizes = {"chat": [options.messages], "server": options.sizes if options.qdrant else []}
     wanted = [(part, size) for part in options.parts for size in sizes.get(part, options.sizes)]
 

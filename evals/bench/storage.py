@@ -87,7 +87,7 @@ async def with_vectors(texts: Sequence[str], asked: Sequence[str], embedder: Emb
     # 0.02 a component moves a unit vector of 384 components by some 0.4: near its source, and no duplicate.
     noise = np.random.default_rng(0).normal(0, 0.02, (len(texts), real.shape[1])).astype(np.float32)
     moved = real[np.arange(len(texts)) % len(real)] + noise
-    moved[: len(real)] = real
+    moved[: len(real)] = real  # the first ones stay as they were embedded
     moved /= np.linalg.norm(moved, axis=1, keepdims=True)
     queries = np.array([await embedder.embed_query(text) for text in asked], dtype=np.float32)
     return Corpus(embedder.name, texts, asked, np.vstack([moved, queries]))
@@ -309,7 +309,7 @@ async def cards(size: int, embedder: Embedder) -> list[Row]:
             await alone.write(range(size), [""] * size)
             learned = [1000 * await seconds_of(_learn(base, text)) for text in corpus.texts]
             found.append(line("learn a card", size, learned, "ms"))
-            await ask("cards, just learned")
+            await ask("cards, just learned")  # before the first upkeep
             await base.keep_up()
             upkept = [1000 * await seconds_of(_keep_up(base, number)) for number in range(UPKEEPS)]
             found.append(line("upkeep after a task", size, upkept, "ms"))
@@ -371,6 +371,6 @@ async def _questions(pool: MemoryPool, corpus: Corpus, work: Awaitable[None]) ->
         began, text = time.perf_counter(), corpus.asked[len(took) % len(corpus.asked)]
         await chosen(pool, text, 3)
         took.append(1000 * (time.perf_counter() - began))
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02)  # a person reads the answer before asking again
     await going
     return took

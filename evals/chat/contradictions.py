@@ -165,7 +165,7 @@ def _on_target(entry: Expectation, op: Done) -> bool:
 
 def says_right(entry: Expectation, op: Done) -> bool:
     """Return whether the resulting memory has the right words; an update must have changed it."""
-    if op.operation == "retire":
+    if op.operation == "retire":  # no text is left to judge
         return True
     text = op.content.casefold()
     if not all(words.casefold() in text for words in entry.contains):

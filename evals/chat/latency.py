@@ -75,7 +75,7 @@ async def run(options: Options, progress: Progress = lambda done, of, what: None
     if options.quick:
         options = options.model_copy(update={"trials": 3, "pending": [0, 10]})
     who, parallel = await identify(options.agents), settings().parallel
-    if not who.responder.startswith("ollama:"):
+    if not who.responder.startswith("ollama:"):  # only Ollama's gate counts who waits
         raise BadInput(f"{who} has no queue to wait in.", "Name a model of Ollama: --agents ollama:MODEL.")
     embedder = await options.opened_embedder()
     configuration = {

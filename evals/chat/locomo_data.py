@@ -202,12 +202,12 @@ def answer_score(question: Question, prediction: str) -> float:
     says that it is not mentioned.
     """
     if question.category == 5:
-        said = prediction.lower()
+        said = prediction.lower()  # the benchmark's own two phrases
         return float("no information available" in said or "not mentioned" in said)
     if question.category == 1:
         given, wanted = prediction.split(","), question.answer.split(",")  # multi-hop answers are lists
         return fmean(max(_f1(part, answer) for part in given) for answer in wanted)
-    if question.category == 3:
+    if question.category == 3:  # a second answer after the semicolon is its reason
         return _f1(prediction, question.answer.split(";")[0])
     return _f1(prediction, question.answer)
 

@@ -36,7 +36,7 @@ async def keep(
         for message in _messages(conversation, speaker):
             done += 1
             name = f"{whole}/{message['message_id']}/remembered"
-            if name in journal:
+            if name in journal:  # done before the run was interrupted
                 continue
             started = perf_counter()
             report = await graph.ainvoke({"messages": [message]}, context=context)

@@ -78,7 +78,7 @@ def _best(points: Points) -> str:
 def _ahead(sums: Mapping[str, float]) -> str:
     """Return the site that is ahead of all others; none where two are alike, or nothing is known."""
     first, *others = sorted(sums, key=lambda each: -sums[each]) or [""]
-    return "" if others and sums[others[0]] == sums[first] else first
+    return "" if others and sums[others[0]] == sums[first] else first  # a tie is no decision
 
 
 def _sums(points: Points) -> dict[str, int]:
@@ -101,7 +101,7 @@ def _decide(points: Points, today: str) -> Course:
         answer = yield Situation(text, partial(added, site=site, today=today))
         if number := re.search(r"[+-]?\d+", answer):
             answers[site] = float(number[0])
-            wrong += answers[site] != sums[site]
+            wrong += answers[site] != sums[site]  # an old point counted
     is_right = _ahead(answers) == _best(points)
     yield Score(Outcome(f"Choose a site ({today}).", is_right, "", today), len(sums), wrong)
 

@@ -72,7 +72,7 @@ def _solve(at: dict[str, str], today: str, chance: Random) -> Course:
         said = yield Situation(text, partial(steered, view=view, choices=choices), choices)
         world.step(said if said in choices else choices[0])
         after = _view(world, goal)
-        if not after.wanted or step == FOG_STEPS:
+        if not after.wanted or step == FOG_STEPS:  # solved, or given up
             at |= {literal[1]: literal[2] for literal in _literals(world) if literal[0] == "at"}
             # What is still held is laid down where the robot stands.
             at |= dict.fromkeys(after.held, after.here)
@@ -115,7 +115,7 @@ def steered(lines: Sequence[str], view: View, choices: Sequence[str]) -> str:
     for ball, hand in view.held.items():
         if view.wanted.get(ball) == here:
             return f"drop {ball} {here} {hand}"
-    for ball in view.there if free else []:
+    for ball in view.there if free else []:  # two hands carry two balls
         if view.wanted.get(ball, here) != here:
             return f"pick {ball} {here} {free[0]}"
     if carried := [room for ball, room in view.wanted.items() if ball in view.held]:

@@ -100,7 +100,7 @@ def looked_for(lines: Sequence[str], thing: str, places: Sequence[str]) -> str:
         for place in (each for each in places if each in line):
             seen[place] += 1 if says(line, thing) else -1  # "nothing there" is knowledge as well
     best = max(places, key=lambda each: seen[each])
-    return best if seen[best] > 0 else places[0]
+    return best if seen[best] > 0 else places[0]  # nothing seen there, or more absences: the nearest
 
 
 HOME_FAMILY = Family("home", home, RESIDENTS)

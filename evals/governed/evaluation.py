@@ -91,7 +91,7 @@ def _shares(sums: pd.DataFrame) -> pd.DataFrame:
 
 async def _tell(case: StoryRun, *, events: int, ledger: Ledger, embedder: Embedder) -> Row:
     """Tell a story to a memory, and count the failures."""
-    name = f"story{case.seed}"
+    name = f"story{case.seed}"  # the same story for all; names keep the stories of one ledger apart
     memory: Memory
     if case.memory in GOVERNED_RIVALS:
         memory = GOVERNED_RIVALS[case.memory](name, embedder)
@@ -99,7 +99,7 @@ async def _tell(case: StoryRun, *, events: int, ledger: Ledger, embedder: Embedd
         memory = (ByPolicy if case.memory == BY_POLICY else Mneme)(f"{case.memory} {name}", ledger)
     counts, facts = Counter[str](), dict[str, Fact]()
     for event in story(case.seed, events, changes_are_shared=case.memory in {BY_HAND, BY_POLICY}):
-        facts[event.fact.about] = event.fact
+        facts[event.fact.about] = event.fact  # as the story changes it: the same object
         if event.kind == "ask":
             began = time.perf_counter()
             shown = await memory.ask(event.person, event.text)

@@ -171,7 +171,7 @@ class OfPackage(OfStore):
 
     async def put(self, place: Scope, key: str, text: str, who: str) -> None:
         known = self._ids[place, key]
-        if known and self._package.UPDATES:
+        if known and self._package.UPDATES:  # mem0 that infers decides by itself what a new text replaces
             await self._package.update(place, known[0], text)
         else:
             known += await self._package.add(place, text, who)

@@ -84,7 +84,7 @@ async def _played(arm: Arm, episode: Episode, trace: Trace) -> Values:
     values: Values = {}
     async for kind, event in graph.astream(given, config, context=context, stream_mode=["custom", "values"]):
         if kind == "values":
-            values = event
+            values = event  # the last ones are the run's result
         elif event["step"] in (*DECISION_STEPS, "execute"):
             for line in lines_of(event, arm.agents):
                 trace.append(**line)

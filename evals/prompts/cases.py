@@ -197,7 +197,7 @@ def _lengthened(name: str, value: Any, size: int) -> Any:
         texts.append(" ".join(next(source) for _ in range(at_once)))
     before, after = texts[: len(texts) // 2], texts[len(texts) // 2 :]
     if isinstance(value, list):
-        return [*before, *value, *after]
+        return [*before, *value, *after]  # the content in the middle, where models read worst
     return "\n".join(filter(None, [" ".join(before), value, " ".join(after)]))
 
 

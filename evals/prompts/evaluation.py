@@ -100,7 +100,7 @@ async def _answered(golden: Golden, responder: str) -> tuple[Came, str, list[str
     except (NoTools, PromptTooLong) as unable:
         return "refused", "", [str(unable)]
     except BadInput as missing:
-        if responder != "rules":
+        if responder != "rules":  # a model needs no rule
             raise
         return "no rule", "", [str(missing)]
     found = as_json(answer)

@@ -133,7 +133,7 @@ def split(items: Sequence[Item], seed: int) -> Split:
     draw = random.Random(seed)  # noqa: S311  (a sample, no secret)
     room: dict[str, dict[Part, int]] = {}
     for agent, n in Counter(item.agent for item in items).items():
-        archived, new = max(1, round(0.2 * n)), round(0.4 * n)
+        archived, new = max(1, round(0.2 * n)), round(0.4 * n)  # every agent has something in the pool
         room[agent] = {"archived": archived, "new": new, "test": n - archived - new}
     groups = near_duplicates(items)
     draw.shuffle(groups)

@@ -116,7 +116,7 @@ def arms_of(options: Options, who: Identity) -> dict[str, SharingContext]:
     """Return the responders of each arm: one model for all agents, and one scorer beside all."""
     scorer = options.scorer or who.responder
     given = options.model_dump(include={*SharingContext.model_fields} - {"agent", "pools"})
-    given |= {"scorer": scorer, "grader": scorer}
+    given |= {"scorer": scorer, "grader": scorer}  # one judge for all arms
     several = len(options.agents) > 1
     people = {name: name for name in options.agents} if several else {"": who.responder}
     return {arm: SharingContext(**given | {"answerer": each}) for arm, each in people.items()}

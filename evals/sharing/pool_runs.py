@@ -83,9 +83,9 @@ class PoolRun:
 
     async def run(self) -> None:
         """Run the whole experiment, without the parts that are in the journal."""
-        if f"{self.name}/end" in self.journal:
+        if f"{self.name}/end" in self.journal:  # nothing of it has to be opened
             return
-        await self.store(self.items["archived"])
+        await self.store(self.items["archived"])  # what is there already is not stored twice
         for percent in PARTS_OF_GROWTH:
             await self._grow(percent)
             await self.train(percent)

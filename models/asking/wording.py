@@ -34,7 +34,7 @@ class Wording(BaseModel):
 async def in_own_words(prompt: Prompt[G, A]) -> Prompt[G, A]:
     """Return the prompt as it is worded in `MNEME_PROMPTS`. Raises BadInput for a file that does not fit."""
     folder = (await read_settings()).prompts
-    return prompt if folder is None else await asyncio.to_thread(worded, prompt, folder)
+    return prompt if folder is None else await asyncio.to_thread(worded, prompt, folder)  # it reads a file
 
 
 def worded(prompt: Prompt[G, A], folder: Path) -> Prompt[G, A]:
@@ -45,7 +45,7 @@ def worded(prompt: Prompt[G, A], folder: Path) -> Prompt[G, A]:
     file = file_of(prompt, folder)
     try:
         text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    except FileNotFoundError:  # most prompts have no file
         return prompt
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{file} cannot be read: {error}.", "Make it a readable UTF-8 file.") from error
@@ -97,7 +97,7 @@ _Readable.add_representer(
 
 def _read(text: str, file: Path) -> Wording:
     try:
-        return Wording.model_validate(yaml.safe_load(text) or {})
+        return Wording.model_validate(yaml.safe_load(text) or {})  # an empty file is `None`
     except yaml.YAMLError as error:
         raise BadInput(f"{file} is not YAML: {' '.join(str(error).split())}", "Fix that line.") from error
     except ValidationError as error:

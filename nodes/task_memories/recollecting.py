@@ -20,7 +20,7 @@ from mneme.stores.ledger.records import Change, Source
 from mneme.stores.task_memories.trials import TrialRecord
 
 MEMORY_FIELD = "memory"
-FADING = 5.0
+FADING = 5.0  # turns, Δt / 5
 MIN_RETENTION = 0.3
 SUCCESSES_PER_TASK = 1
 """k: number of successes shown; 2k are rated."""

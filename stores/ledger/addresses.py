@@ -88,14 +88,14 @@ def address_of(location: str) -> Address:
         raise BadInput(
             f"The index's address {location!r} has unknown or invalid options.",
             "There are collection=NAME, shards=N, replicas=N and writes=N.",
-        ) from None
+        ) from None  # Pydantic's words would show the whole address
     if address.writes and address.writes > (address.replicas or 1):
         raise BadInput(
             f"{address.writes} replicas cannot take a write where there are {address.replicas or 1}.",
             "Lower MNEME_QDRANT_WRITES (writes=N in the address), or raise MNEME_QDRANT_REPLICAS.",
         )
     parts = [urlsplit(each.strip()) for each in nodes.split(",")]
-    paths = {each.path.strip("/") for each in parts}
+    paths = {each.path.strip("/") for each in parts}  # a path is a proxy's: the nodes of one cluster share it
     if len(paths) > 1 or not all(each.scheme in {"http", "https"} and each.hostname for each in parts):
         raise BadInput(
             f"The index's address {nodes!r} cannot be read.",
