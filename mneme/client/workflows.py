@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 import httpx
-from filelock import AsyncFileLock, Timeout
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.utils.uuid import uuid7
@@ -37,6 +36,7 @@ from mneme.core.errors import BadInput, Conflict, Forbidden, MnemeError, ModelUn
 from mneme.core.private import make_private_folder
 from mneme.core.settings import settings
 from mneme.graphs import load
+from mneme.models.asking.lazily import import_lazily
 from mneme.models.asking.responders import resolve
 from mneme.nodes.background import MEMORY_THREAD, RECURSION_LIMIT, THREAD_NAME
 from mneme.stores.access import known_id, thread_id
@@ -273,10 +273,11 @@ class Session:
         # LangGraph lets two processes run on a thread at once; the checkpoints of one then hide the other's.
         file = settings().home / "chats" / f"{config['configurable']['thread_id']}.lock"
         await asyncio.to_thread(make_private_folder, file.parent)
-        lock = AsyncFileLock(file, mode=0o600)
+        filelock = await import_lazily("filelock")  # its import asks for the current folder, which blocks
+        lock = filelock.AsyncFileLock(file, mode=0o600)
         try:
             await lock.acquire(blocking=False)
-        except Timeout:
+        except filelock.Timeout:
             warn(["Another process replies in this conversation; this one waits for it."])
             await lock.acquire()
         try:

@@ -14,10 +14,10 @@ from socket import gethostname
 from typing import Annotated, Any, Literal, cast
 from uuid import uuid4
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from mneme.core.errors import BadInput, Conflict, NotFound, TooMany
+from mneme.core.errors import BadInput, Conflict, NotFound, TooMany, first_fault
 from mneme.core.settings import settings
 from mneme.stores.ledger.ledger import Ledger
 from mneme.stores.ledger.reading import heads_of
@@ -73,6 +73,9 @@ class Message(Circumstances):
     message: Annotated[
         str, Field(description="What the user said.", examples=["My sister lives in Portland."])
     ]
+
+
+MESSAGE = TypeAdapter(Message)
 
 
 class OperationNote(TypedDict):
@@ -299,6 +302,12 @@ class Inbox:
 
 def complete(message: Message) -> Message:
     """Return a message with an id and a time, made if it has none. Raises BadInput without text."""
+    try:  # a graph's input is not checked, and what waits in the inbox is read again and again
+        message = MESSAGE.validate_python(message)
+    except ValidationError as error:
+        raise BadInput(
+            first_fault(error, "the message"), "Give texts, as the graph's input schema says."
+        ) from error
     if not str(message.get("message", "")).strip():
         raise BadInput("The message is empty.", "Give the words that are to be remembered.")
     completed = Message(

@@ -131,6 +131,14 @@ async def test_a_message_that_comes_twice_is_remembered_once(bundled: Ledger) ->
     assert len(await contents(bundled)) == 1
 
 
+@pytest.mark.parametrize("wrong", [{"message": 5}, {"message": "I sail.", "preceding": [5]}])
+async def test_input_of_a_wrong_type_does_not_wait_in_the_inbox(bundled: Ledger, wrong: Any) -> None:
+    graph = ours.compile(store=LedgerStore(bundled))
+    with pytest.raises(BadInput, match="string"):
+        await graph.ainvoke(wrong, context=RULES)
+    assert await Inbox(bundled).pending("local") == []
+
+
 async def test_the_next_message_on_a_thread_starts_afresh(bundled: Ledger) -> None:
     from langgraph.checkpoint.memory import InMemorySaver  # noqa: PLC0415
 

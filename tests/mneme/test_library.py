@@ -43,6 +43,28 @@ def test_importing_loads_nothing_and_has_what_it_promises() -> None:
         _ = mneme.nonsense
 
 
+def test_in_a_node_of_a_langgraph_server_nothing_blocks_the_event_loop(tmp_path: Path) -> None:
+    """The server watches its loop in this way; what it has imported itself is imported here before."""
+    pytest.importorskip("langgraph_runtime_inmem", reason="the extra `serve` is not installed")
+    code = (
+        "import asyncio, os, zoneinfo, httpx, langgraph.graph, langgraph.pregel.remote, pydantic.fields\n"
+        "from langgraph_runtime_inmem.queue import _enable_blockbuster\n"
+        "import mneme\n"
+        "async def main():\n"
+        "    _enable_blockbuster()\n"
+        "    async with mneme.open('ann') as memory:\n"
+        "        said = [{'role': 'user', 'content': 'I live in Oslo.'}]\n"
+        "        await memory.remember(said, memory_agent='rules')\n"
+        "        print([each.text for each in await memory.recall('Where do I live?')], flush=True)\n"
+        "    os._exit(0)\n"  # what it patches does not always outlive the interpreter's end
+        "asyncio.run(main())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=quiet(tmp_path), capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "['I live in Oslo.']\n", done.stderr
+
+
 @pytest.mark.parametrize("name", ["", *sorted({*mneme.__all__} - {"__version__"})])
 def test_every_name_has_an_example_that_is_true(name: str) -> None:
     of = getattr(mneme, name) if name else mneme
